@@ -1,0 +1,99 @@
+"""What can go wrong, in the user's words.
+
+Every error that a user can cause derives from :class:`WordveilError`. Its message names the field or file, the
+value, and the mend; it never holds text of a record. ``exit_code`` is what the command line returns for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class WordveilError(Exception):
+    """Base of every error with a message for the user. Exit code 1."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a configuration.
+
+    Attributes
+    ----------
+    where: the key, dotted (``mechanism.epsilon``).
+    value: what stands there, as text; empty where the key is missing or its value must not be shown.
+    problem: what is wrong with it and what is allowed.
+    mend: what to do; empty where ``problem`` already says it.
+    """
+
+    where: str
+    value: str
+    problem: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        shown = f" = {self.value}" if self.value else ""
+        tail = f" {self.mend}" if self.mend else ""
+        return f"{self.where}{shown}: {self.problem}{tail}"
+
+
+class ConfigError(WordveilError):
+    """A configuration or command line that cannot be used; lists every fault at once. Exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, source: str, faults: list[Fault]) -> None:
+        self.source = source
+        self.faults = faults
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in faults)]))
+
+
+class EmbeddingError(WordveilError):
+    """An embedding that cannot be read or must not be used. Exit code 4."""
+
+    exit_code = 4
+
+
+class BundleError(WordveilError):
+    """A bundle that is missing, damaged, or not the one the configuration describes. Exit code 4."""
+
+    exit_code = 4
+
+
+class InputError(WordveilError):
+    """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
+
+    exit_code = 4
+
+
+class KeyMaterialError(WordveilError):
+    """A key that is missing, unsafe or malformed. Its message never holds key bytes. Exit code 5."""
+
+    exit_code = 5
+
+
+class OutputExistsError(WordveilError):
+    """The output is already there and overwriting was not asked for. Exit code 6."""
+
+    exit_code = 6
+
+
+class PlatformError(WordveilError):
+    """Java, Spark or an optional package is missing or does not fit. Exit code 7."""
+
+    exit_code = 7
+
+
+class SparkJobError(WordveilError):
+    """A Spark job failed; the output is as it was before. Exit code 8."""
+
+    exit_code = 8
+
+
+class WorkerError(WordveilError):
+    """A Spark task failed inside the sanitiser.
+
+    Only the kind and the place of the failure are kept: the message of the original exception may quote a record.
+    """

@@ -1,0 +1,1 @@
+"""Word mechanisms, one file each; ``registry`` lists them."""

@@ -1,0 +1,90 @@
+"""The protocol of a mechanism: ragged batches of token ids in, ragged batches out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embedding import Embedding
+from wordveil.keys import ReleaseKeys
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.randomness import Contexts
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Records as ragged token ids.
+
+    Attributes
+    ----------
+    ids: int32 ``(tokens,)``; words ``0 .. size - 1``, then ``size`` for padding and ``size + 1`` for the unknown word.
+    offsets: int64 ``(records + 1,)``, rising from 0 to ``tokens``.
+    contexts: uint8 ``(records, 12)``, one a record (:func:`wordveil.randomness.contexts`).
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    contexts: Contexts
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def record_of_token(self) -> NDArray[np.int64]:
+        """The record that each token belongs to: int64 ``(tokens,)``."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True)
+class Built:
+    """A mechanism as it enters a bundle.
+
+    Attributes
+    ----------
+    parameters: all that, with the arrays, decides the distribution of outputs; plain values.
+    arrays: named arrays that workers map into memory.
+    guarantee: the certified constants.
+    notes: what a user should know, in sentences.
+    """
+
+    parameters: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+    guarantee: WordGuarantee
+    notes: tuple[str, ...] = ()
+
+
+class Mechanism(ABC):
+    """A metric differentially private replacement of words.
+
+    A word mechanism keeps the offsets of its batch; a generator may return others. The output of a record depends on
+    its ids, its context and the keys, and on nothing else: not on the batch it came in.
+    """
+
+    name: ClassVar[str]
+    sampler_version: ClassVar[int]
+    """Raised when the same parameters, arrays, context and key would draw something else; part of the fingerprint."""
+
+    @classmethod
+    @abstractmethod
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
+        """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned."""
+
+    @property
+    @abstractmethod
+    def max_tokens(self) -> int:
+        """The most tokens that one record may have: beyond it noise would repeat."""
+
+    @abstractmethod
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""

@@ -1,0 +1,140 @@
+"""The n-dimensional Laplace mechanism on word vectors.
+
+Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 2. A word's vector ``x`` becomes
+``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
+the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality two
+inputs' densities differ by at most the factor ``exp(epsilon |x - y|)``, and by exactly that far out on their line: the
+mechanism is ``epsilon * d``-private and no better. Taking the nearest word is post-processing. (U is a normalised
+standard normal vector; a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
+
+The unknown word enters as the mean vector. Where texts are padded, space gets one more dimension: words and the unknown
+word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding is
+a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
+
+The bound is one of real arithmetic: 52-bit uniforms cannot produce the outermost noise, which leaves a probability of
+2^-53 a token outside the proof (``delta``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv, ndtri
+
+from wordveil.embedding import Embedding
+from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
+from wordveil.keys import ReleaseKeys
+from wordveil.mechanisms.base import Built, Mechanism, Progress, TokenBatch
+from wordveil.neighbours.exact import ExactNearest, scoring_rows
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+from wordveil.randomness import Contexts, KeyedStream, max_positions
+
+# Tokens whose noise is in memory at once: 2,048 x 301 float64 is 5 MB.
+_CHUNK = 2048
+_UNPROVED = 2.0**-53
+
+
+class Laplace(Mechanism):
+    """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each with
+    its scoring column; ``m`` is the dimension of the noise."""
+
+    name = "laplace"
+    sampler_version = 1
+
+    def __init__(self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool) -> None:
+        if not 0 < epsilon < math.inf:
+            raise ValueError(f"Expected epsilon={epsilon} in (0, inf).")
+        self._epsilon = epsilon
+        self._index = index
+        self._dimension = index.shape[1] - 1
+        self._nearest = ExactNearest(index, size + padding)
+        # One uniform a coordinate and one for the radius, two uniforms a block.
+        self._blocks = (self._dimension + 2) // 2
+
+    @classmethod
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
+        epsilon = float(settings["epsilon"])
+        mean = _mean(embedding)
+        progress("measuring the embedding's diameter")
+        words = diameter(embedding.vectors, mean.astype(np.float64))
+        radius = float(distances(embedding.vectors.astype(np.float64).T, mean.astype(np.float64)[:, None]).max())
+        largest = max(words, round_up(radius, 6))
+        height = 0.0
+        if padding:
+            height = float(settings.get("pad_height") or _pad_height(largest, radius))
+            largest = max(largest, round_up(math.hypot(radius, height) * (1 + 1e-9), 6))
+        points = _points(embedding.vectors, mean, height, padding=padding)
+        progress("writing the search index")
+        index = scoring_rows(points)
+        digest = sha256(f"{points.shape}".encode())
+        digest.update(np.ascontiguousarray(points, "<f4").tobytes())
+        guarantee = WordGuarantee(
+            metric=Metric("euclidean", digest.hexdigest()),
+            nominal_epsilon=epsilon,
+            epsilon=epsilon,
+            diameter=largest,
+            delta=_UNPROVED,
+        )
+        parameters = {"epsilon": epsilon, "padding": padding, "pad_height": height, "search": "exact"}
+        return Built(parameters, {"index": index}, guarantee)
+
+    @classmethod
+    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        return cls(size, parameters["epsilon"], arrays["index"], padding=parameters["padding"])
+
+    @property
+    def max_tokens(self) -> int:
+        return max_positions(self._blocks)
+
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        stream = KeyedStream(keys.noise, self._blocks)
+        record = batch.record_of_token()
+        position = np.arange(len(batch.ids)) - batch.offsets[record]
+        drawn = np.empty_like(batch.ids)
+        for start in range(0, len(drawn), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            noisy = self._noise(stream, batch.contexts[record[part]], position[part])
+            noisy += self._index[batch.ids[part], :-1].T
+            drawn[part] = self._nearest.search(noisy)
+        return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    def _noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Noise vectors, float64 ``(m, count)``."""
+        uniforms = stream.uniforms(context, position)
+        noise: NDArray[np.float64] = ndtri(uniforms[: self._dimension])
+        radius = gammaincinv(self._dimension, uniforms[self._dimension]) / self._epsilon
+        noise *= radius / norms(noise)
+        return noise
+
+
+def _mean(embedding: Embedding) -> NDArray[np.float32]:
+    return (ordered_sum(embedding.vectors.astype(np.float64)) / embedding.size).astype(np.float32)
+
+
+def _pad_height(largest: float, radius: float) -> float:
+    """The greatest height at which padding is no further from any word than two words can be from each other.
+
+    Higher padding is told from words more reliably, and up to here it costs nothing: the diameter stays. Rounded down
+    to three digits, so that it does not move with the last bits of the diameter.
+    """
+    height = math.sqrt(max(largest**2 - radius**2, 0.0))
+    if height == 0.0:
+        return largest
+    unit = 10.0 ** (math.floor(math.log10(height)) - 2)
+    return float(f"{math.floor(height / unit) * unit:.3g}")
+
+
+def _points(vectors: NDArray[np.float32], mean: NDArray[np.float32], height: float, *, padding: bool) -> NDArray[np.float32]:
+    """Points of words, padding, unknown word. Without padding its row repeats the mean and is never used."""
+    points = np.concatenate([vectors, mean[None, :], mean[None, :]])
+    if not padding:
+        return points
+    heights = np.zeros((len(points), 1), np.float32)
+    heights[len(vectors)] = height
+    return np.concatenate([points, heights], axis=1)

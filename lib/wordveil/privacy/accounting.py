@@ -1,0 +1,35 @@
+"""The price of a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.relations import Relation
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one record costs.
+
+    Attributes
+    ----------
+    tokens: tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn.
+    epsilon_bound: the largest loss between two texts of the stated relation.
+    epsilon_pure: the same where the relation is ``any_text``; None, meaning infinite, where it is not.
+    """
+
+    tokens: int
+    epsilon_bound: float
+    epsilon_pure: float | None
+
+
+def price(terms: ReleaseTerms, drawn: int) -> Price:
+    """The price of a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
+
+    All three compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
+    Earth Mover's and bottleneck distances are at most the largest distance between two words.
+    """
+    tokens = drawn if terms.n_max is None else terms.n_max
+    bound = tokens * terms.guarantee.pure
+    return Price(tokens, bound, bound if terms.relation is Relation.ANY_TEXT else None)

@@ -1,0 +1,54 @@
+"""What one token's replacement guarantees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from wordveil.privacy.metrics import Metric
+
+
+@dataclass(frozen=True)
+class WordGuarantee:
+    """Metric differential privacy of one token.
+
+    For all symbols ``w``, ``v`` and every set of outputs, the log probability ratio is at most
+    ``epsilon * d(w, v) + slack``.
+
+    Attributes
+    ----------
+    metric: the distance ``d``.
+    nominal_epsilon: what the configuration says, per unit of ``d``.
+    epsilon: the constant that is true, per unit of ``d``.
+    diameter: an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
+    slack: what integer or rounded arithmetic adds per token, beyond the distance.
+    delta: probability, per token, outside the bound's proof (floating-point noise does not reach arbitrarily far).
+    """
+
+    metric: Metric
+    nominal_epsilon: float
+    epsilon: float
+    diameter: float
+    slack: float = 0.0
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("nominal_epsilon", "epsilon", "diameter"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"Expected {name}={value} in [0, inf).")
+
+    @property
+    def pure(self) -> float:
+        """The largest loss of one token: ``epsilon * diameter + slack``."""
+        return self.epsilon * self.diameter + self.slack
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> WordGuarantee:
+        """The inverse of :meth:`to_dict`."""
+        return cls(**{**values, "metric": Metric(**values["metric"])})

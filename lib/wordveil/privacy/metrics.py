@@ -1,0 +1,22 @@
+"""Metrics and the unit in which epsilon counts their distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A distance between the symbols of one vocabulary (words, unknown word, padding).
+
+    Epsilons add up only under the same metric. Two embeddings, or one embedding with padding at two heights, are
+    different metrics even where both are Euclidean: ``digest`` (hexadecimal) identifies the stored points.
+    """
+
+    name: str
+    digest: str
+
+    @property
+    def identifier(self) -> str:
+        """As it stands in the ``privacy`` column: ``euclidean:1f0c9a...``."""
+        return f"{self.name}:{self.digest[:16]}"

@@ -1,0 +1,39 @@
+"""Relations: the pairs of texts between which a bound holds. And what a release shows besides."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Relation(StrEnum):
+    """A bound compares two texts of the same record; its relation says which pairs it covers."""
+
+    ANY_TEXT = "any_text"
+    """Any two texts at all: every string is covered and the length is hidden."""
+
+    SAME_LENGTH = "same_length"
+    """Texts with the same number of tokens after the text policy."""
+
+    SAME_SKELETON = "same_skeleton"
+    """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words."""
+
+
+class Exposure(StrEnum):
+    """What a release shows of a record besides its sanitised words. Kept columns are written ``column:NAME``."""
+
+    PRESENCE = "presence"
+    """That the record was refused because of its text, or that it was not."""
+
+    LENGTH = "length"
+    """The number of tokens."""
+
+    PUNCTUATION = "punctuation"
+    CASE = "case"
+    DIGITS = "digits"
+    STOP_WORDS = "stop_words"
+    UNKNOWN_WORDS = "unknown_words"
+
+
+def column_exposure(name: str) -> str:
+    """The entry of ``exposes`` for a kept column."""
+    return f"column:{name}"

@@ -1,0 +1,128 @@
+"""Keyed streams: contexts to uniforms and integers, a whole batch at a time.
+
+Noise is a pseudo-random function of a *context* and a position in it; nothing is ever drawn from global state. The
+context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record
+id and the canonical token ids. Two executions with equal contexts give equal draws (a retried task reveals nothing
+new); different contexts give independent draws up to the security of the MAC and of AES.
+
+Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
+keep the chance of any two of 10^9 records sharing noise under 10^-10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+from numpy.typing import NDArray
+
+from wordveil.keys import Secret
+
+CONTEXT_BYTES = 12
+TAG_BYTES = 16
+_COUNTERS = 2**32
+_BLOCK_BYTES = 16
+
+Contexts = NDArray[np.uint8]
+Payload = tuple[bytes | memoryview, NDArray[np.int64]]
+
+
+class CounterOverflowError(ValueError):
+    """A position does not fit the 32 counter bits; reusing a counter would reuse noise."""
+
+
+def framed(*parts: bytes) -> bytes:
+    """The parts with their lengths before them: an injective encoding."""
+    return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+
+
+def macs(key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int) -> NDArray[np.uint8]:
+    """One keyed BLAKE2b a record, over ``scope``, the record id and the record's slice of each payload.
+
+    A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
+    """
+    base = hashlib.blake2b(framed(scope), key=key.reveal(), digest_size=size)
+    bounds = [(memoryview(data), offsets.tolist()) for data, offsets in payloads]
+    out = bytearray()
+    for record, record_id in enumerate(record_ids):
+        mac = base.copy()
+        mac.update(struct.pack("<Q", len(record_id)) + record_id)
+        for data, offsets in bounds:
+            start, stop = offsets[record], offsets[record + 1]
+            mac.update(struct.pack("<Q", stop - start))
+            mac.update(data[start:stop])
+        out += mac.digest()
+    return np.frombuffer(bytes(out), np.uint8).reshape(len(record_ids), size)
+
+
+def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
+    """Ragged token ids as a payload of :func:`macs`."""
+    return ids.astype("<i4", copy=False).tobytes(), offsets * 4
+
+
+def contexts(
+    key: Secret, scope: bytes, record_ids: Sequence[bytes], ids: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> Contexts:
+    """The context of each record: uint8 ``(records, 12)``.
+
+    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``ids`` and ``offsets`` are the ragged
+    canonical token ids after the text policy.
+    """
+    return macs(key, scope, record_ids, [id_payload(ids, offsets)], CONTEXT_BYTES)
+
+
+def max_positions(blocks: int) -> int:
+    """How many positions a record may have when each owns ``blocks`` counters."""
+    return _COUNTERS // blocks
+
+
+class KeyedStream:
+    """Random words addressed by (context, position): AES-256-ECB over counter blocks.
+
+    ``blocks`` is the number of 16-byte blocks that one position owns; position ``p`` uses the counters
+    ``p * blocks`` to ``p * blocks + blocks - 1``.
+    """
+
+    def __init__(self, key: Secret, blocks: int) -> None:
+        self._key = key
+        self.blocks = blocks
+
+    def words(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Uniform 64-bit words, shape ``(2 * blocks, count)``.
+
+        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. Raises :class:`CounterOverflowError`.
+        """
+        count = len(position)
+        if count and int(position.max()) >= max_positions(self.blocks):
+            raise CounterOverflowError(f"position {int(position.max())} is beyond the {max_positions(self.blocks)} a record has")
+        plain = np.empty((self.blocks, count, 4), "<u4")
+        plain[:, :, :3] = np.ascontiguousarray(context).view("<u4")
+        plain[:, :, 3] = position * self.blocks + np.arange(self.blocks)[:, None]
+        cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
+        encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
+        encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
+        words = cipher[: plain.nbytes].view("<u8").reshape(self.blocks, count, 2)
+        return words.transpose(0, 2, 1).reshape(2 * self.blocks, count)
+
+    def uniforms(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1."""
+        mantissa = (self.words(context, position) >> np.uint64(12)).astype(np.float64)
+        mantissa += 0.5
+        mantissa *= 2.0**-52
+        return mantissa
+
+
+def scaled(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
+
+    ``limit`` must be below 2**32; shapes broadcast.
+    """
+    low_half = np.uint64(0xFFFFFFFF)
+    shift = np.uint64(32)
+    low = (words & low_half) * limit
+    return (((words >> shift) * limit + (low >> shift)) >> shift).astype(np.int64)

@@ -1,0 +1,223 @@
+"""The whole of what happens to a record, without Spark: RecordBatch in, RecordBatch out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.bundle import Bundle
+from wordveil.keys import ReleaseKeys
+from wordveil.mechanisms.base import TokenBatch
+from wordveil.privacy.accounting import Price, price
+from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.relations import column_exposure
+from wordveil.randomness import TAG_BYTES, contexts, framed, id_payload, macs
+from wordveil.text.codec import Codec, Encoded
+from wordveil.text.order import sample, shuffle
+from wordveil.text.policy import TextPolicy
+
+RELEASED = "released"
+QUARANTINED = "quarantined"
+
+# Reasons found by looking at ids: a record without a sound id cannot be drawn, whatever its text.
+NULL_ID, INVALID_ID, DUPLICATE_ID = "null_id", "invalid_id", "duplicate_id"
+ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID)
+# Reasons found by looking at texts before they are cut into words; the codec adds its own.
+NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS = "null_text", "oversize", "undecodable", "too_many_tokens"
+TEXT_REASONS = (NULL_TEXT, OVERSIZE, UNDECODABLE, "script_without_word_spaces", "unknown_words", TOO_MANY_TOKENS)
+
+# Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
+TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
+WORDS_COLUMN, UNKNOWN_COLUMN = "__words", "__unknown"
+
+PRIVACY_TYPE = pa.struct(
+    [
+        pa.field("release_id", pa.string()),
+        pa.field("mechanism", pa.string()),
+        pa.field("bundle", pa.string()),
+        pa.field("policy", pa.string()),
+        pa.field("metric", pa.string()),
+        pa.field("nominal_epsilon", pa.float64()),
+        pa.field("epsilon", pa.float64()),
+        pa.field("tokens", pa.int64()),
+        pa.field("composition", pa.string()),
+        pa.field("relation", pa.string()),
+        pa.field("epsilon_pure", pa.float64()),
+        pa.field("epsilon_bound", pa.float64()),
+        pa.field("exposes", pa.list_(pa.string())),
+    ]
+)
+OUTPUT_FIELDS = (
+    pa.field("text", pa.string()),
+    pa.field("status", pa.string()),
+    pa.field("reason", pa.string()),
+    pa.field("privacy", PRIVACY_TYPE),
+    pa.field("content_tag", pa.binary()),
+    pa.field("run_id", pa.string()),
+)
+STATISTIC_FIELDS = (pa.field(WORDS_COLUMN, pa.int64()), pa.field(UNKNOWN_COLUMN, pa.int64()))
+RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
+
+_SLICE_TOKENS = 2**20
+
+
+@dataclass(frozen=True)
+class RecordSettings:
+    """What a release is, beyond its bundle and keys.
+
+    ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``.
+    """
+
+    release: str
+    run_id: str
+    policy: TextPolicy
+    id_column: str
+    kept: tuple[str, ...]
+
+
+def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
+    """The constant part of the ``privacy`` column."""
+    policy = settings.policy
+    return ReleaseTerms(
+        release=settings.release,
+        mechanism=bundle.mechanism.name,
+        bundle=bundle.fingerprint,
+        guarantee=bundle.guarantee,
+        composition=policy.composition,
+        relation=policy.relation,
+        exposes=(*policy.exposes, *sorted(column_exposure(name) for name in settings.kept)),
+        n_max=policy.n_max,
+    )
+
+
+class RecordSanitiser:
+    """Sanitises Arrow batches with the columns id, kept columns, ``__text`` (string) and ``__reason`` (string).
+
+    A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
+    output batches with the same records in the same order and the columns id, kept columns, :data:`OUTPUT_FIELDS` and
+    :data:`STATISTIC_FIELDS`.
+    """
+
+    def __init__(self, settings: RecordSettings, bundle: Bundle, keys: ReleaseKeys) -> None:
+        self._settings = settings
+        self._policy = settings.policy
+        self._bundle = bundle
+        self._keys = keys
+        self._terms = release_terms(settings, bundle)
+        self._codec = Codec(settings.policy, bundle.vocabulary)
+        self._scope = framed(settings.release.encode(), bundle.fingerprint.encode(), settings.policy.fingerprint.encode())
+        self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
+
+    def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The sanitised records of ``batch``, in slices that bound memory."""
+        for start in range(0, batch.num_rows, self._rows):
+            yield self._sanitise_slice(batch.slice(start, self._rows))
+
+    def _sanitise_slice(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
+        if self._policy.refused == "empty":
+            reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
+        accepted = np.flatnonzero(reason == None)  # noqa: E711 - elementwise
+        texts = pc.fill_null(batch.column(TEXT_COLUMN).take(pa.array(accepted)), "")
+        encoded = self._codec.encode(texts)
+        late = encoded.refused
+        if self._policy.n_max is None:
+            late[np.diff(encoded.offsets) > self._bundle.mechanism.max_tokens] = TOO_MANY_TOKENS
+        if self._policy.refused == "quarantine" and (late != None).any():  # noqa: E711 - elementwise
+            reason[accepted] = late
+            return self._finish(batch, reason)
+        return self._assemble(batch, reason, accepted, encoded)
+
+    def _finish(self, batch: pa.RecordBatch, reason: NDArray[np.object_]) -> pa.RecordBatch:
+        """The same slice once more, its newly refused records marked and without text."""
+        refused = pa.array(reason != None)  # noqa: E711 - elementwise
+        texts = pc.if_else(refused, pa.scalar(None, pa.string()), batch.column(TEXT_COLUMN))
+        names = [name for name in batch.schema.names if name not in (TEXT_COLUMN, REASON_COLUMN)]
+        arrays = [batch.column(name) for name in names]
+        return self._sanitise_slice(
+            pa.RecordBatch.from_arrays([*arrays, texts, pa.array(reason, pa.string())], names=[*names, TEXT_COLUMN, REASON_COLUMN])
+        )
+
+    def _assemble(
+        self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
+    ) -> pa.RecordBatch:
+        record_ids = _id_bytes(batch.column(self._settings.id_column).take(pa.array(accepted)))
+        texts, drawn = self._draw(record_ids, encoded)
+        place = np.full(batch.num_rows, -1)
+        place[accepted] = np.arange(len(accepted))
+        quarantined = place < 0
+        spread = pa.array(place, mask=quarantined)
+        columns = [
+            texts.take(spread),
+            pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
+            pa.array(reason, pa.string()),
+            self._privacy(drawn, place, quarantined),
+            self._tags(record_ids, encoded).take(spread),
+            pa.repeat(self._settings.run_id, batch.num_rows),
+            pa.array(encoded.words, pa.int64()).take(spread),
+            pa.array(encoded.unknown, pa.int64()).take(spread),
+        ]
+        names = [self._settings.id_column, *self._settings.kept]
+        fields = [batch.schema.field(name) for name in names]
+        schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
+        return pa.RecordBatch.from_arrays([*(batch.column(name) for name in names), *columns], schema=schema)
+
+    def _draw(self, record_ids: list[bytes], encoded: Encoded) -> tuple[pa.StringArray, NDArray[np.int64]]:
+        """Sanitised texts and the number of tokens drawn, of accepted records."""
+        ids, offsets = encoded.ids, encoded.offsets
+        context = contexts(self._keys.context, self._scope, record_ids, ids, offsets)
+        if self._policy.length == "sample":
+            assert self._policy.n_max is not None
+            unknown = self._bundle.vocabulary.unknown
+            ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
+        drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
+        ids = drawn.ids
+        if self._policy.output == "bag":
+            ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
+        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets)
+
+    def _tags(self, record_ids: list[bytes], encoded: Encoded) -> pa.BinaryArray:
+        """Content tags: equal in one release for equal content of one record, and telling nothing else."""
+        payloads = [id_payload(encoded.ids, encoded.offsets)]
+        if encoded.skeleton is not None:
+            payloads.append(encoded.skeleton.copied())
+        tags = macs(self._keys.tag, self._scope, record_ids, payloads, TAG_BYTES)
+        return pa.array([bytes(tag) for tag in tags], pa.binary())
+
+    def _privacy(self, drawn: NDArray[np.int64], place: NDArray[np.int64], quarantined: NDArray[np.bool_]) -> pa.StructArray:
+        counts, which = np.unique(drawn, return_inverse=True)
+        prices = [price(self._terms, int(count)) for count in counts] or [Price(0, 0.0, None)]
+        spread = pa.array(which[place] if len(which) else np.zeros_like(place))
+        terms = self._terms
+        constants = {
+            "release_id": terms.release,
+            "mechanism": terms.mechanism,
+            "bundle": terms.bundle,
+            "policy": self._policy.fingerprint,
+            "metric": terms.guarantee.metric.identifier,
+            "nominal_epsilon": terms.guarantee.nominal_epsilon,
+            "epsilon": terms.guarantee.epsilon,
+            "composition": str(terms.composition),
+            "relation": str(terms.relation),
+            "exposes": list(terms.exposes),
+        }
+        varying = {name: [getattr(item, name) for item in prices] for name in ("tokens", "epsilon_bound", "epsilon_pure")}
+        arrays = [
+            pa.array(varying[field.name], field.type).take(spread)
+            if field.name in varying
+            else pa.repeat(pa.scalar(constants[field.name], field.type), len(place))
+            for field in PRIVACY_TYPE
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
+
+
+def _id_bytes(ids: pa.Array) -> list[bytes]:
+    """Record ids as bytes, the same for a number and its decimal string."""
+    text = ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.cast(pa.string())
+    values: list[bytes] = text.cast(pa.binary()).to_pylist()
+    return values

@@ -1,0 +1,184 @@
+"""Encoding texts to canonical token ids and decoding drawn ids to text, a batch at a time.
+
+The canonical ids of a record are what its mechanism sees and what its context covers: the ids of its hidden words after
+the policy dropped, copied, cut and padded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.text.policy import TextPolicy
+from wordveil.text.tokeniser import Pieces, Tokeniser
+from wordveil.vocabulary import Vocabulary
+
+SCRIPT_REFUSED = "script_without_word_spaces"
+UNKNOWN_REFUSED = "unknown_words"
+
+_HIDE, _DROP, _KEEP = 0, 1, 2
+_ACTIONS = {"hide": _HIDE, "cover": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
+_LOWER, _CAPITAL, _UPPER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What a policy copies: the pieces of each text, and where hidden words stand among them."""
+
+    pieces: pa.StringArray
+    offsets: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    case: NDArray[np.int8] | None
+
+    def copied(self) -> tuple[memoryview, NDArray[np.int64]]:
+        """All that is copied, as bytes with a mark for each hidden word; and the records' byte offsets."""
+        marks = pa.array(["\x01", "\x02", "\x03"])
+        case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
+        texts = _join(self._with(marks.take(pa.array(case))), self.offsets, "")
+        bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
+
+    def filled(self, words: pa.StringArray) -> pa.StringArray:
+        """The texts with ``words`` in the place of the hidden ones."""
+        if self.case is not None:
+            words = _with_case(words, self.case)
+        return _join(self._with(words), self.offsets, "")
+
+    def _with(self, words: pa.StringArray) -> pa.StringArray:
+        order = np.arange(len(self.pieces))
+        order[self.slots] = len(self.pieces) + np.arange(len(self.slots))
+        return pa.concat_arrays([self.pieces, words]).take(pa.array(order))
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Texts as canonical ids.
+
+    Attributes
+    ----------
+    ids: int32 ``(tokens,)``.
+    offsets: int64 ``(records + 1,)``.
+    words: int64 ``(records,)``, words of the text before the policy.
+    unknown: int64 ``(records,)``, of those outside the vocabulary.
+    refused: reason code per record, or None: object ``(records,)``. A refused record has no ids.
+    skeleton: what is copied, or None where the policy copies nothing.
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    words: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+    refused: NDArray[np.object_]
+    skeleton: Skeleton | None
+
+
+class Codec:
+    """Encodes and decodes under one policy and vocabulary."""
+
+    def __init__(self, policy: TextPolicy, vocabulary: Vocabulary) -> None:
+        self._policy = policy
+        self._vocabulary = vocabulary
+        self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
+        self._stop_words = pa.array(policy.stop_word_list, pa.string())
+
+    def encode(self, texts: pa.StringArray) -> Encoded:
+        """``texts``: string array without nulls, valid UTF-8."""
+        texts = self._tokeniser.normalise(texts)
+        refused = np.full(len(texts), None, object)
+        refused[self._tokeniser.refused(texts)] = SCRIPT_REFUSED
+        texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
+        pieces = self._tokeniser.pieces(texts) if self._policy.copies else self._tokeniser.words(texts)
+        looked_up = self._lookup_form(pieces.words)
+        ids = self._vocabulary.lookup(looked_up)
+        unknown = ids == self._vocabulary.unknown
+        action = self._actions(pieces.words, unknown)
+        if self._policy.unknown == "quarantine":
+            stops = _count(unknown & (action == _HIDE), pieces.offsets) > 0
+            refused[stops] = UNKNOWN_REFUSED
+            action[np.repeat(stops, np.diff(pieces.offsets))] = _DROP
+        hidden = action == _HIDE
+        offsets = np.concatenate([[0], np.cumsum(hidden)])[pieces.offsets]
+        skeleton = self._skeleton(pieces, action) if self._policy.copies else None
+        ids, offsets = self._fit(ids[hidden], offsets)
+        words = np.diff(pieces.offsets)
+        return Encoded(ids, offsets, words, _count(unknown, pieces.offsets), refused, skeleton)
+
+    def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
+        """The texts of drawn ids; padding leaves no trace in them."""
+        if skeleton is not None:
+            return skeleton.filled(self._vocabulary.words(ids))
+        real = ids != self._vocabulary.pad
+        kept = np.concatenate([[0], np.cumsum(real)])
+        return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
+
+    def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
+        straight = pc.replace_substring(words, "\u2019", "'")
+        return straight if self._policy.case == "exact" else pc.utf8_lower(straight)
+
+    def _actions(self, words: pa.StringArray, unknown: NDArray[np.bool_]) -> NDArray[np.int8]:
+        """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else an
+        unknown word by ``unknown``."""
+        action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
+        if self._policy.stop_words != "hide":
+            lower = pc.utf8_lower(pc.replace_substring(words, "\u2019", "'"))
+            stop = pc.is_in(lower, self._stop_words).to_numpy(zero_copy_only=False)
+            action[stop] = _ACTIONS[self._policy.stop_words]
+        if self._policy.digits != "hide":
+            digits = pc.match_substring_regex(words, r"\p{N}").to_numpy(zero_copy_only=False)
+            action[digits] = _ACTIONS[self._policy.digits]
+        return action
+
+    def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:
+        assert pieces.all is not None
+        assert pieces.slots is not None
+        assert pieces.all_offsets is not None
+        copied = pieces.all
+        erased = np.zeros(len(copied), np.bool_)
+        erased[pieces.slots[action == _DROP]] = True
+        if self._policy.punctuation == "drop":
+            gaps = np.ones(len(copied), np.bool_)
+            gaps[pieces.slots] = False
+            copied = pc.if_else(pa.array(gaps), " ", copied)
+        copied = pc.if_else(pa.array(erased), "", copied)
+        hidden = action == _HIDE
+        case = None
+        if self._policy.case == "restore":
+            case = _case_of(pieces.words.filter(pa.array(hidden)))
+        return Skeleton(copied, pieces.all_offsets, pieces.slots[hidden], case)
+
+    def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Cut and fill each record to ``n_max`` where the policy pads."""
+        if not self._policy.pads:
+            return ids, offsets
+        assert self._policy.n_max is not None
+        width = self._policy.n_max
+        lengths = np.diff(offsets)
+        position = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
+        fitted = np.full((len(lengths), width), self._vocabulary.pad, np.int32)
+        fitted[np.arange(width) < lengths[:, None]] = ids[position < width]
+        return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
+
+
+def _count(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.diff(np.concatenate([[0], np.cumsum(flags)])[offsets])
+
+
+def _join(values: pa.StringArray, offsets: NDArray[np.int64], separator: str) -> pa.StringArray:
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pc.binary_join(lists, separator)
+
+
+def _case_of(words: pa.StringArray) -> NDArray[np.int8]:
+    first = pc.utf8_is_upper(pc.utf8_slice_codeunits(words, 0, 1)).to_numpy(zero_copy_only=False)
+    whole = pc.utf8_is_upper(words).to_numpy(zero_copy_only=False)
+    several = np.asarray(pc.utf8_length(words)) > 1
+    return np.where(whole & several, _UPPER, np.where(first, _CAPITAL, _LOWER)).astype(np.int8)
+
+
+def _with_case(words: pa.StringArray, case: NDArray[np.int8]) -> pa.StringArray:
+    forms = pc.if_else(pa.array(case == _CAPITAL), pc.utf8_capitalize(words), words)
+    return pc.if_else(pa.array(case == _UPPER), pc.utf8_upper(words), forms)

@@ -1,0 +1,37 @@
+"""Keyed sampling of positions and keyed destruction of order, a batch at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.keys import Secret
+from wordveil.randomness import Contexts, KeyedStream, scaled
+
+
+def _stream(key: Secret, contexts: Contexts, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The record of each token and one uniform 64-bit word a token."""
+    record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
+    position = np.arange(offsets[-1]) - offsets[record]
+    return record, KeyedStream(key, 1).words(contexts[record], position)[0]
+
+
+def sample(
+    ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret, count: int, unknown: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
+
+    A record without ids gives ``unknown`` ``count`` times. Returns ids and offsets of the same number of records.
+    """
+    drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
+    record, word = _stream(key, contexts, drawn_offsets)
+    length = np.diff(offsets)
+    pick = offsets[record] + scaled(word, np.maximum(length, 1)[record].astype(np.uint64))
+    symbols = np.append(ids, np.int32(unknown))
+    return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
+
+
+def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
+    """``ids`` with each record's in uniformly random order, independent of what they are."""
+    record, word = _stream(key, contexts, offsets)
+    return ids[np.lexsort((word, record))]

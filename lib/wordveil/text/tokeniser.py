@@ -1,0 +1,120 @@
+"""Tokenising Arrow string arrays with one regular expression, no Python loop.
+
+A word is a run of letters, marks and digits of any script, with single apostrophes (``'`` or U+2019) inside it:
+``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked for
+(``hyphens="inner"``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are in
+Unicode normalisation form C first; U+0001 becomes a space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+TOKENISERS = ("words", "characters", "whitespace")
+HYPHENS = ("split", "inner")
+
+# Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
+_SPACELESS = "".join(
+    rf"\p{{{script}}}"
+    for script in (
+        "Han",
+        "Hiragana",
+        "Katakana",
+        "Bopomofo",
+        "Thai",
+        "Lao",
+        "Khmer",
+        "Myanmar",
+        "Tibetan",
+        "Javanese",
+        "Balinese",
+        "Yi",
+    )
+)
+_SPACELESS_LETTER = rf"[{_SPACELESS}]"
+_MARK = "\x01"
+
+
+def _patterns(tokeniser: str, hyphens: str) -> tuple[str, str]:
+    """Regular expressions of a word and of a run of other characters (RE2 syntax)."""
+    if tokeniser == "whitespace":
+        return r"[^\p{Z}\s]+", r"[\p{Z}\s]+"
+    inner = "['\u2019]" if hyphens == "split" else "['\u2019\u2010-]"
+    character = r"[\p{L}\p{M}\p{N}]"
+    other = r"[^\p{L}\p{M}\p{N}]+"
+    if tokeniser == "words":
+        return f"{character}+(?:{inner}{character}+)*", other
+    spaced = rf"(?:[\p{{M}}\p{{N}}]|[^\P{{L}}{_SPACELESS}])"
+    return rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:{inner}{spaced}+)*", other
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Texts cut into pieces.
+
+    Attributes
+    ----------
+    words: string array ``(tokens,)``.
+    offsets: int64 ``(records + 1,)``, the words of each record.
+    all: string array of words and gaps in order, so that joining them gives the text back; None unless asked for.
+    slots: int64 ``(tokens,)``, where each word stands in ``all``; None likewise.
+    all_offsets: int64 ``(records + 1,)`` into ``all``; None likewise.
+    """
+
+    words: pa.StringArray
+    offsets: NDArray[np.int64]
+    all: pa.StringArray | None = None
+    slots: NDArray[np.int64] | None = None
+    all_offsets: NDArray[np.int64] | None = None
+
+
+class Tokeniser:
+    """Cuts string arrays into words. See the module for what a word is.
+
+    ``kind``: ``words``; ``characters`` (besides, each letter of a script without word spaces is a word); ``whitespace``
+    (the input is already segmented: whatever stands between white space is a word).
+    """
+
+    def __init__(self, kind: str = "words", hyphens: str = "split") -> None:
+        if kind not in TOKENISERS or hyphens not in HYPHENS:
+            raise ValueError(f"Expected kind={kind} in {TOKENISERS} and hyphens={hyphens} in {HYPHENS}.")
+        self._kind = kind
+        self._word, self._other = _patterns(kind, hyphens)
+
+    def normalise(self, texts: pa.StringArray) -> pa.StringArray:
+        """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
+        return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), _MARK, " ")
+
+    def refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
+        """Which texts hold a script without word spaces that this tokeniser does not segment: bool ``(records,)``."""
+        if self._kind != "words":
+            return np.zeros(len(texts), np.bool_)
+        return np.asarray(pc.match_substring_regex(texts, _SPACELESS_LETTER).to_numpy(zero_copy_only=False), np.bool_)
+
+    def words(self, texts: pa.StringArray) -> Pieces:
+        """The words alone; ``texts`` come from :meth:`normalise`."""
+        marked = pc.replace_substring_regex(texts, rf"({self._word})|{self._other}", rf"\1{_MARK}")
+        values, offsets = _split(marked)
+        filled = np.asarray(pc.binary_length(values)) > 0
+        kept = np.concatenate([[0], np.cumsum(filled)])
+        return Pieces(values.filter(pa.array(filled)), kept[offsets])
+
+    def pieces(self, texts: pa.StringArray) -> Pieces:
+        """Words and gaps; ``texts`` come from :meth:`normalise`."""
+        marked = pc.replace_substring_regex(texts, f"({self._word})", rf"{_MARK}\1{_MARK}")
+        values, offsets = _split(marked)
+        # Each text reads gap, word, gap, ..., word, gap: its words are the odd pieces.
+        inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
+        slots = np.flatnonzero(inside % 2 == 1)
+        return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
+
+
+def _split(marked: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    lists = pc.split_pattern(marked, _MARK)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return lists.flatten(), offsets - offsets[0]
