@@ -1,0 +1,41 @@
+# make quickstart and make test set up all they need in .venv. PYTHON chooses the interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+# One BLAS thread: Spark runs a task a core, and so does the parallel test run.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+
+.PHONY: help quickstart test lint format bench clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh
+	@PYTHON=$(PYTHON) scripts/prerequisites.sh
+	@echo "wordveil: installing into .venv (a few minutes, once)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,dev]'
+	@touch $@
+
+quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
+	@$(BIN)/python examples/quickstart.py
+
+test: .venv/installed  ## lint, types and all tests
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+lint: .venv/installed  ## formatter, linter, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/installed  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; JSON under benchmarks/results
+	$(BIN)/python benchmarks/laplace_exact.py
+
+clean:  ## remove the environment and the quickstart's files
+	rm -rf .venv quickstart build

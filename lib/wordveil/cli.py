@@ -1,0 +1,252 @@
+"""The command line. Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists;
+7 Java or Spark missing; 8 the Spark job failed; 1 anything else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from wordveil import __version__
+from wordveil.config import Config, load_config
+from wordveil.errors import ConfigError, WordveilError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wordveil.bundle import Bundle
+    from wordveil.spark.plan import Plan
+    from wordveil.spark.report import RunReport
+
+app = typer.Typer(
+    help="Sanitise text corpora on Spark with metric differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog=(
+        "Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists; "
+        "7 Java or Spark missing; 8 Spark job failed; 1 anything else."
+    ),
+)
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+
+# Everything for people goes to standard error; standard output holds results alone.
+_people = Console(stderr=True, highlight=False)
+_results = Console(highlight=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the console script and of the jobs: runs one command and exits with its code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = app(args=list(arguments), standalone_mode=False)
+    except WordveilError as error:
+        _print_error(error, as_json="--json" in arguments)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "show"):
+            raise
+        error.show()  # a usage error of the command line
+        sys.exit(getattr(error, "exit_code", 2))
+    sys.exit(code or 0)
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    """Leave by way of the ``finally`` blocks, so that an unfinished output is removed."""
+    sys.exit(128 + number)
+
+
+def _print_error(error: WordveilError, *, as_json: bool) -> None:
+    if as_json:
+        faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
+        print(json.dumps({"error": type(error).__name__, "message": str(error), "faults": faults}))  # noqa: T201
+    else:
+        _people.print(f"wordveil: {error}", style="red", markup=False, soft_wrap=True)
+
+
+@app.callback(invoke_without_command=True)
+def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Sanitise text corpora on Spark with metric differential privacy."""
+    if show:
+        _results.print(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def build(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
+    from wordveil.building import build_bundle
+
+    settings = load_config(config, overrides or ())
+    with _status() as progress:
+        bundle = build_bundle(settings, progress)
+    if as_json:
+        _print_json(_bundle_facts(bundle))
+    else:
+        _print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
+
+
+@app.command()
+def plan(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows."""
+    from wordveil.spark.plan import make_plan
+
+    settings = load_config(config, overrides or ())
+    with _status() as progress:
+        progress("reading the schema")
+        result = make_plan(settings, _session(settings))
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        _print_plan(result)
+
+
+@app.command()
+def sanitise(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
+    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of this run in the output; made up if left out.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sanitise the corpus and write one table of released and quarantined records, whole or not at all."""
+    from wordveil.spark.sanitise import run_sanitise
+
+    settings = load_config(config, overrides or ())
+    with _progress() as (progress, tasks):
+        report = run_sanitise(settings, _session(settings), overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks)
+    if as_json:
+        _print_json(report.to_dict())
+    else:
+        print_report(report)
+
+
+def _session(config: Config) -> Callable[[], SparkSession]:
+    from wordveil.spark.session import build_session
+
+    return lambda: build_session(config.spark)
+
+
+@contextmanager
+def _status() -> Iterator[Callable[[str], None]]:
+    """One line that says what is being done, on a terminal; nothing elsewhere."""
+    if not _people.is_terminal:
+        yield lambda _: None
+        return
+    with _people.status("checking") as status:
+        yield status.update
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """A bar of Spark tasks on a terminal; nothing elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_people, transient=True, disable=not _people.is_terminal) as bar:
+        task = bar.add_task("checking", total=None)
+        yield (
+            lambda text: bar.update(task, description=text),
+            lambda done, known: bar.update(task, completed=done, total=known or None),
+        )
+
+
+def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
+    guarantee = bundle.guarantee
+    return {
+        "mechanism": bundle.mechanism.name,
+        "fingerprint": bundle.fingerprint,
+        "path": str(bundle.path),
+        "words": bundle.vocabulary.size,
+        "bytes": bundle.payload_bytes,
+        "metric": guarantee.metric.identifier,
+        "nominal_epsilon": guarantee.nominal_epsilon,
+        "epsilon": guarantee.epsilon,
+        "diameter": guarantee.diameter,
+        "epsilon_pure_per_token": guarantee.pure,
+    }
+
+
+def _print_plan(plan: Plan) -> None:
+    hidden = plan.tokens is not None
+    unit = f"a record of {plan.tokens} tokens" if hidden else "a token (the length is public)"
+    facts = {
+        "release": plan.release,
+        "input": plan.input,
+        "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
+        "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} per unit of distance and token",
+        "bundle": plan.bundle or "none yet",
+        "largest distance": _number(plan.diameter),
+        "composition": plan.composition,
+        "holds for": f"pairs of texts related by {plan.relation}",
+        "exposes": ", ".join(plan.exposes) or "nothing",
+        f"epsilon of {unit}": _number(plan.epsilon_bound),
+        "pure epsilon": _number(plan.epsilon_pure)
+        if plan.epsilon_pure is not None or plan.bundle is None
+        else "none: unbounded for any two texts",
+    }
+    notes = [plan.bundle_problem] if plan.bundle_problem else []
+    if plan.bundle is None:
+        notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")
+    _print_table("Plan", facts, notes)
+
+
+def print_report(report: RunReport) -> None:
+    """The short table at the end of a run."""
+    quarantined = ", ".join(f"{count:,} {reason}" for reason, count in report.quarantined.items())
+    rate = report.unknown_rate
+    facts = {
+        "records": f"{report.records:,}",
+        "released": f"{report.released:,}",
+        "quarantined": f"{report.records - report.released:,}" + (f" ({quarantined})" if quarantined else ""),
+        "tokens drawn": f"{report.tokens:,}",
+        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
+        "epsilon a token": f"{report.epsilon:g} per unit of {report.metric.split(':')[0]} distance",
+        "epsilon a record": _span(report.epsilon_bound) + f" between texts related by {report.relation}",
+        "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else "none: unbounded for any two texts",
+        "exposes": ", ".join(report.exposes) or "nothing",
+        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
+        "run": report.run_id,
+        "output": report.output,
+    }
+    _print_table(f"Release {report.release}", facts, report.notes)
+
+
+def _span(span: tuple[float, float] | None) -> str:
+    if span is None:
+        return "nothing released"
+    return _number(span[0]) if span[0] == span[1] else f"{_number(span[0])} to {_number(span[1])}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.6g}"
+
+
+def _print_table(title: str, facts: dict[str, Any], notes: Sequence[str]) -> None:
+    table = Table(title=title, show_header=False, title_justify="left")
+    for name, value in facts.items():
+        table.add_row(name, str(value))
+    _results.print(table)
+    for note in notes:
+        _people.print(f"note: {note}", markup=False, soft_wrap=True)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    print(json.dumps(value, indent=1))  # noqa: T201 - the result itself

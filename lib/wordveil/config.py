@@ -1,0 +1,379 @@
+"""The configuration: ``conf/*.yaml`` as pydantic models, every fault of a file reported at once.
+
+Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
+(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the key
+lies.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
+
+from wordveil.bundle import Recipe
+from wordveil.errors import ConfigError, Fault
+from wordveil.records import RESERVED_COLUMNS
+from wordveil.text.policy import PROFILES, TextPolicy, faults_of
+
+FORMAT_VERSION = 1
+_SHOWN = 80
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+
+
+class Section(BaseModel):
+    """A part of the configuration: unknown keys are faults, values are not converted between types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class InputSection(Section):
+    """The corpus."""
+
+    path: Name
+    format: Literal["parquet"] = "parquet"
+    id: Name
+    text: Name
+    author: Name | None = None
+    keep: list[Name] = []
+    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = 16 * 2**20
+    """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
+
+
+class MechanismSection(Section):
+    """What replaces a word. ``epsilon`` is per unit of the metric's distance, per token, and has no default."""
+
+    name: Literal["laplace"]
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    embedding: Name
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
+    public: Literal[True]
+    search: Literal["exact"] = "exact"
+    pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    _own: ClassVar[tuple[str, ...]] = ("epsilon", "search", "pad_height")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe."""
+        return {name: getattr(self, name) for name in self._own}
+
+
+class TextSection(Section):
+    """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
+
+    profile: Literal["strict", "readable"] = "strict"
+    tokeniser: Literal["words", "characters", "whitespace"] | None = None
+    hyphens: Literal["split", "inner"] | None = None
+    unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
+    case: Literal["lower", "exact", "restore"] | None = None
+    digits: Literal["hide", "drop", "keep"] | None = None
+    punctuation: Literal["drop", "keep"] | None = None
+    stop_words: Literal["hide", "drop", "keep"] | None = None
+    stop_word_list: Literal["english"] | list[Name] = "english"
+    length: Literal["as_is", "pad", "sample"] | None = None
+    n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
+    output: Literal["sequence", "bag"] | None = None
+    refused: Literal["quarantine", "empty"] | None = None
+
+    def policy_settings(self) -> dict[str, Any]:
+        """The settings of the policy: the profile's, overridden by what is set here."""
+        chosen = {
+            name: value for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items() if value is not None
+        }
+        settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
+        if settings.get("stop_words", "hide") != "hide":
+            settings["stop_word_list"] = _stop_words(self.stop_word_list)
+        return settings
+
+
+class KeySection(Section):
+    """Where the master key lies: exactly one of the two."""
+
+    file: Name | None = None
+    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+
+
+class OutputSection(Section):
+    """The table that is written."""
+
+    path: Name
+    format: Literal["parquet"] = "parquet"
+    partition_by: list[Name] = []
+
+
+class SparkSection(Section):
+    """How the job runs. Nothing here changes what is released."""
+
+    master: Name | None = None
+    """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
+    app_name: Name = "wordveil"
+    bundle: Literal["auto", "path", "archive"] = "auto"
+    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
+    local mode and the archive elsewhere."""
+    options: dict[str, str] = {}
+
+
+class Config(Section):
+    """A job: one corpus, one mechanism, one policy, one release."""
+
+    format_version: Literal[1]
+    release: ReleaseName
+    input: InputSection
+    mechanism: MechanismSection
+    bundle: Name
+    build_missing: bool = False
+    text: TextSection = TextSection()
+    key: KeySection
+    output: OutputSection
+    spark: SparkSection = SparkSection()
+
+    @property
+    def policy(self) -> TextPolicy:
+        """The text policy."""
+        return TextPolicy(**self.text.policy_settings())
+
+    def recipe(self, embedding_digest: str) -> Recipe:
+        """What the bundle must be."""
+        return Recipe(
+            mechanism=self.mechanism.name,
+            settings=self.mechanism.settings,
+            padding=self.policy.pads,
+            embedding=self.mechanism.embedding,
+            embedding_digest=embedding_digest,
+        )
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Sections that are sound by themselves, for the checks between sections."""
+
+    sections: dict[str, Any]
+
+    def get(self, name: str) -> Any:
+        return self.sections.get(name)
+
+
+def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read and check a configuration. ``overrides`` are ``key=value`` with a dotted key and a YAML value.
+
+    Raises :class:`ConfigError` with every fault of the file.
+    """
+    raw = _read(file)
+    faults: list[Fault] = []
+    for override in overrides:
+        faults.extend(_override(raw, override))
+    return parse_config(raw, str(file), faults)
+
+
+def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = ()) -> Config:
+    """Check a configuration that is already a mapping; otherwise as :func:`load_config`."""
+    found = [*faults]
+    config = None
+    try:
+        config = Config.model_validate(dict(raw))
+    except ValidationError as error:
+        found.extend(_fault(details) for details in error.errors(include_url=False))
+    known = {fault.where for fault in found}
+    found.extend(fault for fault in _between(_sound_sections(raw)) if fault.where not in known)
+    if found or config is None:
+        raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
+    return config
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error; PyYAML would keep the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        raw = yaml.load(file.read_text("utf-8"), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigError(str(file), [Fault("--config", str(file), f"cannot be read: {error.strerror}.")]) from None
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ConfigError(str(file), [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise ConfigError(str(file), [Fault("YAML", "", "not UTF-8 text in YAML.")]) from None
+    if not isinstance(raw, dict):
+        raise ConfigError(str(file), [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
+    return raw
+
+
+def _override(raw: dict[str, Any], override: str) -> list[Fault]:
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        return [Fault("--set", "" if key.startswith("key") else override, "is not of the form key=value.")]
+    *parents, last = key.split(".")
+    place: Any = raw
+    for parent in parents:
+        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
+    if not isinstance(place, dict):
+        return [Fault("--set", key, "no such key: something above it is a plain value.")]
+    try:
+        place[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        return [Fault("--set", key, "its value is not readable as YAML; quote it.")]
+    return []
+
+
+def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
+    models: dict[str, type[Section]] = {"input": InputSection, "text": TextSection, "key": KeySection, "output": OutputSection}
+    sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
+    return _Checked(sound)
+
+
+def _sound(model: type[Section], values: Any) -> Section | None:
+    """The section without its faulty values, or None where a required one is missing then."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faulty = {details["loc"][0] for details in error.errors() if details["loc"]}
+    if not isinstance(values, Mapping):
+        return None
+    try:
+        return model.model_validate({name: value for name, value in values.items() if name not in faulty})
+    except ValidationError:
+        return None
+
+
+def _between(sections: _Checked) -> list[Fault]:
+    """Faults that no single value shows."""
+    faults: list[Fault] = []
+    source, output = sections.get("input"), sections.get("output")
+    if source:
+        faults.extend(_column_faults(source))
+    if source and output:
+        faults.extend(_table_faults(source, output))
+    if text := sections.get("text"):
+        faults.extend(
+            Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
+        )
+    key = sections.get("key")
+    if key and (key.file is None) == (key.env is None):
+        faults.append(Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run."))
+    return faults
+
+
+def _column_faults(source: InputSection) -> Iterable[Fault]:
+    if source.text == source.id:
+        yield Fault("input.text", source.text, "is the id column too. An id is published as it is, so it must not be the text.")
+    if source.text in source.keep:
+        yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
+    if source.author == source.text:
+        yield Fault("input.author", source.text, "is the text column.")
+    for name in source.keep:
+        if name == source.id:
+            yield Fault("input.keep", name, "is the id column, which is always there. Remove it.")
+        if source.keep.count(name) > 1:
+            yield Fault("input.keep", name, "stands there twice.")
+    for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
+        if name in RESERVED_COLUMNS or name.startswith("__"):
+            yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
+
+
+def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault]:
+    for name in output.partition_by:
+        if name not in source.keep:
+            near = _near(name, source.keep)
+            yield Fault("output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}")
+    here, there = source.path.rstrip("/"), output.path.rstrip("/")
+    if here == there or here.startswith(there + "/") or there.startswith(here + "/"):
+        yield Fault("output.path", output.path, "is the input, or inside it, or around it. Choose another place.")
+
+
+_MESSAGES: dict[tuple[str, str], str] = {
+    ("mechanism.epsilon", "missing"): (
+        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms/laplace.yaml helps to choose."
+    ),
+    ("mechanism.public", "missing"): (
+        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
+        "One made from it leaks it; take another."
+    ),
+    ("mechanism.public", "literal_error"): (
+        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. Take one made from public text."
+    ),
+    ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
+    ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
+    (
+        "format_version",
+        "literal_error",
+    ): f"this wordveil reads format_version {FORMAT_VERSION}. Take the version that wrote the file, or adapt it.",
+    ("release", "string_pattern_mismatch"): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    ("key.env", "string_pattern_mismatch"): "is not the name of an environment variable. Never write the key itself here.",
+}
+
+
+def _fault(details: ErrorDetails) -> Fault:
+    path = [part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))]
+    where = ".".join(str(part) for part in path)
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        allowed = _keys_of(path[:-1])
+        near = _near(str(path[-1]), allowed)
+        return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
+    message = _MESSAGES.get((where, kind)) or _message(details)
+    return Fault(where, "" if kind == "missing" or where.startswith("key") else _shown(details["input"]), message)
+
+
+def _message(details: ErrorDetails) -> str:
+    if details["type"] == "missing":
+        return "is required."
+    if details["type"] == "literal_error":
+        allowed = str(details.get("ctx", {}).get("expected", ""))
+        near = _near(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
+        return f"allowed: {allowed}.{near}"
+    text = details["msg"].replace("Input should be", "should be").rstrip(".")
+    if details["type"].startswith("float") and isinstance(details["input"], str):
+        text += " (write 1000.0, not 1e3, and no quotes)"
+    return f"{text}."
+
+
+def _keys_of(path: Sequence[int | str]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in path:
+        annotation = model.model_fields[str(part)].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        model = annotation
+    return list(model.model_fields)
+
+
+def _near(name: str, allowed: Iterable[str]) -> str:
+    match = difflib.get_close_matches(name, list(allowed), n=1)
+    return f" Did you mean {match[0]}?" if match else ""
+
+
+def _shown(value: object) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _order(where: str) -> int:
+    section = where.split(".", maxsplit=1)[0]
+    known = list(Config.model_fields)
+    return known.index(section) if section in known else -1
+
+
+def _stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(choice, str):
+        text = (resources.files("wordveil") / "data" / "stop_words" / f"{choice}.txt").read_text("utf-8")
+        return tuple(text.split())
+    return tuple(sorted({word.lower() for word in choice}))

@@ -1,0 +1,80 @@
+"""What a configuration would do, from its settings and the input's schema alone: no row is read, nothing is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordveil.building import find_bundle
+from wordveil.config import Config
+from wordveil.errors import BundleError
+from wordveil.privacy.accounting import price
+from wordveil.records import RecordSettings, release_terms
+from wordveil.spark.tables import read_input
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would release and what it would cost.
+
+    ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
+    ``epsilon_bound`` is the price of one token. Prices are None while there is no bundle to take the diameter from.
+    """
+
+    release: str
+    input: str
+    columns: dict[str, str]
+    kept: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    bundle: str | None
+    bundle_problem: str | None
+    metric: str | None
+    diameter: float | None
+    composition: str
+    relation: str
+    exposes: tuple[str, ...]
+    tokens: int | None
+    epsilon_bound: float | None
+    epsilon_pure: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dict(self.__dict__)
+
+
+def make_plan(config: Config, session: Callable[[], SparkSession]) -> Plan:
+    """Check the configuration against the input's schema and price the public maximum length."""
+    policy = config.policy
+    problem = None
+    try:
+        bundle = find_bundle(config)
+    except BundleError as error:
+        bundle, problem = None, str(error)
+    table = read_input(session(), config)
+    settings = RecordSettings(config.release, "", policy, config.input.id, tuple(config.input.keep))
+    terms = release_terms(settings, bundle) if bundle else None
+    priced = price(terms, policy.n_max or 1) if terms else None
+    named = [config.input.id, config.input.text, *([config.input.author] if config.input.author else []), *config.input.keep]
+    return Plan(
+        release=config.release,
+        input=config.input.path,
+        columns={name: table.schema[name].dataType.simpleString() for name in named},
+        kept=tuple(config.input.keep),
+        mechanism=config.mechanism.name,
+        epsilon=config.mechanism.epsilon,
+        bundle=bundle.fingerprint if bundle else None,
+        bundle_problem=problem,
+        metric=terms.guarantee.metric.identifier if terms else None,
+        diameter=terms.guarantee.diameter if terms else None,
+        composition=str(policy.composition),
+        relation=str(policy.relation),
+        exposes=terms.exposes if terms else policy.exposes,
+        tokens=policy.n_max,
+        epsilon_bound=priced.epsilon_bound if priced else None,
+        epsilon_pure=priced.epsilon_pure if priced else None,
+    )

@@ -1,0 +1,78 @@
+"""What Spark refuses before any text reaches Python: unsound ids, and texts that cannot be read or are too long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordveil.config import Config
+from wordveil.records import (
+    DUPLICATE_ID,
+    INVALID_ID,
+    NULL_ID,
+    NULL_TEXT,
+    OVERSIZE,
+    REASON_COLUMN,
+    TEXT_COLUMN,
+    UNDECODABLE,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Up to here the duplicate ids are sent to every executor instead of shuffling the texts to meet them.
+_BROADCAST_IDS = 1_000_000
+
+
+def prepare(table: DataFrame, config: Config) -> DataFrame:
+    """The columns id, kept, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
+
+    The texts pass Spark once; the ids are read first, to find those that stand twice.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
+    from pyspark.sql.types import BinaryType, StringType
+
+    record_id, text = column(config.input.id), column(config.input.text)
+    texts_are_binary = isinstance(table.schema[config.input.text].dataType, BinaryType)
+    ids_are_strings = isinstance(table.schema[config.input.id].dataType, StringType)
+    table, duplicate = _with_duplicates(table, config.input.id)
+    as_string = text.cast("string") if texts_are_binary or not _is_string(table, config.input.text) else text
+    reason = (
+        F.when(record_id.isNull(), NULL_ID)
+        .when(~F.is_valid_utf8(record_id) if ids_are_strings else F.lit(False), INVALID_ID)
+        .when(duplicate, DUPLICATE_ID)
+        .when(text.isNull(), NULL_TEXT)
+        .when(F.octet_length(text) > config.input.max_bytes, OVERSIZE)
+        .when(~F.is_valid_utf8(as_string), UNDECODABLE)
+    )
+    kept = [column(name) for name in config.input.keep]
+    return table.select(record_id, *kept, F.when(reason.isNull(), as_string).alias(TEXT_COLUMN), reason.alias(REASON_COLUMN))
+
+
+def _is_string(table: DataFrame, name: str) -> bool:
+    from pyspark.sql.types import StringType
+
+    return isinstance(table.schema[name].dataType, StringType)
+
+
+def _with_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
+    """The table, and a condition that is true for each record whose id another record has too."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
+    repeated = counts.where(F.col("count") > 1).select("__id").persist()
+    number = repeated.count()
+    if number == 0:
+        repeated.unpersist()
+        return table, F.lit(False)
+    marked = repeated.withColumn("__duplicate", F.lit(True))
+    if number <= _BROADCAST_IDS:
+        marked = F.broadcast(marked)
+    joined = table.join(marked, column(name) == F.col("__id"), "left")
+    return joined, F.col("__duplicate").isNotNull()
+
+
+def column(name: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    escaped = name.replace("`", "``")
+    return F.col(f"`{escaped}`")

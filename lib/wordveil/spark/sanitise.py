@@ -1,0 +1,216 @@
+"""The main job: a Parquet corpus in, one table of sanitised and quarantined records out."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from wordveil.building import ready_bundle
+from wordveil.bundle import Bundle
+from wordveil.config import Config
+from wordveil.errors import PlatformError, SparkJobError
+from wordveil.keys import load_key
+from wordveil.records import (
+    ID_REASONS,
+    OUTPUT_FIELDS,
+    QUARANTINED,
+    REASON_COLUMN,
+    RELEASED,
+    STATISTIC_FIELDS,
+    TEXT_COLUMN,
+    TEXT_REASONS,
+    UNKNOWN_COLUMN,
+    WORDS_COLUMN,
+    RecordSettings,
+    release_terms,
+)
+from wordveil.spark.distribution import distribute
+from wordveil.spark.prepare import prepare
+from wordveil.spark.progress import TaskProgress, watched
+from wordveil.spark.report import RunReport
+from wordveil.spark.tables import draft_output, read_input
+from wordveil.spark.worker import Sanitise
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_REASONS = (*ID_REASONS, *TEXT_REASONS)
+
+
+def _silent(*_: object) -> None:
+    """Report nothing."""
+
+
+def new_run_id() -> str:
+    """Time (UTC) and eight random hexadecimal digits."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def run_sanitise(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    overwrite: bool = False,
+    run_id: str | None = None,
+    progress: Callable[[str], None] = _silent,
+    tasks: TaskProgress = _silent,
+) -> RunReport:
+    """Sanitise the corpus of ``config`` and write the output table, whole or not at all.
+
+    ``session`` is called once everything that needs no Spark is found in order. Raises a :class:`WordveilError` that says
+    what is wrong; the output is then as it was before.
+    """
+    master = load_key(config.key.file, config.key.env)
+    bundle = ready_bundle(config, progress)
+    run_id = run_id or new_run_id()
+    progress("starting Spark")
+    spark = session()
+    _refuse_connect(spark)
+    draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
+    table = read_input(spark, config)
+    settings = RecordSettings(config.release, run_id, config.policy, config.input.id, tuple(config.input.keep))
+    place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
+    job = Sanitise(settings, master.for_release(config.release), place, identity)
+    started = time.perf_counter()
+    try:
+        with _job_errors(), watched(spark.sparkContext, run_id, tasks):
+            progress("looking for duplicate ids")
+            prepared = prepare(table, config)
+            progress("sanitising")
+            counts = _write(sanitised(prepared, job), draft.path, config)
+            draft.publish(overwrite=overwrite)
+    except BaseException:
+        draft.discard()
+        raise
+    finally:
+        identity.unpersist()
+    notes = (*bundle.manifest["notes"], *(f"an interrupted run left {path}; it can be deleted" for path in draft.files.leftovers()))
+    return _report(
+        config, bundle, settings, counts, time.perf_counter() - started, str(draft.files.path), master.fingerprint, notes
+    )
+
+
+def sanitised(prepared: DataFrame, job: Sanitise) -> DataFrame:
+    """The sanitised records of a prepared table, with the statistics columns."""
+
+    def wordveil_sanitise(batches: Any) -> Any:
+        return job(batches)
+
+    return prepared.mapInArrow(wordveil_sanitise, _output_schema(prepared))
+
+
+def _output_schema(prepared: DataFrame) -> StructType:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    passed = [item for item in prepared.schema.fields if item.name not in (TEXT_COLUMN, REASON_COLUMN)]
+    added = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS]))
+    return StructType([*passed, *added.fields])
+
+
+def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
+    """Write the table and return the run's counts, observed in the same pass."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    released = F.col("status") == RELEASED
+    bound, pure = F.col("privacy.epsilon_bound"), F.col("privacy.epsilon_pure")
+    observation = Observation()
+    observed = result.observe(
+        observation,
+        F.count(F.lit(1)).alias("records"),
+        F.count_if(released).alias("released"),
+        F.sum("privacy.tokens").alias("tokens"),
+        F.sum(WORDS_COLUMN).alias("words"),
+        F.sum(UNKNOWN_COLUMN).alias("unknown"),
+        F.min(bound).alias("least_bound"),
+        F.max(bound).alias("greatest_bound"),
+        F.min(pure).alias("least_pure"),
+        F.max(pure).alias("greatest_pure"),
+        *(F.count_if((F.col("status") == QUARANTINED) & (F.col("reason") == reason)).alias(reason) for reason in _REASONS),
+    )
+    writer = observed.drop(WORDS_COLUMN, UNKNOWN_COLUMN).write.mode("error")
+    if config.output.partition_by:
+        writer = writer.partitionBy(*config.output.partition_by)
+    writer.parquet(path)
+    return dict(observation.get)
+
+
+def _report(
+    config: Config,
+    bundle: Bundle,
+    settings: RecordSettings,
+    counts: dict[str, Any],
+    seconds: float,
+    output: str,
+    key_fingerprint: str,
+    notes: tuple[str, ...],
+) -> RunReport:
+    terms = release_terms(settings, bundle)
+
+    def span(name: str) -> tuple[float, float] | None:
+        least, greatest = counts[f"least_{name}"], counts[f"greatest_{name}"]
+        return None if least is None else (least, greatest)
+
+    return RunReport(
+        run_id=settings.run_id,
+        release=config.release,
+        output=output,
+        records=counts["records"],
+        released=counts["released"],
+        quarantined={reason: counts[reason] for reason in _REASONS if counts[reason]},
+        tokens=counts["tokens"] or 0,
+        words=counts["words"] or 0,
+        unknown=counts["unknown"] or 0,
+        relation=str(terms.relation),
+        metric=terms.guarantee.metric.identifier,
+        nominal_epsilon=terms.guarantee.nominal_epsilon,
+        epsilon=terms.guarantee.epsilon,
+        epsilon_bound=span("bound"),
+        epsilon_pure=span("pure"),
+        exposes=terms.exposes,
+        mechanism_fingerprint=bundle.fingerprint,
+        policy_fingerprint=config.policy.fingerprint,
+        key_fingerprint=key_fingerprint,
+        seconds=seconds,
+        notes=notes,
+    )
+
+
+def _refuse_connect(spark: SparkSession) -> None:
+    if not hasattr(spark, "_jsparkSession"):
+        raise PlatformError(
+            "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
+        )
+
+
+class _job_errors:  # noqa: N801 - reads as a statement
+    """Turns errors of Spark jobs into one line: what Spark calls them, or what a worker said of itself."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        if isinstance(error, (PySparkException, Py4JError)):
+            raise SparkJobError(f"the Spark job failed and nothing was written: {_cause(error)}") from None
+
+
+def _cause(error: BaseException) -> str:
+    """A line that names the cause and cannot quote a record: a worker's own error, a file name, or Spark's error class."""
+    text = str(error)
+    if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
+        return worker[1]
+    if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
+        return f"the workers' Python has no {module[1]}. Install wordveil there, or set PYSPARK_PYTHON to a Python that has it."
+    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+    file = re.search(r"(?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.parquet", text)
+    return f"{condition}{f' in {file[0]}' if file else ''}. Spark's own log has the details."

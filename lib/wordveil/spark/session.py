@@ -1,0 +1,91 @@
+"""Spark sessions: which options the job needs, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from wordveil.config import SparkSection
+from wordveil.errors import PlatformError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_VERSION = 17
+
+# Set on every session that this package builds.
+OPTIONS: dict[str, str] = {
+    # A batch is cut off at 4 MiB and at 1,024 rows, so that a worker's memory does not depend on the corpus.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+    "spark.executorEnv.MKL_NUM_THREADS": "1",
+    # The command line draws its own progress.
+    "spark.ui.showConsoleProgress": "false",
+}
+# Set besides in local mode, where nothing outside the machine takes part.
+LOCAL_OPTIONS: dict[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+def build_session(section: SparkSection) -> SparkSession:
+    """A session with :data:`OPTIONS`, or the running one. ``section.options`` come last and win.
+
+    Raises :class:`PlatformError` where PySpark or Java is missing or too old.
+    """
+    try:
+        from pyspark import SparkConf
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PlatformError("PySpark is not installed. Install it with: pip install 'wordveil[spark]'") from None
+    submitted = SparkConf().get("spark.master", None)
+    running = SparkSession.getActiveSession()
+    if running is None and submitted is None:
+        check_java()
+    master = section.master or submitted or "local[*]"
+    if master.startswith("local"):
+        # Workers run the Python that runs this; PySpark would take whatever python3 comes first on the PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(section.app_name)
+    if running is None and submitted is None:
+        builder = builder.master(master)
+    options = {**OPTIONS, **(local_options() if master.startswith("local") else {}), **section.options}
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def local_options() -> dict[str, str]:
+    """:data:`LOCAL_OPTIONS` and a log configuration that shows errors only."""
+    log4j = resources.files("wordveil") / "data" / "log4j2.properties"
+    return {**LOCAL_OPTIONS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"}
+
+
+def check_java() -> None:
+    """Raise :class:`PlatformError` unless Java 17 or newer is at hand."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    mend = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."
+    if java is None:
+        raise PlatformError(f"Spark needs Java and there is none. {mend}")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        raise PlatformError(f"{java} does not run. {mend}") from None
+    version = re.search(r'version "(\d+)', answer.stderr)
+    if version is None or int(version[1]) < JAVA_VERSION:
+        found = version[1] if version else "of an unknown version"
+        raise PlatformError(f"{java} is Java {found}. {mend}")

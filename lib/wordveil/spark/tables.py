@@ -1,0 +1,161 @@
+"""Reading and writing Parquet tables: schema checks before any data is read, output whole or not at all."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordveil.config import Config
+from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_DRAFT = ".wordveil-"
+
+
+class Files:
+    """The file system under one path, through Hadoop: local, HDFS and whatever else the session is set up for."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark's only way to Hadoop
+        assert gateway is not None
+        self._jvm: Any = gateway.jvm
+        self._gateway = gateway
+        self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self.path: Any = self._jvm.org.apache.hadoop.fs.Path(path)
+        self._system: Any = self.path.getFileSystem(self._conf)
+        self.path = self._system.makeQualified(self.path)
+
+    def sibling(self, name: str) -> Any:
+        """The path ``name`` beside this one."""
+        return self._jvm.org.apache.hadoop.fs.Path(self.path.getParent(), name)
+
+    def exists(self, path: Any | None = None) -> bool:
+        """Whether there is anything at the path."""
+        return bool(self._system.exists(path or self.path))
+
+    def move(self, source: Any, target: Any) -> None:
+        """Rename; fails where ``target`` exists (a plain rename would move the source into it)."""
+        options = self._jvm.org.apache.hadoop.fs.Options.Rename
+        none = self._gateway.new_array(options, 0)
+        self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(source, target, none)
+
+    def delete(self, path: Any) -> None:
+        """Delete whatever is there."""
+        self._system.delete(path, True)
+
+    def leftovers(self) -> list[str]:
+        """Drafts of this path that interrupted runs left beside it."""
+        parent = self.path.getParent()
+        if not self._system.exists(parent):
+            return []
+        prefix = f".{self.path.getName()}{_DRAFT}"
+        return [
+            str(status.getPath()) for status in self._system.listStatus(parent) if status.getPath().getName().startswith(prefix)
+        ]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An output on its way: written beside its final place and moved there in one step."""
+
+    files: Files
+    place: Any
+    run_id: str
+
+    @property
+    def path(self) -> str:
+        """Where to write."""
+        return str(self.place)
+
+    def publish(self, *, overwrite: bool) -> None:
+        """Give the table its name. With ``overwrite`` a table already there is put aside first and deleted last."""
+        aside = None
+        if overwrite and self.files.exists():
+            aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")
+            self.files.move(self.files.path, aside)
+        try:
+            self.files.move(self.place, self.files.path)
+        except Exception:
+            if aside is not None:
+                self.files.move(aside, self.files.path)
+                raise
+            if self.files.exists():
+                raise OutputExistsError(
+                    f"output.path = {self.files.path}: appeared while the job ran. Nothing was changed there."
+                ) from None
+            raise
+        if aside is not None:
+            self.files.delete(aside)
+
+    def discard(self) -> None:
+        """Delete what was written, if anything."""
+        with suppress(Exception):
+            self.files.delete(self.place)
+
+
+def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
+    """A place to write the output to. Raises :class:`OutputExistsError` where there is one and ``overwrite`` is not set."""
+    files = Files(spark, path)
+    if files.exists() and not overwrite:
+        raise OutputExistsError(f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it.")
+    return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}"), run_id)
+
+
+def read_input(spark: SparkSession, config: Config) -> DataFrame:
+    """The corpus with the columns of the configuration. Reads no data, only file names and one footer.
+
+    Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
+    """
+    from pyspark.errors import PySparkException
+
+    path = config.input.path
+    if not Files(spark, path).exists():
+        raise InputError(f"input.path = {path}: no such file or directory.")
+    try:
+        table = spark.read.parquet(path)
+    except PySparkException as error:
+        condition = error.getCondition() or type(error).__name__
+        raise InputError(f"input.path = {path}: not readable as a Parquet table ({condition}).") from None
+    faults = list(_schema_faults(table.schema, config))
+    if faults:
+        raise ConfigError(f"input.path {path}", faults)
+    return table
+
+
+def _schema_faults(schema: StructType, config: Config) -> Iterable[Fault]:
+    named = [("input.id", config.input.id), ("input.text", config.input.text)]
+    named += [("input.author", config.input.author)] if config.input.author else []
+    named += [("input.keep", name) for name in config.input.keep]
+    for where, name in named:
+        if name not in schema.names:
+            yield Fault(where, name, f"the table has no such column.{_columns(name, schema.names)}")
+        elif problem := _type_problem(where, schema[name].dataType):
+            yield Fault(where, name, problem)
+
+
+def _columns(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f" Did you mean {near[0]}?" if near else f" It has: {', '.join(names)}."
+
+
+def _type_problem(where: str, kind: DataType) -> str:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType
+
+    shown = kind.simpleString()
+    if where == "input.text" and not isinstance(kind, (StringType, BinaryType, NullType)):
+        return f"is of type {shown}; text is a string (or binary, read as UTF-8)."
+    if where == "input.id" and not isinstance(kind, (StringType, IntegralType)):
+        return f"is of type {shown}; ids are strings or whole numbers. Cast it in a view of the input."
+    try:
+        to_arrow_type(kind)
+    except PySparkException:
+        return f"is of type {shown}, which cannot pass through Arrow. Leave it out, or cast it in a view of the input."
+    return ""

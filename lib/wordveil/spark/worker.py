@@ -1,0 +1,84 @@
+"""What runs in Spark's Python workers. It imports neither the configuration nor the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import pyarrow as pa
+from threadpoolctl import threadpool_limits
+
+from wordveil.bundle import open_bundle
+from wordveil.errors import WordveilError, WorkerError
+from wordveil.keys import ReleaseKeys
+from wordveil.records import RecordSanitiser, RecordSettings
+
+
+@dataclass(frozen=True)
+class BundlePlace:
+    """Where a worker finds the bundle: at ``path``, or, if ``archive``, in the unpacked Spark archive of that name."""
+
+    path: str
+    archive: bool
+
+    def resolve(self) -> Path:
+        """The bundle's directory on this machine, absolute: Spark's root for files may be relative to the worker."""
+        if not self.archive:
+            return Path(self.path)
+        from pyspark import SparkFiles
+
+        return Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
+
+
+class BytesBroadcast(Protocol):
+    """A Spark broadcast variable of bytes."""
+
+    @property
+    def value(self) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Sanitise:
+    """The body of ``mapInArrow``: batches in, sanitised batches out, no side effects.
+
+    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker.
+    """
+
+    settings: RecordSettings
+    keys: ReleaseKeys
+    place: BundlePlace
+    identity: BytesBroadcast
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
+        try:
+            sanitiser = _sanitiser(self.settings, self.keys, self.place, self.identity.value)
+            for batch in batches:
+                yield from sanitiser.sanitise(batch)
+        except WordveilError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
+            raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
+
+
+@lru_cache(maxsize=2)
+def _sanitiser(settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes) -> RecordSanitiser:
+    # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
+    threadpool_limits(limits=1)
+    return RecordSanitiser(settings, open_bundle(place.resolve(), identity), keys)
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The innermost line of this package in a traceback."""
+    place = "an unknown place"
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if "wordveil" in file.parts:
+            place = f"{file.name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
