@@ -45,6 +45,7 @@ def find_bundle(config: Config) -> Bundle | None:
 
 
 def ready_bundle(config: Config, progress: Progress = _silent) -> Bundle:
+    """The bundle of a run: found, or built where the configuration says so. Raises :class:`BundleError`."""
     bundle = build_bundle(config, progress) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(

@@ -110,12 +110,14 @@ def write(store: Path, embedding: Embedding, built: Built, recipe: Recipe, prove
     try:
         manifest = _fill(draft, embedding, built, recipe, provenance)
         target = store / str(manifest["fingerprint"])
-        if target.exists():
-            open_bundle(target)
-        else:
-            draft.chmod(0o755)
+        draft.chmod(0o755)
+        try:
             draft.rename(target)
-            _sync(store)
+        except OSError:
+            if not (target / _MANIFEST).is_file():
+                raise
+            open_bundle(target)  # the same content, written before or at the same time
+        _sync(store)
         return target
     finally:
         shutil.rmtree(draft, ignore_errors=True)

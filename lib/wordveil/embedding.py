@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
         return _READERS[chosen](path, place)
     except EmbeddingError:
         raise
-    except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError) as error:
+    except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         raise EmbeddingError(
             f"{place}: not readable as {chosen} ({error}). Set mechanism.embedding_format to one of {', '.join(FORMATS[1:])}."
         ) from error
@@ -196,7 +197,7 @@ def _load_directory(path: Path, source: str) -> Embedding:
     version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         raise EmbeddingError(f"{source}: format_version {version} is not {FORMAT_VERSION}. Write it anew with this wordveil.")
-    words = (path / _WORDS).read_text("utf-8").splitlines()
+    words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     vectors = np.load(path / _VECTORS, mmap_mode="r", allow_pickle=False)
     if vectors.shape != (manifest["rows"], manifest["dim"]):
         raise EmbeddingError(
@@ -234,7 +235,9 @@ def _load_glove(path: Path, source: str) -> Embedding:
         first = file.readline().split(b" ")
     dimension = len(first) - 1
     if dimension < 1:
-        raise EmbeddingError(f"{source}: the first line holds no vector; a GloVe line is a word and its numbers.")
+        raise EmbeddingError(
+            f"{source}: the first line holds no vector; a GloVe line is a word and its numbers. For another format set mechanism.embedding_format."
+        )
     words: list[str] = []
     rows: list[NDArray[np.float32]] = []
     with open_any(str(path), "rb") as file:

@@ -62,11 +62,11 @@ class ReleaseKeys:
 class MasterKey:
     """A 32-byte master key. Use :func:`load_key` to get one from where the configuration says it lies."""
 
-    def __init__(self, material: bytes) -> None:
+    def __init__(self, material: bytes, place: str = "this key") -> None:
         if len(material) != KEY_BYTES:
-            raise KeyMaterialError(f"A key has {KEY_BYTES} bytes; this one has {len(material)}. {_MAKE_ONE}")
+            raise KeyMaterialError(f"{place} has {len(material)} bytes; a key has {KEY_BYTES} bytes. {_MAKE_ONE}")
         if len(set(material)) < 8:
-            raise KeyMaterialError(f"This key repeats a few byte values and is no random key. {_MAKE_ONE}")
+            raise KeyMaterialError(f"{place} repeats a few byte values and is no random key. {_MAKE_ONE}")
         self._material = Secret(material)
 
     def subkey(self, purpose: str, release: str = "") -> Secret:
@@ -127,4 +127,4 @@ def _parse(content: str, place: str) -> MasterKey:
     digits = content.strip()
     if len(digits) != 2 * KEY_BYTES or not set(digits) <= set(hexdigits):
         raise KeyMaterialError(f"{place} does not hold 64 hexadecimal digits. {_MAKE_ONE}")
-    return MasterKey(bytes.fromhex(digits))
+    return MasterKey(bytes.fromhex(digits), place)

@@ -76,7 +76,6 @@ class RecordSettings:
     release: str
     run_id: str
     policy: TextPolicy
-    id_column: str
     kept: tuple[str, ...]
 
 
@@ -96,7 +95,7 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept columns, ``__text`` (string) and ``__reason`` (string).
+    """Sanitises Arrow batches with the columns id, kept columns, ``__text`` (string) and ``__reason`` (string), in this order.
 
     A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
     output batches with the same records in the same order and the columns id, kept columns, :data:`OUTPUT_FIELDS` and
@@ -114,7 +113,12 @@ class RecordSanitiser:
         self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
 
     def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The sanitised records of ``batch``, in slices that bound memory."""
+        """The sanitised records of ``batch``, in slices that bound memory.
+
+        Raises :class:`ValueError` where there are more or fewer columns than are accounted for.
+        """
+        if batch.num_columns != len(self._settings.kept) + 3:
+            raise ValueError(f"Expected {len(self._settings.kept) + 3} columns, got {batch.num_columns}.")
         for start in range(0, batch.num_rows, self._rows):
             yield self._sanitise_slice(batch.slice(start, self._rows))
 
@@ -137,16 +141,13 @@ class RecordSanitiser:
         """The same slice once more, its newly refused records marked and without text."""
         refused = pa.array(reason != None)  # noqa: E711 - elementwise
         texts = pc.if_else(refused, pa.scalar(None, pa.string()), batch.column(TEXT_COLUMN))
-        names = [name for name in batch.schema.names if name not in (TEXT_COLUMN, REASON_COLUMN)]
-        arrays = [batch.column(name) for name in names]
-        return self._sanitise_slice(
-            pa.RecordBatch.from_arrays([*arrays, texts, pa.array(reason, pa.string())], names=[*names, TEXT_COLUMN, REASON_COLUMN])
-        )
+        arrays = [*batch.columns[:-2], texts, pa.array(reason, pa.string())]
+        return self._sanitise_slice(pa.RecordBatch.from_arrays(arrays, schema=batch.schema))
 
     def _assemble(
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
     ) -> pa.RecordBatch:
-        record_ids = _id_bytes(batch.column(self._settings.id_column).take(pa.array(accepted)))
+        record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
         texts, drawn = self._draw(record_ids, encoded)
         place = np.full(batch.num_rows, -1)
         place[accepted] = np.arange(len(accepted))
@@ -162,10 +163,10 @@ class RecordSanitiser:
             pa.array(encoded.words, pa.int64()).take(spread),
             pa.array(encoded.unknown, pa.int64()).take(spread),
         ]
-        names = [self._settings.id_column, *self._settings.kept]
-        fields = [batch.schema.field(name) for name in names]
+        passed = batch.num_columns - 2
+        fields = [batch.schema.field(place) for place in range(passed)]
         schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
-        return pa.RecordBatch.from_arrays([*(batch.column(name) for name in names), *columns], schema=schema)
+        return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
     def _draw(self, record_ids: list[bytes], encoded: Encoded) -> tuple[pa.StringArray, NDArray[np.int64]]:
         """Sanitised texts and the number of tokens drawn, of accepted records."""

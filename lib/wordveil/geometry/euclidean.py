@@ -44,17 +44,16 @@ def distances(x: FloatArray, y: FloatArray) -> FloatArray:
     return norms(difference)
 
 
-def diameter(points: NDArray[np.float32] | FloatArray, centre: FloatArray) -> float:
-    """Upper bound, tight to 1e-6 relative, of the largest distance between two rows of ``points``.
+def diameter(points: NDArray[np.float32] | FloatArray) -> float:
+    """Upper bound, tight to 1e-5 relative, of the largest distance between two rows of ``points``, ``(count, n)``.
 
-    ``points``: ``(count, n)``; ``centre``: float64 ``(n,)``, any point (the mean prunes best). By the triangle
-    inequality a pair further apart than ``best`` has radii about the centre that add up to more than ``best``; with
-    the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part of all pairs.
-
-    The result is rounded up at the sixth digit: it does not move with the order in which BLAS adds.
+    By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than
+    ``best``; with the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part of
+    all pairs. The result is rounded up at the sixth digit: it does not move with the order in which BLAS adds.
     """
     if len(points) < 2:
         return 0.0
+    centre = np.asarray(np.mean(points, axis=0, dtype=np.float64))
     radii = norms(points.astype(np.float64).T - centre[:, None])
     order = np.argsort(-radii, kind="stable")
     radii = radii[order]

@@ -62,7 +62,7 @@ class Laplace(Mechanism):
         epsilon = float(settings["epsilon"])
         mean = _mean(embedding)
         progress("measuring the embedding's diameter")
-        words = diameter(embedding.vectors, mean.astype(np.float64))
+        words = diameter(embedding.vectors)
         radius = float(distances(embedding.vectors.astype(np.float64).T, mean.astype(np.float64)[:, None]).max())
         largest = max(words, round_up(radius, 6))
         height = 0.0

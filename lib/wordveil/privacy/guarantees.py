@@ -34,7 +34,7 @@ class WordGuarantee:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("nominal_epsilon", "epsilon", "diameter"):
+        for name in ("nominal_epsilon", "epsilon", "diameter", "slack", "delta"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ValueError(f"Expected {name}={value} in [0, inf).")

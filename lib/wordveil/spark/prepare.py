@@ -72,7 +72,7 @@ def _with_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
 
 
 def column(name: str) -> Column:
+    """The column of exactly this name, dots and all."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    escaped = name.replace("`", "``")
-    return F.col(f"`{escaped}`")
+    return F.col(f"`{name}`")

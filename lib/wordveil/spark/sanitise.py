@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.building import ready_bundle
 from wordveil.bundle import Bundle
 from wordveil.config import Config
-from wordveil.errors import PlatformError, SparkJobError
+from wordveil.errors import PlatformError
 from wordveil.keys import load_key
 from wordveil.records import (
     ID_REASONS,
@@ -29,6 +28,7 @@ from wordveil.records import (
     release_terms,
 )
 from wordveil.spark.distribution import distribute
+from wordveil.spark.failures import job_errors
 from wordveil.spark.prepare import prepare
 from wordveil.spark.progress import TaskProgress, watched
 from wordveil.spark.report import RunReport
@@ -73,12 +73,12 @@ def run_sanitise(
     _refuse_connect(spark)
     draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
     table = read_input(spark, config)
-    settings = RecordSettings(config.release, run_id, config.policy, config.input.id, tuple(config.input.keep))
+    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep))
     place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
     job = Sanitise(settings, master.for_release(config.release), place, identity)
     started = time.perf_counter()
     try:
-        with _job_errors(), watched(spark.sparkContext, run_id, tasks):
+        with job_errors(), watched(spark.sparkContext, run_id, tasks):
             progress("looking for duplicate ids")
             prepared = prepare(table, config)
             progress("sanitising")
@@ -101,7 +101,11 @@ def sanitised(prepared: DataFrame, job: Sanitise) -> DataFrame:
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
 
-    return prepared.mapInArrow(wordveil_sanitise, _output_schema(prepared))
+    # PySpark looks its input columns up by unquoted names, so that a dot in one fails: they go in and out by number.
+    passed = prepared.columns[:-2]
+    numbered = prepared.toDF(*(f"__{place}" for place in range(len(passed))), TEXT_COLUMN, REASON_COLUMN)
+    result = numbered.mapInArrow(wordveil_sanitise, _output_schema(numbered))
+    return result.toDF(*passed, *result.columns[len(passed) :])
 
 
 def _output_schema(prepared: DataFrame) -> StructType:
@@ -109,9 +113,8 @@ def _output_schema(prepared: DataFrame) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    passed = [item for item in prepared.schema.fields if item.name not in (TEXT_COLUMN, REASON_COLUMN)]
     added = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS]))
-    return StructType([*passed, *added.fields])
+    return StructType([*prepared.schema.fields[:-2], *added.fields])
 
 
 def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
@@ -188,29 +191,3 @@ def _refuse_connect(spark: SparkSession) -> None:
         raise PlatformError(
             "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
         )
-
-
-class _job_errors:  # noqa: N801 - reads as a statement
-    """Turns errors of Spark jobs into one line: what Spark calls them, or what a worker said of itself."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        if isinstance(error, (PySparkException, Py4JError)):
-            raise SparkJobError(f"the Spark job failed and nothing was written: {_cause(error)}") from None
-
-
-def _cause(error: BaseException) -> str:
-    """A line that names the cause and cannot quote a record: a worker's own error, a file name, or Spark's error class."""
-    text = str(error)
-    if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
-        return worker[1]
-    if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
-        return f"the workers' Python has no {module[1]}. Install wordveil there, or set PYSPARK_PYTHON to a Python that has it."
-    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-    file = re.search(r"(?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.parquet", text)
-    return f"{condition}{f' in {file[0]}' if file else ''}. Spark's own log has the details."

@@ -26,6 +26,8 @@ OPTIONS: dict[str, str] = {
     # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # Kept timestamps come out as the Parquet type that other readers know, not as Spark's old 96-bit one.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.config import Config
 from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
+from wordveil.spark.failures import cause
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,6 +113,7 @@ def read_input(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
     """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     path = config.input.path
@@ -119,9 +121,8 @@ def read_input(spark: SparkSession, config: Config) -> DataFrame:
         raise InputError(f"input.path = {path}: no such file or directory.")
     try:
         table = spark.read.parquet(path)
-    except PySparkException as error:
-        condition = error.getCondition() or type(error).__name__
-        raise InputError(f"input.path = {path}: not readable as a Parquet table ({condition}).") from None
+    except (PySparkException, Py4JError) as error:
+        raise InputError(f"input.path = {path}: not readable as a Parquet table: {cause(error)}") from None
     faults = list(_schema_faults(table.schema, config))
     if faults:
         raise ConfigError(f"input.path {path}", faults)
@@ -133,7 +134,11 @@ def _schema_faults(schema: StructType, config: Config) -> Iterable[Fault]:
     named += [("input.author", config.input.author)] if config.input.author else []
     named += [("input.keep", name) for name in config.input.keep]
     for where, name in named:
-        if name not in schema.names:
+        if "`" in name:
+            yield Fault(
+                where, name, "a backtick in a column's name cannot be quoted in Spark. Rename the column in a view of the input."
+            )
+        elif name not in schema.names:
             yield Fault(where, name, f"the table has no such column.{_columns(name, schema.names)}")
         elif problem := _type_problem(where, schema[name].dataType):
             yield Fault(where, name, problem)

@@ -27,18 +27,19 @@ _LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies: the pieces of each text, and where hidden words stand among them."""
+    """What a policy copies: the pieces of each text, where hidden words stand among them, and what joins them."""
 
     pieces: pa.StringArray
     offsets: NDArray[np.int64]
     slots: NDArray[np.int64]
     case: NDArray[np.int8] | None
+    separator: str
 
     def copied(self) -> tuple[memoryview, NDArray[np.int64]]:
         """All that is copied, as bytes with a mark for each hidden word; and the records' byte offsets."""
-        marks = pa.array(["\x01", "\x02", "\x03"])
+        marks = pa.array(["\x010", "\x011", "\x012"])  # no text holds U+0001
         case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
-        texts = _join(self._with(marks.take(pa.array(case))), self.offsets, "")
+        texts = _join(self._with(marks.take(pa.array(case))), self.offsets, self.separator)
         bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
         return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
 
@@ -46,7 +47,7 @@ class Skeleton:
         """The texts with ``words`` in the place of the hidden ones."""
         if self.case is not None:
             words = _with_case(words, self.case)
-        return _join(self._with(words), self.offsets, "")
+        return _join(self._with(words), self.offsets, self.separator)
 
     def _with(self, words: pa.StringArray) -> pa.StringArray:
         order = np.arange(len(self.pieces))
@@ -91,7 +92,8 @@ class Codec:
         refused = np.full(len(texts), None, object)
         refused[self._tokeniser.refused(texts)] = SCRIPT_REFUSED
         texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
-        pieces = self._tokeniser.pieces(texts) if self._policy.copies else self._tokeniser.words(texts)
+        gaps_stay = self._policy.punctuation == "keep"
+        pieces = self._tokeniser.pieces(texts) if gaps_stay else self._tokeniser.words(texts)
         looked_up = self._lookup_form(pieces.words)
         ids = self._vocabulary.lookup(looked_up)
         unknown = ids == self._vocabulary.unknown
@@ -133,22 +135,18 @@ class Codec:
         return action
 
     def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:
+        case = _case_of(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == "restore" else None
+        if self._policy.punctuation == "drop":
+            left = action != _DROP
+            offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
+            return Skeleton(pieces.words.filter(pa.array(left)), offsets, np.flatnonzero(action[left] == _HIDE), case, " ")
         assert pieces.all is not None
         assert pieces.slots is not None
         assert pieces.all_offsets is not None
-        copied = pieces.all
-        erased = np.zeros(len(copied), np.bool_)
+        erased = np.zeros(len(pieces.all), np.bool_)
         erased[pieces.slots[action == _DROP]] = True
-        if self._policy.punctuation == "drop":
-            gaps = np.ones(len(copied), np.bool_)
-            gaps[pieces.slots] = False
-            copied = pc.if_else(pa.array(gaps), " ", copied)
-        copied = pc.if_else(pa.array(erased), "", copied)
-        hidden = action == _HIDE
-        case = None
-        if self._policy.case == "restore":
-            case = _case_of(pieces.words.filter(pa.array(hidden)))
-        return Skeleton(copied, pieces.all_offsets, pieces.slots[hidden], case)
+        copied = pc.if_else(pa.array(erased), "", pieces.all)
+        return Skeleton(copied, pieces.all_offsets, pieces.slots[action == _HIDE], case, "")
 
     def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Cut and fill each record to ``n_max`` where the policy pads."""

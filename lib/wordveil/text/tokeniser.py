@@ -19,24 +19,15 @@ TOKENISERS = ("words", "characters", "whitespace")
 HYPHENS = ("split", "inner")
 
 # Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
-_SPACELESS = "".join(
+_SPACELESS_SCRIPTS = tuple(
     rf"\p{{{script}}}"
     for script in (
-        "Han",
-        "Hiragana",
-        "Katakana",
-        "Bopomofo",
-        "Thai",
-        "Lao",
-        "Khmer",
-        "Myanmar",
-        "Tibetan",
-        "Javanese",
-        "Balinese",
-        "Yi",
+        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi"
     )
-)
-_SPACELESS_LETTER = rf"[{_SPACELESS}]"
+)  # fmt: skip
+# RE2 has no intersection: a letter of a script is what is not (no letter, or not of the script).
+_SPACELESS_LETTER = "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in _SPACELESS_SCRIPTS) + ")"
+_SPACED_LETTER = rf"[^\P{{L}}{''.join(_SPACELESS_SCRIPTS)}]"
 _MARK = "\x01"
 
 
@@ -49,7 +40,7 @@ def _patterns(tokeniser: str, hyphens: str) -> tuple[str, str]:
     other = r"[^\p{L}\p{M}\p{N}]+"
     if tokeniser == "words":
         return f"{character}+(?:{inner}{character}+)*", other
-    spaced = rf"(?:[\p{{M}}\p{{N}}]|[^\P{{L}}{_SPACELESS}])"
+    spaced = rf"(?:[\p{{M}}\p{{N}}]|{_SPACED_LETTER})"
     return rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:{inner}{spaced}+)*", other
 
 

@@ -1,0 +1,5 @@
+"""``python -m wordveil``: the command line."""
+
+from wordveil.cli import main
+
+main()
