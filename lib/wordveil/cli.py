@@ -143,7 +143,13 @@ def sanitise(
 def _session(config: Config) -> Callable[[], SparkSession]:
     from wordveil.spark.session import build_session
 
-    return lambda: build_session(config.spark)
+    def start() -> SparkSession:
+        session = build_session(config.spark)
+        # PySpark's own handler calls into the JVM from inside a call and breaks it.
+        signal.signal(signal.SIGINT, _terminate)
+        return session
+
+    return start
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class MechanismSection(Section):
     """What replaces a word. ``epsilon`` is per unit of the metric's distance, per token, and has no default."""
 
     name: Literal["laplace"]
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    epsilon: Annotated[float, Field(gt=1e-100, allow_inf_nan=False)]
     embedding: Name
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
     public: Literal[True]
@@ -303,6 +303,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
         "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms/laplace.yaml helps to choose."
     ),
+    ("mechanism.epsilon", "greater_than"): "should be greater than 0 (and than 1e-100, where noise leaves float64).",
     ("mechanism.public", "missing"): (
         "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
         "One made from it leaks it; take another."

@@ -93,8 +93,8 @@ def checked(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
         _refuse_rows(~(norm < np.inf), start, words, source, "holds NaN or infinite values")
         _refuse_rows(norm == 0, start, words, source, "is all zeros: it has no direction and no meaning")
         smallest, largest = min(smallest, norm.min()), max(largest, norm.max())
-    if largest > 1e9:
-        raise EmbeddingError(f"{source}: the longest vector has length {largest:.3g}; at most 1e9 is supported. Rescale them.")
+    if not 1e-9 <= largest <= 1e9:
+        raise EmbeddingError(f"{source}: the longest vector has length {largest:.3g}; 1e-9 to 1e9 is supported. Rescale them.")
     return Embedding(pa.array(words, pa.string()), vectors, source, _advice(smallest, largest))
 
 

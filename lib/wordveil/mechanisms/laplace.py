@@ -38,6 +38,7 @@ from wordveil.randomness import Contexts, KeyedStream, max_positions
 # Tokens whose noise is in memory at once: 2,048 x 301 float64 is 5 MB.
 _CHUNK = 2048
 _UNPROVED = 2.0**-53
+_LEAST_EPSILON = 1e-100
 
 
 class Laplace(Mechanism):
@@ -48,8 +49,7 @@ class Laplace(Mechanism):
     sampler_version = 1
 
     def __init__(self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool) -> None:
-        if not 0 < epsilon < math.inf:
-            raise ValueError(f"Expected epsilon={epsilon} in (0, inf).")
+        _check_epsilon(epsilon)
         self._epsilon = epsilon
         self._index = index
         self._dimension = index.shape[1] - 1
@@ -60,6 +60,7 @@ class Laplace(Mechanism):
     @classmethod
     def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
         epsilon = float(settings["epsilon"])
+        _check_epsilon(epsilon)
         mean = _mean(embedding)
         progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)
@@ -111,6 +112,13 @@ class Laplace(Mechanism):
         radius = gammaincinv(self._dimension, uniforms[self._dimension]) / self._epsilon
         noise *= radius / norms(noise)
         return noise
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not _LEAST_EPSILON <= epsilon < math.inf:
+        raise ValueError(
+            f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive, and no noise beyond float64."
+        )
 
 
 def _mean(embedding: Embedding) -> NDArray[np.float32]:

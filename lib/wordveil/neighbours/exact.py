@@ -27,6 +27,8 @@ _GROUP = 16
 # 1,024 words x 512 queries is a 2 MiB tile: measured fastest of 512 to 8,192 words at 20,000 x 100 and 54,000 x 300.
 _TILE_WORDS = 1024
 _TILE_QUERIES = 512
+# Word ids, scores and flags of a candidate group, as int64, float32 and bool.
+_BYTES_A_PAIR = _GROUP * 16
 _UNIT = 2.0**-24
 _SMALLEST = 2.0**-149
 
@@ -47,6 +49,7 @@ class ExactNearest:
 
     def __init__(self, rows: NDArray[np.float32], candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:
         self._rows = rows[:candidates]
+        self._bytes = score_bytes
         self._groups = -(-candidates // _GROUP)
         self._queries = max(1, min(_TILE_QUERIES, score_bytes // (4 * (2 * self._groups + _TILE_WORDS))))
         # The bias is -|w|^2/2 rounded to float32: undoing that within a millionth spares a float64 copy of all rows.
@@ -56,7 +59,10 @@ class ExactNearest:
         self._floor = terms * _SMALLEST
 
     def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first."""
+        """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
+
+        Raises :class:`ValueError` where a query is not finite or too long for float64 squares.
+        """
         count = queries.shape[1]
         found = np.empty(count, np.int32)
         tile = np.empty((_TILE_WORDS, self._queries), np.float32)
@@ -71,6 +77,8 @@ class ExactNearest:
     ) -> NDArray[np.int32]:
         count = queries.shape[1]
         length = norms(queries)
+        if not length.max() < np.inf:
+            raise ValueError("Expected finite queries, shorter than 1e150.")
         # Far queries are scaled down, score and bias alike, so that float32 never overflows; powers of two are exact.
         scale = np.exp2(-np.maximum(np.frexp(length)[1] - 60, 0))
         query32 = np.concatenate([queries * scale, scale[None, :]]).astype(np.float32)
@@ -78,10 +86,26 @@ class ExactNearest:
         tile = tile.reshape(-1)[: _TILE_WORDS * count].reshape(_TILE_WORDS, count)
         maxima = maxima.reshape(-1)[: self._groups * count].reshape(self._groups, count)
         self._fill_maxima(query32, tile, maxima)
-        threshold = _float32_below(maxima.max(axis=0).astype(np.float64) - 2 * error)
-        group, query = np.nonzero(maxima >= threshold)
-        word, query = self._refine(group, query, query32, error)
-        return self._decide(word, query, queries)
+        near = maxima >= _float32_below(maxima.max(axis=0).astype(np.float64) - 2 * error)
+        found = np.empty(count, np.int32)
+        for part in self._parts(near):
+            group, query = np.nonzero(near[:, part])
+            word, query = self._refine(group, query, query32[:, part], error[part])
+            found[part] = self._decide(word, query, queries[:, part])
+        return found
+
+    def _parts(self, near: NDArray[np.bool_]) -> list[slice]:
+        """Ranges of queries whose candidates fit into memory together: all of them, but for strange embeddings."""
+        limit = max(1, self._bytes // (8 * _BYTES_A_PAIR))
+        if np.count_nonzero(near) <= limit:
+            return [slice(0, near.shape[1])]
+        parts, start, held = [], 0, 0
+        for query, count in enumerate(np.count_nonzero(near, axis=0).tolist()):
+            if held and held + count > limit:
+                parts.append(slice(start, query))
+                start, held = query, 0
+            held += count
+        return [*parts, slice(start, near.shape[1])]
 
     def _fill_maxima(self, query32: NDArray[np.float32], tile: NDArray[np.float32], maxima: NDArray[np.float32]) -> None:
         for start in range(0, len(self._rows), _TILE_WORDS):
@@ -101,8 +125,12 @@ class ExactNearest:
         """Candidate (word, query) pairs within twice the error of each query's best."""
         word = group[:, None] * _GROUP + np.arange(_GROUP)
         inside = word < len(self._rows)
-        rows = self._rows[np.where(inside, word, 0)]
-        score = np.matmul(rows, query32.T[query][:, :, None])[:, :, 0]
+        score = np.empty(word.shape, np.float32)
+        step = max(1, self._bytes // (8 * _GROUP * self._rows.shape[1]))
+        for start in range(0, len(word), step):
+            part = slice(start, start + step)
+            rows = self._rows[np.where(inside[part], word[part], 0)]
+            score[part] = np.matmul(rows, query32.T[query[part]][:, :, None])[:, :, 0]
         score[~inside] = -np.inf
         best = np.full(len(error), -np.inf, np.float32)
         np.maximum.at(best, query, score.max(axis=1))
@@ -116,8 +144,12 @@ class ExactNearest:
         contested = np.bincount(query, minlength=len(found))[query] > 1
         if contested.any():
             word, query = word[contested], query[contested]
-            points = self._rows[word, :-1].astype(np.float64).T
-            score = inner(points, queries[:, query]) - 0.5 * inner(points, points)
+            score = np.empty(len(word))
+            step = max(1, self._bytes // (32 * self._rows.shape[1]))
+            for start in range(0, len(word), step):
+                part = slice(start, start + step)
+                points = self._rows[word[part], :-1].astype(np.float64).T
+                score[part] = inner(points, queries[:, query[part]]) - 0.5 * inner(points, points)
             order = np.lexsort((word, -score, query))
             first = np.unique(query[order], return_index=True)[1]
             found[query[order][first]] = word[order][first]

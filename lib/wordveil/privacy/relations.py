@@ -6,7 +6,11 @@ from enum import StrEnum
 
 
 class Relation(StrEnum):
-    """A bound compares two texts of the same record; its relation says which pairs it covers."""
+    """A bound compares two texts of the same record; its relation says which pairs it covers.
+
+    Every bound is conditional on what is public beside the text: the id, the kept columns and whatever ``exposes`` lists.
+    So where it lists ``presence``, both texts are released or both refused.
+    """
 
     ANY_TEXT = "any_text"
     """Any two texts at all: every string is covered and the length is hidden."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _INTERVAL = 0.25
+_PATIENCE = 10.0
 TaskProgress = Callable[[int, int], None]
 """Called with the tasks that are done and all tasks known so far."""
 
@@ -21,8 +23,9 @@ def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator
     stop = threading.Event()
 
     def poll() -> None:
-        while not stop.wait(_INTERVAL):
-            report(*_tasks(context, group))
+        with suppress(Exception):  # a session that ends takes its tracker along
+            while not stop.wait(_INTERVAL):
+                report(*_tasks(context, group))
 
     context.setJobGroup(group, "wordveil", interruptOnCancel=True)
     poller = threading.Thread(target=poll, daemon=True)
@@ -30,12 +33,23 @@ def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator
     try:
         yield
     except BaseException:
-        context.cancelJobGroup(group)
+        # A signal can arrive in the middle of a call to the JVM and break that connection: do what can still be done.
+        with suppress(Exception):
+            _cancel(context, group)
         raise
     finally:
         stop.set()
         poller.join()
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        with suppress(Exception):
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+def _cancel(context: SparkContext, group: str) -> None:
+    """Cancel the group's jobs and wait until none writes any more, for ten seconds at most."""
+    context.cancelJobGroup(group)
+    deadline = time.monotonic() + _PATIENCE
+    while context.statusTracker().getActiveJobsIds() and time.monotonic() < deadline:
+        time.sleep(_INTERVAL)
 
 
 def _tasks(context: SparkContext, group: str) -> tuple[int, int]:

@@ -31,17 +31,29 @@ _SPACED_LETTER = rf"[^\P{{L}}{''.join(_SPACELESS_SCRIPTS)}]"
 _MARK = "\x01"
 
 
-def _patterns(tokeniser: str, hyphens: str) -> tuple[str, str]:
-    """Regular expressions of a word and of a run of other characters (RE2 syntax)."""
+@dataclass(frozen=True)
+class _Patterns:
+    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what lies between
+    separators, a separator and the characters to strip from both ends of what lies between."""
+
+    word: str
+    other: str
+    separator: str | None
+    strip: str
+
+
+def _patterns(tokeniser: str, hyphens: str) -> _Patterns:
     if tokeniser == "whitespace":
-        return r"[^\p{Z}\s]+", r"[\p{Z}\s]+"
-    inner = "['\u2019]" if hyphens == "split" else "['\u2019\u2010-]"
-    character = r"[\p{L}\p{M}\p{N}]"
+        return _Patterns(r"[^\p{Z}\s]+", r"[\p{Z}\s]+", r"[\p{Z}\s]+", "")
+    inner = "'\u2019" if hyphens == "split" else "'\u2019\u2010-"
     other = r"[^\p{L}\p{M}\p{N}]+"
     if tokeniser == "words":
-        return f"{character}+(?:{inner}{character}+)*", other
+        character = r"[\p{L}\p{M}\p{N}]"
+        # One inner mark may join two parts of a word; two in a row separate.
+        separator = rf"[^\p{{L}}\p{{M}}\p{{N}}{inner}]+|[{inner}][{inner}]+"
+        return _Patterns(f"{character}+(?:[{inner}]{character}+)*", other, separator, inner)
     spaced = rf"(?:[\p{{M}}\p{{N}}]|{_SPACED_LETTER})"
-    return rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:{inner}{spaced}+)*", other
+    return _Patterns(rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:[{inner}]{spaced}+)*", other, None, "")
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ class Tokeniser:
         if kind not in TOKENISERS or hyphens not in HYPHENS:
             raise ValueError(f"Expected kind={kind} in {TOKENISERS} and hyphens={hyphens} in {HYPHENS}.")
         self._kind = kind
-        self._word, self._other = _patterns(kind, hyphens)
+        self._patterns = _patterns(kind, hyphens)
 
     def normalise(self, texts: pa.StringArray) -> pa.StringArray:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
@@ -89,15 +101,20 @@ class Tokeniser:
 
     def words(self, texts: pa.StringArray) -> Pieces:
         """The words alone; ``texts`` come from :meth:`normalise`."""
-        marked = pc.replace_substring_regex(texts, rf"({self._word})|{self._other}", rf"\1{_MARK}")
+        if self._patterns.separator is None:
+            marked = pc.replace_substring_regex(texts, rf"({self._patterns.word})|{self._patterns.other}", rf"\1{_MARK}")
+        else:  # nine times as fast as capturing each word
+            marked = pc.replace_substring_regex(texts, self._patterns.separator, _MARK)
         values, offsets = _split(marked)
+        if self._patterns.strip:
+            values = pc.utf8_trim(values, self._patterns.strip)
         filled = np.asarray(pc.binary_length(values)) > 0
         kept = np.concatenate([[0], np.cumsum(filled)])
         return Pieces(values.filter(pa.array(filled)), kept[offsets])
 
     def pieces(self, texts: pa.StringArray) -> Pieces:
         """Words and gaps; ``texts`` come from :meth:`normalise`."""
-        marked = pc.replace_substring_regex(texts, f"({self._word})", rf"{_MARK}\1{_MARK}")
+        marked = pc.replace_substring_regex(texts, f"({self._patterns.word})", rf"{_MARK}\1{_MARK}")
         values, offsets = _split(marked)
         # Each text reads gap, word, gap, ..., word, gap: its words are the odd pieces.
         inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))

@@ -1,0 +1,319 @@
+"""What every mechanism of the registry keeps to; a new one needs a line in :data:`SETTINGS` and its golden outputs.
+
+A record's output depends on its ids, its context and the keys, and on nothing else: not on the batch around it, not on
+threads. Golden outputs fix draws and whole pipelines for a fixed key, so that a change that alters what a mechanism fingerprint
+promises fails here, and must raise ``sampler_version``. ``WORDVEIL_REGOLD=1`` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from helpers import (
+    KEYS,
+    MASTER_KEY,
+    RELEASE,
+    build,
+    build_mechanism,
+    counted_contexts,
+    make_bundle,
+    random_embedding,
+    record_batch,
+    record_sanitiser,
+    sanitise,
+    sequences,
+    token_batch,
+)
+from wordveil.embedding import Embedding, load
+from wordveil.keys import MasterKey
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.randomness import KeyedStream, contexts
+from wordveil.text.policy import TextPolicy, with_profile
+
+# Per mechanism: settings for the random toy vocabulary, in which outputs vary, and for the demo embedding.
+SETTINGS: dict[str, dict[str, dict[str, Any]]] = {"laplace": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 20.0}}}
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+SIZE, PAD, UNKNOWN = 300, 300, 301
+EVERY = pytest.mark.parametrize("name", sorted(MECHANISMS))
+PADDED = pytest.mark.parametrize("padding", [False, True])
+STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
+POLICIES = {
+    "strict": with_profile("strict", n_max=12),
+    "readable": with_profile("readable", stop_word_list=STOP_WORDS),
+    "bag": with_profile("strict", n_max=12, output="bag"),
+    "sampled": TextPolicy(length="sample", n_max=8),
+}
+TEXTS = [
+    "The President said the city is ready for Winter.",
+    "don\u2019t; 42 QUICKLY-grown qwxzv cafe\u0301s!",
+    "",
+    "?!",
+    "a " * 20 + "b",
+    None,
+    "the same text",
+    "the same text",
+]
+
+
+@pytest.fixture(scope="module")
+def toy() -> Embedding:
+    return random_embedding(SIZE, 12)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Embedding:
+    return load("demo")
+
+
+def toy_mechanism(name: str, embedding: Embedding, *, padding: bool = True) -> Mechanism:
+    return build_mechanism(embedding, SETTINGS[name]["toy"], padding=padding, mechanism=name)
+
+
+def symbols(size: int, *, padding: bool) -> NDArray[np.int64]:
+    """Every input symbol; padding is one only where texts are padded."""
+    return np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
+
+
+def records(*, padding: bool = True, size: int = SIZE) -> list[list[int]]:
+    """Records of 0 to 30 random symbols, every symbol among them, some records empty and some equal."""
+    rng = np.random.default_rng(0)
+    lengths = [0, 1, 30, 0, 7, 2, *rng.integers(0, 30, 34), 0]
+    drawn = [rng.choice(symbols(size, padding=padding), length).tolist() for length in lengths]
+    return [*drawn, drawn[2], symbols(size, padding=padding).tolist()]
+
+
+def test_every_mechanism_has_settings_and_golden_outputs() -> None:
+    assert set(SETTINGS) == set(MECHANISMS)
+    assert {file.stem for file in GOLDEN.glob("*.json")} >= set(MECHANISMS)
+
+
+@EVERY
+@PADDED
+def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
+    batch = token_batch(records(padding=padding))
+    drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
+    assert np.array_equal(drawn.offsets, batch.offsets)
+    assert np.array_equal(drawn.contexts, batch.contexts)
+    assert drawn.ids.dtype == np.int32
+    assert drawn.ids.min() >= 0
+    assert drawn.ids.max() < SIZE + padding
+
+
+@EVERY
+def test_input_is_left_as_it_is(name: str, toy: Embedding) -> None:
+    batch = token_batch(records())
+    before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
+    toy_mechanism(name, toy).draw(batch, KEYS)
+    assert all(np.array_equal(*pair) for pair in zip(before, (batch.ids, batch.offsets, batch.contexts), strict=True))
+
+
+@EVERY
+@PADDED
+def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
+    """The other tests would mean little if every token came back, or every output were the same."""
+    batch = token_batch([symbols(SIZE, padding=padding).tolist()] * 5)
+    drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
+    assert 0.01 < np.mean(drawn.ids == batch.ids) < 0.99
+    assert len(np.unique(drawn.ids)) > SIZE / 4
+
+
+@EVERY
+def test_no_record_no_output(name: str, toy: Embedding) -> None:
+    mechanism = toy_mechanism(name, toy)
+    assert sequences(mechanism.draw(token_batch([]), KEYS)) == []
+    assert sequences(mechanism.draw(token_batch([[], []]), KEYS)) == [[], []]
+
+
+@EVERY
+@pytest.mark.parametrize("batch_size", [1, 2, 7])
+def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) -> None:
+    mechanism, ids = toy_mechanism(name, toy), records()
+    context = counted_contexts(len(ids))
+    whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
+    parts: list[list[int]] = []
+    for start in range(0, len(ids), batch_size):
+        part = slice(start, start + batch_size)
+        parts += sequences(mechanism.draw(token_batch(ids[part], context[part]), KEYS))
+    assert parts == whole
+
+
+@EVERY
+def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None:
+    mechanism, ids = toy_mechanism(name, toy), records()
+    context = counted_contexts(len(ids))
+    whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
+    for cut in range(len(ids) + 1):
+        left = mechanism.draw(token_batch(ids[:cut], context[:cut]), KEYS)
+        right = mechanism.draw(token_batch(ids[cut:], context[cut:]), KEYS)
+        assert sequences(left) + sequences(right) == whole
+    order = np.random.default_rng(1).permutation(len(ids))
+    shuffled = mechanism.draw(token_batch([ids[i] for i in order], context[order]), KEYS)
+    assert sequences(shuffled) == [whole[i] for i in order]
+
+
+@EVERY
+def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
+    mechanism, ids = toy_mechanism(name, toy), records()
+    context = counted_contexts(len(ids))
+    whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
+    full = [row for row, record in enumerate(ids) if record]
+    assert sequences(mechanism.draw(token_batch([ids[row] for row in full], context[full]), KEYS)) == [whole[row] for row in full]
+
+
+@EVERY
+def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
+    """More tokens than any inner chunk holds."""
+    mechanism, ids = toy_mechanism(name, toy), records() * 12
+    context = np.tile(counted_contexts(len(ids) // 12), (12, 1))
+    drawn = sequences(mechanism.draw(token_batch(ids, context), KEYS))
+    assert drawn == drawn[: len(ids) // 12] * 12
+
+
+@EVERY
+def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
+    mechanism = build_mechanism(demo, SETTINGS[name]["demo"], padding=True, mechanism=name)
+    batch = token_batch(records(size=20)[:-2])
+    drawn = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            drawn.append(sequences(mechanism.draw(batch, KEYS)))
+    assert drawn[0] == drawn[1]
+
+
+@EVERY
+def test_noise_follows_key_context_and_release(name: str, toy: Embedding) -> None:
+    mechanism, ids = toy_mechanism(name, toy), records()
+    drawn = mechanism.draw(token_batch(ids), KEYS).ids
+
+    def share_of_equals(batch: TokenBatch, keys: Any) -> float:
+        return float(np.mean(mechanism.draw(batch, keys).ids == drawn))
+
+    by_chance = share_of_equals(token_batch(ids, counted_contexts(len(ids), series=1)), KEYS)
+    assert share_of_equals(token_batch(ids), MASTER_KEY.for_release(RELEASE)) == 1.0
+    assert by_chance < 0.9
+    assert share_of_equals(token_batch(ids), MASTER_KEY.for_release("another")) < 0.9
+    assert share_of_equals(token_batch(ids), MasterKey(bytes(range(32))).for_release(RELEASE)) < 0.9
+
+
+@EVERY
+def test_positions_and_records_have_their_own_noise(name: str, toy: Embedding) -> None:
+    drawn = sequences(toy_mechanism(name, toy).draw(token_batch([[5] * 40] * 2), KEYS))
+    assert len(set(drawn[0])) > 5
+    assert drawn[0] != drawn[1]
+
+
+@EVERY
+def test_a_record_holds_max_tokens(name: str, toy: Embedding) -> None:
+    """Beyond it noise would repeat, so there must be room for any text; and it is finite."""
+    assert 2**20 <= toy_mechanism(name, toy).max_tokens <= 2**32
+
+
+@EVERY
+@PADDED
+@pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, 0.0, -1.0])
+def test_epsilon_must_be_positive_and_finite(name: str, padding: bool, epsilon: float, toy: Embedding) -> None:
+    with pytest.raises(ValueError, match="epsilon"):
+        build(toy, {**SETTINGS[name]["toy"], "epsilon": epsilon}, padding=padding, mechanism=name)
+
+
+@EVERY
+@PADDED
+def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
+    settings = SETTINGS[name]["toy"]
+    built = build(toy, settings, padding=padding, mechanism=name)
+    guarantee = built.guarantee
+    assert guarantee.nominal_epsilon == settings["epsilon"]
+    assert guarantee.nominal_epsilon <= guarantee.epsilon < math.inf
+    assert 0 <= guarantee.slack < math.inf
+    assert 0 <= guarantee.delta < 1e-12
+    assert guarantee.pure == guarantee.epsilon * guarantee.diameter + guarantee.slack
+    assert 0 < guarantee.diameter < math.inf
+    assert type(guarantee).from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
+    assert json.loads(json.dumps(built.parameters)) == built.parameters
+
+
+@PADDED
+def test_laplace_diameter_covers_every_symbol(padding: bool, toy: Embedding) -> None:
+    built = build(toy, SETTINGS["laplace"]["toy"], padding=padding)
+    points = built.arrays["index"][symbols(SIZE, padding=padding), :-1].astype(np.float64)
+    largest = max(float(np.sqrt(((points - point) ** 2).sum(axis=1)).max()) for point in points)
+    assert largest <= built.guarantee.diameter <= largest * (1 + 1e-4)
+
+
+@EVERY
+def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
+    """Epsilons of two embeddings, or with and without padding, must never be added as if of one metric."""
+    settings = SETTINGS[name]["toy"]
+    other = random_embedding(SIZE, 12, seed=1)
+    builds = [build(toy, settings, padding=False, mechanism=name), build(toy, settings, padding=True, mechanism=name)]
+    builds.append(build(other, settings, padding=False, mechanism=name))
+    assert len({built.guarantee.metric for built in builds}) == 3
+    assert builds[0].guarantee.metric == build(toy, {**settings, "epsilon": 9.0}, padding=False, mechanism=name).guarantee.metric
+
+
+# Golden outputs.
+
+
+def golden_stream() -> list[str]:
+    """Uniforms of a keyed stream at positions 0 to 4, in hexadecimal."""
+    context = contexts(KEYS.context, b"golden", [b"r"], np.array([1, 2], np.int32), np.array([0, 2]))
+    uniforms = KeyedStream(KEYS.noise, 3).uniforms(np.repeat(context, 5, axis=0), np.arange(5))
+    return [float(value).hex() for value in uniforms.ravel()]
+
+
+def golden_draws(name: str, embedding: Embedding, *, padding: bool) -> list[list[int]]:
+    mechanism = build_mechanism(embedding, SETTINGS[name]["demo"], padding=padding, mechanism=name)
+    ids = [[], list(range(10)), [19999, embedding.size + 1, 7, 7], [embedding.size * padding] * 6, list(range(0, 20000, 500))]
+    return sequences(mechanism.draw(token_batch(ids), KEYS))
+
+
+def golden_texts(name: str, embedding: Embedding, store: Path, policy: TextPolicy) -> list[dict[str, Any]]:
+    bundle = make_bundle(store, embedding, SETTINGS[name]["demo"], padding=policy.pads, mechanism=name)
+    reasons = ["null_text" if text is None else None for text in TEXTS]
+    table = sanitise(record_sanitiser(bundle, policy), record_batch(TEXTS, reasons=reasons))
+    rows = table.select(["id", "status", "reason", "text", "content_tag"]).to_pylist()
+    return [{**row, "content_tag": row["content_tag"] and row["content_tag"].hex()} for row in rows]
+
+
+def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
+    return {
+        "sampler_version": MECHANISMS[name].sampler_version,
+        "settings": SETTINGS[name]["demo"],
+        "stream": golden_stream(),
+        "draws": {form: golden_draws(name, embedding, padding=form == "padded") for form in ("plain", "padded")},
+        "fingerprints": {
+            form: make_bundle(store, embedding, SETTINGS[name]["demo"], padding=form == "padded", mechanism=name).fingerprint
+            for form in ("plain", "padded")
+        },
+        "records": {form: golden_texts(name, embedding, store, policy) for form, policy in POLICIES.items()},
+    }
+
+
+def regold(file: Path, found: dict[str, Any]) -> None:
+    """Write golden outputs, each innermost list of numbers on one line."""
+    lines = json.dumps(found, indent=1, ensure_ascii=True)
+    file.write_text(re.sub(r"(?<=\d,)\s+(?=\d)|(?<=\[)\s+(?=\d)|(?<=\d)\s+(?=\])", " ", lines) + "\n", "ascii")
+
+
+@EVERY
+def test_golden_outputs(name: str, demo: Embedding, tmp_path: Path) -> None:
+    file = GOLDEN / f"{name}.json"
+    found = golden(name, demo, tmp_path)
+    if os.environ.get("WORDVEIL_REGOLD") == "1":
+        regold(file, found)
+    expected = json.loads(file.read_text("ascii"))
+    for part in expected:
+        assert found[part] == expected[part], part
+    assert set(found) == set(expected)

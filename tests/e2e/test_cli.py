@@ -1,0 +1,190 @@
+"""The commands as a user types them: results, exit codes, errors, kills, spark-submit, the quickstart."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sparking import KEY, Workspace, clean_environment, corpus, random_texts, read_output
+
+ROOT = Path(__file__).parents[2]
+
+
+def wordveil(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**clean_environment(), **environment})
+
+
+def test_build_reports_what_it_built(workspace: Workspace):
+    config = workspace.write_config()
+    done = wordveil("build", "--config", config, "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["words"] == 300
+    assert facts["epsilon"] == facts["nominal_epsilon"] == 4.0
+    assert facts["epsilon_pure_per_token"] == pytest.approx(4.0 * facts["diameter"])
+    assert (workspace.root / "bundles" / facts["fingerprint"] / "manifest.json").exists()
+    again = wordveil("build", "--config", config)
+    assert again.returncode == 0
+    assert facts["fingerprint"][:8] in again.stdout
+
+
+def test_plan_reads_the_schema_and_prices_the_public_length(workspace: Workspace):
+    """The files hold a footer and damaged data: a plan that read a row would fail."""
+    path = workspace.write_corpus(corpus(2000)) / "part-0.parquet"
+    raw = bytearray(path.read_bytes())
+    raw[4:2000] = b"\0" * 1996
+    path.write_bytes(raw)
+    config = workspace.write_config()
+    empty = wordveil("plan", "--config", config, "--json")
+    assert empty.returncode == 0, empty.stderr
+    assert json.loads(empty.stdout)["epsilon_bound"] is None
+    built = json.loads(wordveil("build", "--config", config, "--json").stdout)
+    done = wordveil("plan", "--config", config, "--json")
+    plan = json.loads(done.stdout)
+    assert plan["columns"] == {"id": "string", "body": "string", "day": "string"}
+    assert plan["tokens"] == 24
+    assert plan["epsilon_pure"] == plan["epsilon_bound"] == pytest.approx(24 * built["epsilon_pure_per_token"])
+    assert (plan["relation"], plan["exposes"]) == ("any_text", ["presence", "column:day"])
+    sanitised = wordveil("sanitise", "--config", config)
+    assert sanitised.returncode == 8
+    assert not (workspace.root / "output").exists()
+
+
+def test_sanitise_prints_a_table_and_the_same_as_json(workspace: Workspace):
+    workspace.write_corpus(corpus(50))
+    config = workspace.write_config()
+    done = wordveil("sanitise", "--config", config, "--run-id", "night-1")
+    assert done.returncode == 0, done.stderr
+    for words in ("records", "50", "unknown words", "tokens a second", "any_text", "night-1", str(workspace.root)[:20]):
+        assert words in done.stdout
+    again = wordveil("sanitise", "--config", config, "--overwrite", "--json")
+    report = json.loads(again.stdout)
+    assert (report["records"], report["released"], report["tokens"]) == (50, 50, 50 * 24)
+    assert report["epsilon_pure"][0] == report["epsilon_pure"][1]
+    assert report["run_id"] != "night-1"
+    assert KEY not in done.stdout + done.stderr + again.stdout + again.stderr
+
+
+def test_the_key_can_come_from_the_environment(workspace: Workspace):
+    workspace.write_corpus(corpus(5))
+    config = workspace.write_config(key={"file": None, "env": "TESTS_KEY"})
+    missing = wordveil("sanitise", "--config", config)
+    assert missing.returncode == 5
+    assert "TESTS_KEY" in missing.stderr
+    assert wordveil("sanitise", "--config", config, TESTS_KEY=KEY).returncode == 0
+    from_file = workspace.write_config("file.yaml", output={"path": str(workspace.root / "second")})
+    assert wordveil("sanitise", "--config", from_file).returncode == 0
+    assert read_output(workspace.root / "output") == read_output(workspace.root / "second")
+
+
+def test_errors_come_before_spark_with_their_codes(workspace: Workspace):
+    """None of these starts a JVM: Java is out of reach."""
+    workspace.write_corpus(corpus(3))
+    config = workspace.write_config(build_missing=False)
+    nowhere = {"PATH": "/nowhere", "JAVA_HOME": ""}
+
+    def code(*overrides: str) -> int:
+        arguments = [part for override in overrides for part in ("--set", override)]
+        done = wordveil("sanitise", "--config", config, *arguments, **nowhere)
+        assert "Traceback" not in done.stderr
+        return done.returncode
+
+    assert code("mechanism.epsilon=0") == 2
+    assert code("nonsense") == 2
+    assert code("key.file=/none") == 5
+    assert code() == 4  # no bundle
+    assert code("build_missing=true", "mechanism.embedding=/none") == 4
+    assert code("build_missing=true") == 7  # no Java
+    assert wordveil("sanitise", "--config", "/none.yaml").returncode == 2
+    assert wordveil("sanitise").returncode == 2
+    assert wordveil("sanitize").returncode == 2
+
+
+def test_errors_can_be_json(workspace: Workspace):
+    done = wordveil(
+        "build", "--config", workspace.write_config(), "--set", "mechanism.epsilon=-1", "--set", "text.n_max=0", "--json"
+    )
+    error = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert {fault["where"] for fault in error["faults"]} == {"mechanism.epsilon", "text.n_max"}
+
+
+def test_an_existing_output_has_its_own_code(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    (workspace.root / "output").mkdir()
+    assert wordveil("sanitise", "--config", workspace.write_config()).returncode == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number: int):
+    """The texts are enough for many seconds of work; the signal comes once the draft is there."""
+    texts = [" ".join(random_texts(30, seed=i)) for i in range(1000)]
+    workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), files=8)
+    config = workspace.write_config(text={"profile": "strict", "n_max": 2000})
+    command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
+    process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(workspace.root.glob(".output.wordveil-*")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    process.send_signal(number)
+    process.wait(60)
+    assert process.returncode == 128 + number, process.stderr.read()
+    assert not (workspace.root / "output").exists()
+    assert not list(workspace.root.glob(".output*"))
+
+
+def test_spark_submit_runs_the_same_job(workspace: Workspace):
+    import pyspark
+
+    workspace.write_corpus(corpus(40))
+    config = workspace.write_config(spark={"master": None})
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    for job in ("build", "sanitise"):
+        command = [str(submit), "--master", "local[1]", str(ROOT / "jobs" / f"{job}.py"), "--config", str(config), "--json"]
+        environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout)["records"] == 40
+    plain = workspace.write_config("plain.yaml", output={"path": str(workspace.root / "plain")})
+    assert wordveil("sanitise", "--config", plain).returncode == 0
+    assert read_output(workspace.root / "output") == read_output(workspace.root / "plain")
+
+
+def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
+    (tmp_path / "conf").symlink_to(ROOT / "conf")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "quickstart.py")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**clean_environment(), "COLUMNS": "120"},
+    )
+    assert done.returncode == 0, done.stderr
+    for words in ("before", "after", "Three sentences", "epsilon_bound =", "Where everything lies", "quickstart/sanitised"):
+        assert words in done.stdout
+    rows = read_output(tmp_path / "quickstart" / "sanitised", order_by="article")
+    assert len(rows) == 300
+    assert all(row["status"] == "released" for row in rows)
+    assert (tmp_path / "quickstart" / "wordveil.key").stat().st_mode & 0o077 == 0
+    suggested = next(line.strip() for line in done.stdout.splitlines() if "profile: strict" in line)
+    assert "--set output.path=quickstart/strict" in " ".join(done.stdout.split())
+    assert suggested
+
+
+def test_the_readme_gives_the_two_commands():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in ("quickstart", "test"):
+        assert f"make {target}" in readme
+        assert f"\n{target}:" in makefile
+    assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")

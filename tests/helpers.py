@@ -1,0 +1,131 @@
+"""Toy embeddings, bundles, keys and record batches for tests.
+
+Everything here is deterministic: one master key, contexts counted from a number, record ids counted from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.bundle import Bundle, Recipe, open_bundle, write
+from wordveil.embedding import Embedding, checked
+from wordveil.keys import MasterKey, ReleaseKeys
+from wordveil.mechanisms.base import Built, Mechanism, TokenBatch
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.randomness import Contexts
+from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
+from wordveil.text.policy import TextPolicy
+
+RELEASE = "test-release"
+MASTER_KEY = MasterKey(bytes(range(100, 132)))
+KEYS = MASTER_KEY.for_release(RELEASE)
+ID_COLUMN = "id"
+
+
+def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:
+    """A checked embedding of ``words``; ``vectors`` is anything NumPy reads as ``(len(words), n)``, or as n = 1."""
+    array = np.asarray(vectors, np.float64)
+    return checked(list(words), array[:, None] if array.ndim == 1 else array, "toy")
+
+
+def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
+    """``size`` standard normal vectors; the words are ``waaa``, ``waab``, ... (letters only)."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["w" + letters[i // 676] + letters[i // 26 % 26] + letters[i % 26] for i in range(size)]
+    return toy_embedding(words, np.random.default_rng(seed).standard_normal((size, dimension)))
+
+
+def build(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Built:
+    """What the mechanism puts into a bundle."""
+    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, progress=lambda _: None)
+
+
+def build_mechanism(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Mechanism:
+    """The mechanism itself, loaded from what it built."""
+    built = build(embedding, settings, padding=padding, mechanism=mechanism)
+    return MECHANISMS[mechanism].load(embedding.size, built.parameters, built.arrays)
+
+
+def make_bundle(
+    store: Path, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
+) -> Bundle:
+    """A bundle that was built, written into ``store`` and opened again."""
+    built = build(embedding, settings, padding=padding, mechanism=mechanism)
+    recipe = Recipe(mechanism, dict(settings), padding, "toy", embedding.digest)
+    return open_bundle(write(store, embedding, built, recipe, {}))
+
+
+def laplace_bundle(store: Path, embedding: Embedding, epsilon: float, *, padding: bool) -> Bundle:
+    """A bundle of the Laplace mechanism."""
+    return make_bundle(store, embedding, {"epsilon": epsilon}, padding=padding)
+
+
+def bundle_array(bundle: Bundle, name: str) -> NDArray[Any]:
+    """The array ``name`` as it lies in the bundle's file, by its manifest alone."""
+    entries = bundle.manifest["content"]["files"]
+    file, entry = next((file, entry) for file, entry in entries.items() if entry.get("array") == name)
+    return np.fromfile(bundle.path / file, np.dtype(entry["dtype"])).reshape(entry["shape"])
+
+
+def bundle_points(bundle: Bundle) -> NDArray[np.float64]:
+    """The points of words, padding and unknown word, ``(size + 2, m)``: array ``index`` without its scoring column."""
+    return bundle_array(bundle, "index")[:, :-1].astype(np.float64)
+
+
+def counted_contexts(count: int, series: int = 0) -> Contexts:
+    """``count`` distinct contexts; those of two series have none in common."""
+    words = np.zeros((count, 3), "<u4")
+    words[:, 0] = np.arange(count)
+    words[:, 2] = series
+    return words.view(np.uint8)
+
+
+def token_batch(sequences: Iterable[Sequence[int]], contexts: Contexts | None = None) -> TokenBatch:
+    """Ragged ids as a batch, with counted contexts unless some are given."""
+    arrays = [np.asarray(sequence, np.int32) for sequence in sequences]
+    offsets = np.concatenate([[0], np.cumsum([len(array) for array in arrays])]).astype(np.int64)
+    ids = np.concatenate([*arrays, np.empty(0, np.int32)])
+    return TokenBatch(ids, offsets, counted_contexts(len(arrays)) if contexts is None else contexts)
+
+
+def sequences(batch: TokenBatch) -> list[list[int]]:
+    """The inverse of :func:`token_batch`."""
+    return [batch.ids[start:stop].tolist() for start, stop in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
+
+
+def record_batch(
+    texts: Sequence[str | None],
+    ids: Sequence[Any] | None = None,
+    reasons: Sequence[str | None] | None = None,
+    kept: Mapping[str, pa.Array] | None = None,
+) -> pa.RecordBatch:
+    """Input of :class:`RecordSanitiser`. Without ``ids`` records are ``r0``, ``r1``, ...; without ``reasons`` none is refused."""
+    columns: dict[str, pa.Array] = {ID_COLUMN: pa.array([f"r{i}" for i in range(len(texts))] if ids is None else ids)}
+    columns.update(kept or {})
+    columns[TEXT_COLUMN] = pa.array(texts, pa.string())
+    columns[REASON_COLUMN] = pa.array([None] * len(texts) if reasons is None else reasons, pa.string())
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def record_sanitiser(
+    bundle: Bundle,
+    policy: TextPolicy,
+    *,
+    kept: tuple[str, ...] = (),
+    release: str = RELEASE,
+    keys: ReleaseKeys | None = None,
+) -> RecordSanitiser:
+    """A sanitiser of records named by :data:`ID_COLUMN`, with the test key's subkeys unless some are given."""
+    settings = RecordSettings(release=release, run_id="test-run", policy=policy, kept=kept)
+    return RecordSanitiser(settings, bundle, MASTER_KEY.for_release(release) if keys is None else keys)
+
+
+def sanitise(sanitiser: RecordSanitiser, batch: pa.RecordBatch) -> pa.Table:
+    """All output batches as one table."""
+    return pa.Table.from_batches(list(sanitiser.sanitise(batch)))

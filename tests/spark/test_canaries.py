@@ -1,0 +1,156 @@
+"""What must not get out does not: raw text and key bytes in outputs, logs, event logs, plans, scratch and error messages."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sparking import WORDS, Workspace, clean_environment
+from wordveil.keys import load_key
+from wordveil.spark.sanitise import run_sanitise
+
+CANARIES = [f"zqxcanary{letter}zqx" for letter in "abcdefgh"]
+UNICODE_CANARY = "zqxкоманданte"
+KEY = os.urandom(32).hex()
+
+
+def canary_corpus() -> pa.Table:
+    """Unknown words in records that are released, and in records of each kind of refusal."""
+    a, b, c, d, e, f, g, h = CANARIES
+    bodies = [
+        f"{WORDS[0]} {a} {WORDS[1]} {UNICODE_CANARY}",
+        f"{b} first copy",
+        f"{c} second copy",
+        f"{d} ".encode() + b"\xff\xfe",
+        f"{e} " * 400,
+        f"{f} without an id",
+        f"{g} 日本語",
+        f"{h.upper()}, said {WORDS[2]}!",
+    ]
+    ids = ["r0", "twin", "twin", "r3", "r4", None, "r6", "r7"]
+    raw = [body if isinstance(body, bytes) else body.encode() for body in bodies]
+    return pa.table({"id": ids, "body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids)})
+
+
+def secret_forms(release: str, workspace: Workspace) -> list[bytes]:
+    """The master key and the release's subkeys, raw and as people write them down."""
+    master = load_key(str(workspace.root / "key"), None)
+    keys = master.for_release(release)
+    raw = [bytes.fromhex(KEY), *(getattr(keys, name).reveal() for name in ("context", "noise", "sampling", "shuffle", "tag"))]
+    return [form for key in raw for form in (key, key.hex().encode(), base64.b64encode(key).rstrip(b"="), repr(key)[2:-1].encode())]
+
+
+def found_in(content: bytes, needles: list[bytes]) -> list[bytes]:
+    lower = content.lower()
+    return [needle for needle in needles if needle in content or needle.lower() in lower]
+
+
+def text_needles() -> list[bytes]:
+    return [canary.encode() for canary in (*CANARIES, UNICODE_CANARY)]
+
+
+def files_below(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def filled(workspace: Workspace) -> Workspace:
+    workspace.write_key("key", KEY)
+    workspace.write_corpus(canary_corpus())
+    return workspace
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        {"profile": "strict", "n_max": 12},
+        {"profile": "readable"},
+    ],
+)
+def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace, text):
+    """A process of its own, everything it prints at debug level, its event log, its scratch and its output."""
+    events, scratch = filled.root / "events", filled.root / "scratch"
+    events.mkdir()
+    log4j = filled.root / "log4j2.properties"
+    log4j.write_text(
+        "rootLogger.level = debug\nrootLogger.appenderRef.e.ref = e\nappender.e.type = Console\nappender.e.name = e\n"
+        "appender.e.target = SYSTEM_ERR\nappender.e.layout.type = PatternLayout\nappender.e.layout.pattern = %p %c: %m%n%ex\n"
+    )
+    options = {
+        "spark.log.level": "DEBUG",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file:{events}",
+        "spark.local.dir": str(scratch),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+    }
+    config = filled.write_config(input={"max_bytes": 2000}, text=text, spark={"master": "local[2]", "options": options})
+    command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, env=clean_environment(), check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert b"DEBUG" in done.stderr  # the log is really on
+    needles = [*text_needles(), *secret_forms("tests", filled)]
+    assert found_in(done.stdout + done.stderr, needles) == []
+    logs, outputs = files_below(events), files_below(filled.root / "output")
+    assert logs
+    assert outputs
+    for path in [*logs, *outputs, *files_below(scratch), *files_below(filled.root / "bundles")]:
+        assert found_in(path.read_bytes(), needles) == [], path
+
+
+def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
+    from wordveil.building import ready_bundle
+    from wordveil.records import RecordSettings
+    from wordveil.spark.distribution import distribute
+    from wordveil.spark.prepare import prepare
+    from wordveil.spark.sanitise import sanitised
+    from wordveil.spark.tables import read_input
+    from wordveil.spark.worker import Sanitise
+
+    config = filled.config()
+    bundle = ready_bundle(config)
+    place, identity = distribute(spark.sparkContext, bundle, "auto")
+    keys = load_key(config.key.file, None).for_release("tests")
+    job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
+    frame = sanitised(prepare(read_input(spark, config), config), job)
+    frame.explain(mode="extended")
+    plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
+    assert "wordveil_sanitise" in plan
+    assert found_in(plan.encode(), [*text_needles(), *secret_forms("tests", filled)]) == []
+    configuration = str(spark.sparkContext.getConf().getAll()).encode()
+    assert found_in(configuration, secret_forms("tests", filled)) == []
+
+
+def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Workspace, capfd, monkeypatch):
+    """The failure is made where a library could quote the record: in the tokeniser, by an environment of the worker."""
+    import wordveil.spark.sanitise as module
+    from wordveil.errors import SparkJobError
+
+    real = module.sanitised
+
+    def poisoned(prepared, job):
+        from pyspark.sql import functions as F
+
+        broken = prepared.withColumn("__text", F.expr("cast(concat(cast(__text as binary), X'FFFE') as string)"))
+        return real(broken, job)
+
+    monkeypatch.setattr(module, "sanitised", poisoned)
+    with pytest.raises(SparkJobError) as error:
+        run_sanitise(filled.config(), lambda: spark)
+    assert "tokeniser.py" in str(error.value)
+    output = capfd.readouterr()
+    everything = (str(error.value) + output.out + output.err).encode()
+    assert found_in(everything, [*text_needles(), *secret_forms("tests", filled)]) == []
+    assert not (filled.root / "output").exists()
+
+
+def test_the_finder_finds():
+    """The canary search itself can fail."""
+    assert found_in(b"... " + CANARIES[0].upper().encode(), text_needles()) == [CANARIES[0].encode()]
+    assert found_in(bytes.fromhex(KEY), [bytes.fromhex(KEY)])

@@ -1,0 +1,142 @@
+"""A bundle reaches the executors once each, is mapped and not copied, and a damaged one is refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import helpers
+from sparking import Workspace, clean_environment, corpus, read_output
+from wordveil.building import build_bundle
+from wordveil.errors import BundleError
+from wordveil.records import RecordSettings
+from wordveil.spark.distribution import distribute
+from wordveil.spark.sanitise import run_sanitise
+from wordveil.spark.worker import Sanitise
+
+
+def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
+    """Two executor processes, each with its own scratch; the bundle's own path is gone before they look."""
+    workspace.write_corpus(corpus(120), files=4)
+    run_sanitise(workspace.config(), lambda: spark)
+    reference = read_output(workspace.root / "output")
+    config = workspace.write_config(output={"path": str(workspace.root / "clustered")}, spark={"master": "local-cluster[2,1,1024]"})
+    script = workspace.root / "cluster.py"
+    script.write_text(CLUSTER_SCRIPT)
+    work = Path(pyspark.__file__).parent / "work"
+    try:
+        command = [sys.executable, str(script), str(config)]
+        done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    facts = json.loads(done.stdout.splitlines()[-1])
+    assert facts["records"] == 120
+    assert facts["payload_copies"] == 2, "one copy an executor"
+    assert read_output(workspace.root / "clustered") == reference
+
+
+CLUSTER_SCRIPT = """
+import json, sys
+from pathlib import Path
+import pyspark
+from wordveil.config import load_config
+from wordveil.spark import sanitise
+from wordveil.spark.distribution import distribute
+from wordveil.spark.session import build_session
+
+config = load_config(Path(sys.argv[1]))
+spark = build_session(config.spark)
+
+def hidden(context, bundle, how):
+    sent = distribute(context, bundle, how)
+    assert sent[0].archive
+    bundle.path.rename(bundle.path.with_name("hidden"))  # executors cannot read the driver's path
+    return sent
+
+sanitise.distribute = hidden
+report = sanitise.run_sanitise(config, lambda: spark)
+work = Path(pyspark.__file__).parent / "work"
+copies = [path for path in work.rglob("index.bin") if path.is_file()]
+print(json.dumps({"records": report.records, "payload_copies": len({path.stat().st_ino for path in copies})}))
+"""
+
+
+def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace):
+    """In every worker process the index lies in shared, file-backed, read-only pages."""
+    bundle = build_bundle(workspace.config())
+    place, identity = distribute(spark.sparkContext, bundle, "auto")
+    keys = helpers.KEYS
+    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), keys, place, identity)
+
+    def mapping(_):
+        import wordveil.spark.worker as worker
+
+        sanitiser = worker._sanitiser(job.settings, job.keys, job.place, job.identity.value)
+        index = sanitiser._bundle.mechanism._index
+        maps = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith("index.bin")]
+        yield os.getpid(), index.flags.writeable, [line.split()[1] for line in maps]
+
+    found = spark.sparkContext.parallelize(range(2), 2).mapPartitions(mapping).collect()
+    for _, writeable, permissions in found:
+        assert not writeable
+        assert permissions
+        assert all(flags.startswith("r--") for flags in permissions)
+
+
+def test_the_worker_refuses_another_bundle_than_the_run_began_with(spark, workspace: Workspace):
+    bundle = build_bundle(workspace.config())
+    other = build_bundle(workspace.config(mechanism={"epsilon": 5.0}))
+    place, _ = distribute(spark.sparkContext, bundle, "path")
+    wrong = spark.sparkContext.broadcast(other.identity)
+    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), helpers.KEYS, place, wrong)
+    with pytest.raises(BundleError, match="not the bundle"):
+        list(job(iter(())))
+
+
+def test_a_damaged_bundle_stops_the_run_by_name(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    bundle = build_bundle(workspace.config())
+    index = bundle.path / "index.bin"
+    index.write_bytes(index.read_bytes()[:-4])
+    with pytest.raises(BundleError, match=r"index\.bin.*truncated"):
+        run_sanitise(workspace.config(), lambda: spark)
+
+
+def test_the_archive_is_sent_once_a_session(spark, workspace: Workspace):
+    bundle = build_bundle(workspace.config())
+    before = len(spark.sparkContext.listArchives)
+    places = {distribute(spark.sparkContext, bundle, "archive")[0] for _ in range(2)}
+    assert len(places) == 1
+    assert len(spark.sparkContext.listArchives) == before + 1
+    path = next(archive for archive in spark.sparkContext.listArchives if bundle.fingerprint in archive)
+    assert bundle.fingerprint in path
+    assert not tarfile.is_tarfile(str(bundle.path / "index.bin"))
+
+
+def test_a_bundle_that_does_not_match_is_refused_before_spark_starts(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    build_bundle(workspace.config())
+
+    def no_session():
+        raise AssertionError("Spark must not start")
+
+    with pytest.raises(BundleError, match=r"mechanism\.epsilon is 4\.0 in the bundle, 9\.0 in the configuration"):
+        run_sanitise(workspace.config(mechanism={"epsilon": 9.0}, build_missing=False), no_session)
+
+
+def test_a_missing_bundle_is_built_only_where_the_configuration_says_so(workspace: Workspace):
+    def no_session():
+        raise AssertionError("Spark must not start")
+
+    with pytest.raises(BundleError, match="wordveil build"):
+        run_sanitise(workspace.config(build_missing=False), no_session)
+    assert not (workspace.root / "bundles").exists()

@@ -1,0 +1,266 @@
+"""The main job on real Spark: every record comes out once, bad rows with their reason, the output whole or not at all."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from sparking import Workspace, corpus, random_texts, read_output
+from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
+from wordveil.records import RESERVED_COLUMNS
+from wordveil.spark.sanitise import run_sanitise
+
+
+def run(spark, config, **options):
+    return run_sanitise(config, lambda: spark, **options)
+
+
+def test_all_records_come_out_with_their_columns(spark, workspace: Workspace):
+    table = corpus(300)
+    workspace.write_corpus(table, files=3)
+    report = run(spark, workspace.config(output={"partition_by": ["day"]}))
+    rows = read_output(workspace.root / "output")
+    assert [row["id"] for row in rows] == table["id"].to_pylist()
+    assert [row["day"] for row in rows] == table["day"].to_pylist()
+    assert set(rows[0]) == {"id", "day", *RESERVED_COLUMNS} - {"run_id"}
+    assert {path.name for path in (workspace.root / "output").glob("day=*")} == {"day=d0", "day=d1", "day=d2"}
+    assert all(row["status"] == "released" and row["reason"] is None for row in rows)
+    assert (report.records, report.released, report.quarantined, report.tokens) == (300, 300, {}, 300 * 24)
+
+
+def test_accounting_stands_beside_the_text(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(5))
+    report = run(spark, workspace.config())
+    privacy = read_output(workspace.root / "output")[0]["privacy"]
+    assert privacy["tokens"] == 24
+    assert privacy["epsilon"] == privacy["nominal_epsilon"] == 4.0
+    assert privacy["relation"] == "any_text"
+    assert privacy["composition"] == "sequence"
+    assert privacy["epsilon_pure"] == privacy["epsilon_bound"] == pytest.approx(24 * 4.0 * diameter(workspace))
+    assert privacy["exposes"] == ["presence", "column:day"]
+    assert privacy["bundle"] == report.mechanism_fingerprint
+    assert privacy["metric"].startswith("euclidean:")
+
+
+def diameter(workspace: Workspace) -> float:
+    from wordveil.building import find_bundle
+
+    bundle = find_bundle(workspace.config())
+    assert bundle is not None
+    return bundle.guarantee.diameter
+
+
+def test_readable_prices_the_tokens_that_were_drawn(spark, workspace: Workspace):
+    workspace.write_corpus(pa.table({"id": ["a", "b"], "body": ["waaa, the waab!", "the"], "day": ["x", "x"]}))
+    report = run(spark, workspace.config(text={"profile": "readable"}))
+    first, second = read_output(workspace.root / "output")
+    assert (first["privacy"]["tokens"], second["privacy"]["tokens"]) == (2, 0)
+    assert first["privacy"]["epsilon_pure"] is None
+    assert first["privacy"]["epsilon_bound"] > 0
+    assert second["text"] == "the"
+    assert first["text"].endswith("!")
+    assert ", the " in first["text"]
+    assert report.epsilon_pure is None
+    assert report.unknown_rate == pytest.approx(2 / 4)  # `the` twice: not in this toy vocabulary
+
+
+def test_bad_rows_are_quarantined_with_their_reason(spark, workspace: Workspace):
+    bodies = [b"waaa", b"waab", b"waac", None, b"waad \xff\xfe", b"waae" * 100, b"waaf", "日本語".encode(), b""]
+    ids = ["ok", "twice", "twice", "null", "latin", "long", None, "script", "empty"]
+    table = pa.table({"id": ids, "body": pa.array(bodies, pa.binary()), "day": ["d"] * 9})
+    workspace.write_corpus(table)
+    report = run(spark, workspace.config(input={"max_bytes": 200}))
+    rows = read_output(workspace.root / "output")
+    reasons = {(row["id"], row["status"], row["reason"]) for row in rows}
+    assert len(rows) == 9
+    assert reasons == {
+        ("ok", "released", None),
+        ("empty", "released", None),
+        ("twice", "quarantined", "duplicate_id"),
+        ("null", "quarantined", "null_text"),
+        ("latin", "quarantined", "undecodable"),
+        ("long", "quarantined", "oversize"),
+        (None, "quarantined", "null_id"),
+        ("script", "quarantined", "script_without_word_spaces"),
+    }
+    for row in rows:
+        held = row["text"] is not None and row["privacy"] is not None and row["content_tag"] is not None
+        assert held == (row["status"] == "released")
+    assert report.quarantined["duplicate_id"] == 2
+    assert report.records == 9
+    assert report.released == 2
+
+
+def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspace):
+    """A string column can hold bytes that are no UTF-8; Arrow's kernels would raise on them."""
+    broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\4\0\0\0\6\0\0\0"), pa.py_buffer(b"waaa\xff\xfe"))
+    workspace.write_corpus(pa.table({"id": ["a", "b"], "body": broken, "day": ["x", "y"]}))
+    run(spark, workspace.config())
+    assert [(row["id"], row["reason"]) for row in read_output(workspace.root / "output")] == [("a", None), ("b", "undecodable")]
+
+
+def test_undecodable_ids_are_quarantined(spark, workspace: Workspace):
+    ids = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xff\xfe"))
+    workspace.write_corpus(pa.table({"id": ids, "body": ["waaa", "waab"]}))
+    report = run(spark, workspace.config(input={"keep": []}))
+    assert report.quarantined == {"invalid_id": 1}
+
+
+def test_refused_texts_can_enter_as_the_empty_text(spark, workspace: Workspace):
+    table = pa.table({"id": ["a", "b", None], "body": pa.array([None, b"\xff", b"waaa"], pa.binary()), "day": ["d"] * 3})
+    workspace.write_corpus(table)
+    run(spark, workspace.config(text={"profile": "strict", "n_max": 8, "refused": "empty"}))
+    rows = {row["id"]: row for row in read_output(workspace.root / "output")}
+    assert rows["a"]["status"] == rows["b"]["status"] == "released"
+    assert rows["a"]["privacy"]["exposes"] == ["column:day"]
+    assert (rows[None]["status"], rows[None]["reason"]) == ("quarantined", "null_id")
+
+
+def test_kept_columns_of_many_types_pass_unchanged(spark, workspace: Workspace):
+    kept = {
+        "a.b c": pa.array([1.5, None]),
+        "when": pa.array([dt.datetime(2026, 11, 21, 10, 0, tzinfo=dt.UTC)] * 2, pa.timestamp("us", "UTC")),
+        "date": pa.array([dt.date(2026, 11, 21), None]),
+        "price": pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2)),
+        "tags": pa.array([["x", None], None], pa.list_(pa.string())),
+        "nested": pa.array([{"k": 1}, None], pa.struct([("k", pa.int64())])),
+    }
+    workspace.write_corpus(pa.table({"id": pa.array([7, 8]), "body": ["waaa", "waab"], **kept}))
+    run(spark, workspace.config(input={"keep": list(kept)}))
+    rows = read_output(workspace.root / "output")
+    for name, array in kept.items():
+        assert [row[name] for row in rows] == array.to_pylist()
+
+
+def test_partitioned_input_keeps_its_partition_column(spark, workspace: Workspace):
+    table = corpus(30).drop_columns(["note"])
+    partitioning = ds.partitioning(pa.schema([("day", pa.string())]), flavor="hive")
+    ds.write_dataset(table, workspace.root / "corpus", format="parquet", partitioning=partitioning)
+    report = run(spark, workspace.config())
+    assert report.records == 30
+    assert {row["id"]: row["day"] for row in read_output(workspace.root / "output")} == dict(
+        zip(table["id"].to_pylist(), table["day"].to_pylist(), strict=True)
+    )
+
+
+def test_an_empty_corpus_gives_an_empty_table(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(1).slice(0, 0))
+    report = run(spark, workspace.config())
+    assert (report.records, report.tokens, report.unknown_rate, report.epsilon_bound) == (0, 0, None, None)
+    assert read_output(workspace.root / "output") == []
+
+
+def test_the_author_is_dropped_unless_kept(spark, workspace: Workspace):
+    table = corpus(3).append_column("who", pa.array(["x", "y", "z"]))
+    workspace.write_corpus(table)
+    run(spark, workspace.config(input={"author": "who"}))
+    assert "who" not in read_output(workspace.root / "output")[0]
+    run(spark, workspace.config(input={"author": "who", "keep": ["who"]}), overwrite=True)
+    row = read_output(workspace.root / "output")[0]
+    assert row["who"] == "x"
+    assert "column:who" in row["privacy"]["exposes"]
+
+
+def test_an_existing_output_is_left_alone(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    (workspace.root / "output").mkdir()
+    (workspace.root / "output" / "mine").write_text("x")
+    with pytest.raises(OutputExistsError, match="--overwrite"):
+        run(spark, workspace.config())
+    assert [path.name for path in (workspace.root / "output").iterdir()] == ["mine"]
+
+
+def test_overwriting_replaces_the_table_and_leaves_nothing_beside_it(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    run(spark, workspace.config())
+    run(spark, workspace.config(), overwrite=True)
+    assert len(read_output(workspace.root / "output")) == 3
+    assert not list(workspace.root.glob(".output*"))
+
+
+def test_a_failing_job_leaves_the_old_output_and_no_draft(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(300), files=3)
+    run(spark, workspace.config())
+    before = read_output(workspace.root / "output")
+    (workspace.root / "corpus" / "part-1.parquet").write_bytes(b"PAR1 not a table PAR1")
+    with pytest.raises(SparkJobError, match="part-1"):
+        run(spark, workspace.config(), overwrite=True)
+    assert read_output(workspace.root / "output") == before
+    assert not list(workspace.root.glob(".output*"))
+
+
+def test_a_draft_of_a_killed_run_is_reported(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    (workspace.root / ".output.wordveil-killed").mkdir()
+    report = run(spark, workspace.config())
+    assert any(".output.wordveil-killed" in note for note in report.notes)
+
+
+def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: Workspace, monkeypatch):
+    import wordveil.spark.sanitise as module
+
+    workspace.write_corpus(corpus(3))
+    write = module._write
+
+    def slow_write(*arguments):
+        counts = write(*arguments)
+        (workspace.root / "output").mkdir()
+        return counts
+
+    monkeypatch.setattr(module, "_write", slow_write)
+    with pytest.raises(OutputExistsError, match="appeared"):
+        run(spark, workspace.config())
+    assert list((workspace.root / "output").iterdir()) == []
+    assert not list(workspace.root.glob(".output*"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"id": "idd"}, "input.id = idd: the table has no such column. Did you mean id?"),
+        ({"text": "note"}, "input.text = note: is of type bigint; text is a string"),
+        ({"id": "ratio"}, "input.id = ratio: is of type double; ids are strings or whole numbers"),
+        ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
+        ({"keep": ["a`b"]}, "input.keep = a`b: a backtick in a column's name"),
+        ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
+    ],
+)
+def test_columns_are_checked_before_any_row_is_read(spark, workspace: Workspace, columns, fault):
+    workspace.write_corpus(corpus(3).append_column("ratio", pa.array([0.5] * 3)))
+    with pytest.raises(ConfigError, match="fault") as error:
+        run(spark, workspace.config(input=columns))
+    assert fault in str(error.value)
+
+
+def test_a_missing_input_is_named(spark, workspace: Workspace):
+    with pytest.raises(InputError, match=r"corpus: no such file"):
+        run(spark, workspace.config())
+
+
+def test_an_unreadable_input_is_named(spark, workspace: Workspace):
+    (workspace.root / "corpus").mkdir()
+    (workspace.root / "corpus" / "x.parquet").write_bytes(b"no table")
+    with pytest.raises((InputError, SparkJobError), match="corpus"):
+        run(spark, workspace.config())
+
+
+def test_a_mixed_schema_fails_and_writes_nothing(spark, workspace: Workspace):
+    path = workspace.write_corpus(corpus(3))
+    pq.write_table(pa.table({"id": ["q"], "body": pa.array([5]), "day": ["d"]}), path / "zz.parquet")
+    with pytest.raises((SparkJobError, ConfigError)):
+        run(spark, workspace.config())
+    assert not (workspace.root / "output").exists()
+
+
+def test_large_records_pass_in_bounded_batches(spark, workspace: Workspace):
+    """Texts of a few hundred kilobytes: batches are cut by bytes, the long texts cut to n_max."""
+    texts = [" ".join(random_texts(400, seed=i)) for i in range(40)]
+    workspace.write_corpus(pa.table({"id": list(range(40)), "body": texts, "day": ["d"] * 40}))
+    report = run(spark, workspace.config())
+    assert report.released == 40
+    assert report.words > 40 * 5000

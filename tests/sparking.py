@@ -1,0 +1,114 @@
+"""Corpora, configurations and outputs for tests on real Spark."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import yaml
+
+import helpers
+from wordveil.config import Config, parse_config
+
+EMBEDDING = helpers.random_embedding(300, 8, seed=5)
+WORDS = EMBEDDING.words.to_pylist()
+KEY = bytes(range(7, 39)).hex()
+
+
+def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:
+    """Texts of vocabulary words, a few unknown ones and some punctuation."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(count):
+        words = [WORDS[i] for i in rng.integers(0, len(WORDS), rng.integers(0, longest))]
+        texts.append(" ".join(word if rng.random() > 0.05 else "zzunknownzz" for word in words) + ".")
+    return texts
+
+
+def corpus(count: int, seed: int = 0) -> pa.Table:
+    """Columns id (string), body (string), day (string), note (int64)."""
+    return pa.table(
+        {
+            "id": [f"r{i:05d}" for i in range(count)],
+            "body": random_texts(count, seed),
+            "day": [f"d{i % 3}" for i in range(count)],
+            "note": list(range(count)),
+        }
+    )
+
+
+class Workspace:
+    """A directory with an embedding, a key, and a configuration that uses them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        EMBEDDING.save(root / "embedding")
+        self.write_key("key", KEY)
+
+    def write_key(self, name: str, digits: str) -> Path:
+        """A key file that its owner alone can read."""
+        path = self.root / name
+        path.touch(mode=0o600)
+        path.write_text(digits)
+        return path
+
+    def write_corpus(self, table: pa.Table, name: str = "corpus", files: int = 1) -> Path:
+        """The table as Parquet files."""
+        path = self.root / name
+        path.mkdir()
+        size = -(-max(table.num_rows, 1) // files)
+        for number in range(files):
+            pq.write_table(table.slice(number * size, size), path / f"part-{number}.parquet")
+        return path
+
+    def settings(self, **sections: Mapping[str, Any] | Any) -> dict[str, Any]:
+        """The configuration as plain values; ``sections`` are merged into it, one level deep."""
+        base: dict[str, Any] = {
+            "format_version": 1,
+            "release": "tests",
+            "input": {"path": str(self.root / "corpus"), "id": "id", "text": "body", "keep": ["day"]},
+            "mechanism": {"name": "laplace", "epsilon": 4.0, "embedding": str(self.root / "embedding"), "public": True},
+            "bundle": str(self.root / "bundles"),
+            "build_missing": True,
+            "text": {"profile": "strict", "n_max": 24},
+            "key": {"file": str(self.root / "key")},
+            "output": {"path": str(self.root / "output")},
+            "spark": {"master": "local[2]"},
+        }
+        for name, value in sections.items():
+            base[name] = {**base[name], **value} if isinstance(value, Mapping) and name != "text" else value
+        return base
+
+    def config(self, **sections: Mapping[str, Any] | Any) -> Config:
+        """The configuration, checked."""
+        return parse_config(self.settings(**sections), "tests")
+
+    def write_config(self, name: str = "job.yaml", **sections: Mapping[str, Any] | Any) -> Path:
+        """The configuration as a file."""
+        path = self.root / name
+        path.write_text(yaml.safe_dump(self.settings(**sections)))
+        return path
+
+
+def read_output(path: Path | str, order_by: str = "id") -> list[dict[str, Any]]:
+    """All rows of an output but for their run id, ordered."""
+    table = ds.dataset(str(path), format="parquet", partitioning="hive").to_table()
+    rows = table.drop_columns(["run_id"]).to_pylist()
+    return sorted(rows, key=lambda row: (str(row[order_by]), str(row)))
+
+
+def fresh_key() -> str:
+    """64 random hexadecimal digits."""
+    return secrets.token_hex(32)
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment for a command of its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}

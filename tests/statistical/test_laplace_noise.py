@@ -1,0 +1,241 @@
+"""The noise of the Laplace mechanism has the law that its privacy proof needs.
+
+In dimension n the radius is Gamma(n, 1/epsilon); a direction's squared coordinate is Beta(1/2, (n - 1)/2), with a fair
+sign (n = 1: the sign is all there is); radius and direction are independent, and so are coordinates up to their common
+radius, positions of one record, and records. The noise comes from the mechanism's own code and keyed stream.
+
+Each check is a function from noise to a p-value. It must accept the real noise (p > 1e-4) and reject noise that is
+wrong in the way it is there for (p < 1e-6): so none passes for want of power. Keys and contexts are fixed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from helpers import KEYS, counted_contexts, random_embedding
+from wordveil.mechanisms.laplace import Laplace
+from wordveil.randomness import KeyedStream
+
+DIMENSIONS = [1, 2, 3, 10, 100, 301]
+EPSILON = 2.5
+POSITIONS = 4
+# The radii Gamma(301) and Gamma(302) differ by 0.06 standard deviations: that decides the sample at high n.
+RECORDS = {1: 8_000, 2: 8_000, 3: 8_000, 10: 8_000, 100: 12_000, 301: 20_000}
+ACCEPT, REJECT = 1e-4, 1e-6
+_CHUNK = 1_000
+
+
+class Noise(NamedTuple):
+    """Radii ``(records, POSITIONS)`` and first, middle and last coordinates ``(3, records, POSITIONS)`` (n = 1: thrice
+    the same) of noise in ``n`` dimensions."""
+
+    n: int
+    radius: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        return self.coordinates / self.radius
+
+
+def summary(vectors: NDArray[np.float64]) -> Noise:
+    """The :class:`Noise` of vectors ``(n, records, POSITIONS)``."""
+    n = len(vectors)
+    return Noise(n, np.sqrt((vectors**2).sum(axis=0)), vectors[[0, n // 2, n - 1]])
+
+
+def joined(parts: list[Noise]) -> Noise:
+    return Noise(parts[0].n, np.concatenate([p.radius for p in parts]), np.concatenate([p.coordinates for p in parts], axis=1))
+
+
+@cache
+def mechanism(n: int) -> Laplace:
+    embedding = random_embedding(5, n)
+    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, progress=lambda _: None)
+    return Laplace.load(embedding.size, built.parameters, built.arrays)
+
+
+def draw(n: int, contexts: NDArray[np.uint8], positions: NDArray[np.int64]) -> Noise:
+    """Real noise, a row of ``positions`` for each context."""
+    real = mechanism(n)
+    stream = KeyedStream(KEYS.noise, real._blocks)
+    parts = []
+    for start in range(0, len(contexts), _CHUNK):
+        context = contexts[start : start + _CHUNK]
+        vectors = real._noise(stream, np.repeat(context, len(positions), axis=0), np.tile(positions, len(context)))
+        parts.append(summary(vectors.reshape(n, len(context), len(positions))))
+    return joined(parts)
+
+
+@cache
+def real_noise(n: int) -> Noise:
+    return draw(n, counted_contexts(RECORDS[n], series=n), np.arange(POSITIONS))
+
+
+@cache
+def wrong_direction(n: int, law: str) -> Noise:
+    """The right radius in a direction that is not uniform: a normalised vector of the cube [0, 1]^n or [-1, 1]^n."""
+    rng = np.random.default_rng(n)
+    parts = []
+    for start in range(0, RECORDS[n], _CHUNK):
+        vectors = rng.uniform(-1.0 if law == "cube" else 0.0, 1.0, (n, min(_CHUNK, RECORDS[n] - start), POSITIONS))
+        vectors *= rng.gamma(n, 1 / EPSILON, vectors.shape[1:]) / np.sqrt((vectors**2).sum(axis=0))
+        parts.append(summary(vectors))
+    return joined(parts)
+
+
+def p_radius(noise: Noise, n: int, epsilon: float) -> float:
+    return float(stats.kstest(noise.radius.ravel(), stats.gamma(n, scale=1 / epsilon).cdf).pvalue)
+
+
+def p_coordinate(noise: Noise, n: int) -> float:
+    """The least p-value of three squared coordinates of the direction, times three."""
+    law = stats.beta(0.5, (n - 1) / 2).cdf
+    return 3 * min(float(stats.kstest((row**2).ravel(), law).pvalue) for row in noise.direction)
+
+
+def p_sign(noise: Noise) -> float:
+    positive = (noise.coordinates > 0).sum(axis=(1, 2))
+    return 3 * min(float(stats.binomtest(int(count), noise.radius.size).pvalue) for count in positive)
+
+
+def p_dependence(noise: Noise) -> float:
+    """Chi-square of the table of the radius's eighths against the direction's: signs and, for n > 1, sizes too."""
+    least = 1.0
+    for row in noise.direction:
+        size = np.zeros(row.shape) if noise.n == 1 else np.floor(4 * stats.beta(0.5, (noise.n - 1) / 2).cdf(row**2)).clip(0, 3)
+        radius = np.floor(8 * stats.gamma(noise.n, scale=1 / EPSILON).cdf(noise.radius)).clip(0, 7)
+        cells = (radius * 8 + size * 2 + (row > 0)).astype(int).ravel()
+        table = np.bincount(cells, minlength=64).reshape(8, 8)
+        least = min(least, float(stats.chi2_contingency(table[:, table.any(axis=0)]).pvalue))
+    return 3 * least
+
+
+def p_correlation(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    return float(stats.spearmanr(left.ravel(), right.ravel()).pvalue)
+
+
+def p_coordinates(noise: Noise) -> float:
+    first, middle, last = noise.coordinates
+    pairs = [(first, last)] if noise.n == 2 else [(first, middle), (first, last), (middle, last)]
+    return len(pairs) * min(p_correlation(*pair) for pair in pairs)
+
+
+def p_positions(noise: Noise) -> float:
+    """Rank correlation of each position with the next and the last, in radius and in coordinates."""
+    rows = [noise.radius, *noise.coordinates]
+    values = [p_correlation(row[:, :-lag], row[:, lag:]) for row in rows for lag in (1, POSITIONS - 1)]
+    return len(values) * min(values)
+
+
+def p_records(noise: Noise) -> float:
+    """Rank correlation of each record with the next and with the one half the sample away."""
+    rows = [noise.radius, *noise.coordinates]
+    values = [p_correlation(row[:-lag], row[lag:]) for row in rows for lag in (1, len(noise.radius) // 2)]
+    return len(values) * min(values)
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_radius_is_gamma(n: int) -> None:
+    assert p_radius(real_noise(n), n, EPSILON) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+def test_radius_of_wrong_scale_is_rejected(n: int, factor: float) -> None:
+    assert p_radius(real_noise(n), n, EPSILON * factor) < REJECT
+
+
+@pytest.mark.parametrize(("n", "wrong"), [(n, n + more) for n in DIMENSIONS for more in (-1, 1) if n + more > 0])
+def test_radius_of_wrong_dimension_is_rejected(n: int, wrong: int) -> None:
+    assert p_radius(real_noise(n), wrong, EPSILON) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS[1:])
+def test_coordinate_of_direction_is_beta(n: int) -> None:
+    assert p_coordinate(real_noise(n), n) > ACCEPT
+
+
+@pytest.mark.parametrize(("n", "wrong"), [(2, 3), (3, 2), (3, 4), (10, 9), (10, 11), (100, 50), (301, 150)])
+def test_coordinate_of_wrong_dimension_is_rejected(n: int, wrong: int) -> None:
+    assert p_coordinate(real_noise(n), wrong) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS[1:])
+@pytest.mark.parametrize("law", ["cube", "positive cube"])
+def test_coordinate_of_cube_is_rejected(n: int, law: str) -> None:
+    assert p_coordinate(wrong_direction(n, law), n) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_sign_is_fair(n: int) -> None:
+    assert p_sign(real_noise(n)) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_sign_of_positive_cube_is_rejected(n: int) -> None:
+    """Fernandes, Dras, McIver 2018 can be read as taking the direction from [0, 1]^n."""
+    assert p_sign(wrong_direction(n, "positive cube")) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_radius_and_direction_are_independent(n: int) -> None:
+    assert p_dependence(real_noise(n)) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_radius_that_depends_on_direction_is_rejected(n: int) -> None:
+    noise = real_noise(n)
+    stretch = 1 + 0.1 * np.sign(noise.coordinates[0])
+    assert p_dependence(Noise(n, noise.radius * stretch, noise.coordinates * stretch)) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS[1:])
+def test_coordinates_are_uncorrelated(n: int) -> None:
+    assert p_coordinates(real_noise(n)) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS[1:])
+def test_correlated_coordinates_are_rejected(n: int) -> None:
+    noise = real_noise(n)
+    coordinates = noise.coordinates.copy()
+    coordinates[2] += 0.1 * coordinates[0]
+    assert p_coordinates(noise._replace(coordinates=coordinates)) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_positions_are_independent(n: int) -> None:
+    assert p_positions(real_noise(n)) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_shared_positions_are_rejected(n: int) -> None:
+    """Every position of an even number shares the counters of the one after it."""
+    assert p_positions(draw(n, counted_contexts(1_000, series=n), np.arange(POSITIONS) // 2)) < REJECT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_records_are_independent(n: int) -> None:
+    assert p_records(real_noise(n)) > ACCEPT
+
+
+@pytest.mark.parametrize("n", DIMENSIONS)
+def test_shared_contexts_are_rejected(n: int) -> None:
+    """Every other record has the context of the one before it."""
+    contexts = np.repeat(counted_contexts(500, series=n), 2, axis=0)
+    assert p_records(draw(n, contexts, np.arange(POSITIONS))) < REJECT
+
+
+@pytest.mark.parametrize("n", [3, 10, 101])
+def test_positions_own_their_counters(n: int) -> None:
+    """Every position has uniforms of its own for all coordinates and the radius: none comes twice in a record."""
+    blocks = mechanism(n)._blocks
+    words = KeyedStream(KEYS.noise, blocks).words(np.repeat(counted_contexts(2), 50, axis=0), np.tile(np.arange(50), 2))
+    assert len(words) > n
+    assert len(np.unique(words)) == words.size

@@ -1,0 +1,55 @@
+"""A toy world for the unit tests: a few words in the plane, their bundle, and a fixed key."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordveil import bundle as bundles
+from wordveil.embedding import Embedding, checked
+from wordveil.keys import MasterKey, ReleaseKeys
+from wordveil.mechanisms.laplace import Laplace
+
+MASTER = MasterKey(bytes(range(100, 132)))
+WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
+
+
+def release_keys(release: str = "toy") -> ReleaseKeys:
+    """The subkeys of a release under the fixed key."""
+    return MASTER.for_release(release)
+
+
+def toy_embedding(words: list[str] | None = None, scale: float = 1.0) -> Embedding:
+    """Words on a spiral in three dimensions, well apart."""
+    words = WORDS if words is None else words
+    turn = np.arange(1, len(words) + 1)
+    vectors = scale * np.stack([turn * np.cos(turn), turn * np.sin(turn), turn], axis=1)
+    return checked(list(words), vectors.astype(np.float32), "toy")
+
+
+def recipe(embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False, name: str = "toy.vec") -> bundles.Recipe:
+    """The recipe of a toy bundle."""
+    return bundles.Recipe("laplace", {"epsilon": epsilon}, padding, name, embedding.digest)
+
+
+def write_toy(store: Path, embedding: Embedding | None = None, *, epsilon: float = 1.0, padding: bool = False, **more: Any) -> Path:
+    """Build a toy bundle, write it into ``store``, return its directory. ``more``: provenance."""
+    embedding = toy_embedding() if embedding is None else embedding
+    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, progress=lambda _: None)
+    return bundles.write(store, embedding, built, recipe(embedding, epsilon=epsilon, padding=padding), more)
+
+
+def ragged(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Lists of ids as ids and offsets."""
+    offsets = np.cumsum([0, *(len(item) for item in lists)]).astype(np.int64)
+    return np.array([item for part in lists for item in part], np.int32), offsets
+
+
+def unravel(values: Any, offsets: np.ndarray) -> list[list[Any]]:
+    """The inverse of :func:`ragged`, for arrays of NumPy or Arrow."""
+    plain = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
+    return [plain[start:stop] for start, stop in pairwise(offsets.tolist())]

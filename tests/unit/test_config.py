@@ -1,0 +1,226 @@
+"""Configurations: every fault at once, with key, value, what is allowed and the near miss; secrets never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wordveil.config import Config, load_config, parse_config
+from wordveil.errors import ConfigError
+from wordveil.privacy.relations import Relation
+
+ROOT = Path(__file__).parents[2]
+
+
+def base() -> dict[str, Any]:
+    return {
+        "format_version": 1,
+        "release": "support-mail",
+        "input": {"path": "lake/in", "id": "ticket", "text": "body", "author": "customer", "keep": ["ds"]},
+        "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
+        "bundle": "bundles",
+        "text": {"profile": "strict", "n_max": 64},
+        "key": {"env": "WORDVEIL_KEY"},
+        "output": {"path": "lake/out", "partition_by": ["ds"]},
+    }
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    settings = base()
+    *parents, last = path.split(".")
+    place = settings
+    for parent in parents:
+        place = place[parent]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return settings
+
+
+def faults(settings: Any) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        parse_config(settings, "job.yaml")
+    return [str(fault) for fault in error.value.faults]
+
+
+def test_the_base_is_sound():
+    config = parse_config(base(), "job.yaml")
+    assert config.policy.n_max == 64
+    assert config.policy.relation is Relation.ANY_TEXT
+    assert config.mechanism.search == "exact"
+    assert config.build_missing is False
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("format_version", None, "format_version: is required"),
+        ("format_version", 2, "reads format_version 1"),
+        ("release", "a b", "release = a b: 1 to 128 letters"),
+        ("release", None, "release: is required"),
+        ("mechanism.name", "laplce", "Did you mean laplace?"),
+        ("mechanism.epsilon", None, "has no default"),
+        ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
+        ("mechanism.epsilon", -1.5, "greater than 0"),
+        ("mechanism.epsilon", float("nan"), "finite"),
+        ("mechanism.epsilon", float("inf"), "finite"),
+        ("mechanism.epsilon", "8", "valid number"),
+        ("mechanism.epsilon", True, "valid number"),
+        ("mechanism.public", None, "say `public: true`"),
+        ("mechanism.public", False, "only `public: true` can be used"),
+        ("mechanism.search", "annoy", "allowed: 'exact'"),
+        ("mechanism.embedding_format", "glov", "Did you mean glove?"),
+        ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
+        ("input.format", "delta", "allowed: 'parquet'"),
+        ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
+        ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
+        ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output uses itself"),
+        ("input.keep", ["ds", "ds"], "stands there twice"),
+        ("output.partition_by", "ds", "output.partition_by = ds: should be a valid list"),
+        ("input.id", "body", "is the id column too"),
+        ("input.id", "privacy", "input.id = privacy: is a name that the output uses itself"),
+        ("input.author", "body", "input.author = body: is the text column"),
+        ("input.max_bytes", 0, "greater than or equal to 1"),
+        ("text.n_max", None, "text.n_max: length: pad needs a public number of tokens"),
+        ("text.n_max", 0, "greater than or equal to 1"),
+        ("text.n_max", True, "valid integer"),
+        ("text.unknwn", "cover", "text.unknwn: unknown key. Did you mean unknown?"),
+        ("text.unknown", "kep", "Did you mean keep?"),
+        ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
+        ("text.profile", "lenient", "allowed: 'strict' or 'readable'"),
+        ("key", {}, "key: name exactly one of key.file and key.env"),
+        ("key", {"file": "a", "env": "B"}, "name exactly one"),
+        ("key", None, "key: is required"),
+        (
+            "output.partition_by",
+            ["dss"],
+            "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
+        ),
+        ("output.path", "lake/in/out", "is the input, or inside it, or around it"),
+        ("output.path", "lake", "is the input, or inside it, or around it"),
+        ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
+        ("bundel", "x", "bundel: unknown key. Did you mean bundle?"),
+    ],
+)
+def test_each_fault_is_named(path, value, words):
+    found = faults(changed(path, value))
+    assert any(words in fault for fault in found), found
+    assert len(found) == 1, found
+
+
+def test_all_faults_are_reported_at_once():
+    settings = base()
+    settings["release"] = ""
+    settings["mechanism"].update(epsilon=-1, name="gauss")
+    settings["input"].update(keep=["body", "text"], formt="parquet")
+    settings["text"] = {"case": "restore", "output": "bag"}
+    settings["output"]["partition_by"] = ["nowhere"]
+    settings["key"] = {}
+    places = {fault.split(":")[0].split(" =")[0] for fault in faults(settings)}
+    assert places == {
+        "release",
+        "input.formt",
+        "input.keep",
+        "mechanism.name",
+        "mechanism.epsilon",
+        "text.n_max",
+        "text.length",
+        "text.output",
+        "key",
+        "output.partition_by",
+    }
+
+
+def test_a_key_in_the_configuration_is_refused_and_not_shown():
+    secret = "5f" * 32
+    for section in ({"value": secret}, {"env": secret + " x"}, {"file": ["list", secret]}, secret):
+        assert secret not in "\n".join(faults(changed("key", section)))
+
+
+def test_a_key_where_a_file_should_be_named_is_not_shown():
+    from wordveil.errors import KeyMaterialError
+    from wordveil.keys import load_key
+
+    secret = "5f" * 32
+    with pytest.raises(KeyMaterialError) as error:
+        load_key(secret, None)
+    assert secret not in str(error.value)
+
+
+def test_long_values_are_cut():
+    found = faults(changed("release", "x y" * 1000))
+    assert all(len(fault) < 400 for fault in found)
+
+
+def test_settings_can_be_overridden(tmp_path: Path):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(base()))
+    config = load_config(
+        file,
+        ["mechanism.epsilon=2.5", "text={profile: readable}", "spark.options={a.b: c}", "input.keep=[]", "output.partition_by=[]"],
+    )
+    assert config.mechanism.epsilon == 2.5
+    assert config.policy.relation is Relation.SAME_SKELETON
+    assert config.spark.options == {"a.b": "c"}
+    assert config.input.keep == []
+
+
+@pytest.mark.parametrize("override", ["mechanism.epsilon", "=3", "release.name=x", "text.n_max=[1", "mechanism.epsilon=0"])
+def test_bad_overrides_are_named(tmp_path: Path, override):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(base()))
+    with pytest.raises(ConfigError):
+        load_config(file, [override])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("release: a\nrelease: b\n", "the key 'release' stands twice"),
+        ("a: [1", "YAML"),
+        ("- 1\n", "a configuration is a mapping"),
+        ("a: \x00", "YAML"),
+    ],
+)
+def test_unreadable_files_are_named(tmp_path: Path, text, words):
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"job\.yaml") as error:
+        load_config(file)
+    assert words in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_configurations_are_sound(path: Path):
+    assert isinstance(load_config(path), Config)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf" / "mechanisms").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_mechanisms_are_sound(path: Path):
+    settings = base()
+    settings["mechanism"] = yaml.safe_load(path.read_text())["mechanism"]
+    assert parse_config(settings, path.name).mechanism.name == path.stem
+
+
+def test_settings_that_only_change_speed_enter_no_fingerprint():
+    plain = parse_config(base(), "job.yaml")
+    fast = parse_config({**base(), "spark": {"master": "local[7]", "options": {"x": "y"}}}, "job.yaml")
+    assert plain.policy.fingerprint == fast.policy.fingerprint
+    assert plain.recipe("d") == fast.recipe("d")
+
+
+def test_stop_words_come_from_the_package_or_the_file():
+    shipped = parse_config(changed("text", {"profile": "readable"}), "x").policy.stop_word_list
+    assert "the" in shipped
+    assert "don't" in shipped
+    own = parse_config(changed("text", {"profile": "readable", "stop_word_list": ["Zeta", "alpha"]}), "x").policy.stop_word_list
+    assert own == ("alpha", "zeta")

@@ -1,0 +1,226 @@
+"""A key is read from the place that the configuration names or refused with a message that helps and tells nothing; no
+way of printing shows key bytes; subkeys of two purposes or two releases differ."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from dataclasses import fields
+
+import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from wordveil.errors import KeyMaterialError
+from wordveil.keys import MasterKey, ReleaseKeys, Secret, load_key
+
+MATERIAL = bytes.fromhex("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+PURPOSES = [field.name for field in fields(ReleaseKeys)]
+
+
+def key_file(tmp_path, content, mode=0o600):
+    path = tmp_path / "release.key"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.chmod(mode)
+    return path
+
+
+def fault_of(**places):
+    with pytest.raises(KeyMaterialError) as caught:
+        load_key(places.get("file"), places.get("env"))
+    return caught.value
+
+
+def assert_tells_nothing(text, content=None):
+    """No run of eight digits of the key stands in the text, in either case."""
+    content = content or MATERIAL.hex()
+    runs = {content[start : start + 8].lower() for start in range(len(content) - 7)}
+    assert not any(run in text.lower() for run in runs)
+
+
+def test_file_and_environment_give_the_same_key(tmp_path, monkeypatch):
+    path = key_file(tmp_path, f"  {MATERIAL.hex().upper()}\r\n")
+    monkeypatch.setenv("TOY_KEY", MATERIAL.hex() + "\n")
+    by_file, by_env = load_key(str(path), None), load_key(None, "TOY_KEY")
+    assert by_file.subkey("noise") == by_env.subkey("noise") == MasterKey(MATERIAL).subkey("noise")
+
+
+def test_subkeys_are_hkdf_with_release_and_purpose():
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|noise|support-mail")
+    assert MasterKey(MATERIAL).for_release("support-mail").noise.reveal() == kdf.derive(MATERIAL)
+
+
+@pytest.mark.parametrize("places", [{}, {"file": "a", "env": "B"}])
+def test_exactly_one_place_is_needed(places):
+    message = str(fault_of(**places))
+    assert "key.file" in message
+    assert "key.env" in message
+
+
+def test_missing_file_is_named(tmp_path):
+    path = tmp_path / "none.key"
+    error = fault_of(file=str(path))
+    assert str(path) in str(error)
+    assert error.exit_code == 5
+
+
+def test_directory_in_place_of_a_file_is_named(tmp_path):
+    tmp_path.chmod(0o700)
+    assert str(tmp_path) in str(fault_of(file=str(tmp_path)))
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_unset_or_empty_variable_is_named(monkeypatch, content):
+    monkeypatch.delenv("TOY_KEY", raising=False)
+    if content is not None:
+        monkeypatch.setenv("TOY_KEY", content)
+    assert "key.env names TOY_KEY" in str(fault_of(env="TOY_KEY"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o777])
+def test_file_open_to_others_is_refused(tmp_path, mode):
+    path = key_file(tmp_path, MATERIAL.hex(), mode)
+    message = str(fault_of(file=str(path)))
+    assert f"chmod 600 {path}" in message
+    assert_tells_nothing(message)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_file_of_its_owner_alone_is_accepted(tmp_path, mode):
+    assert load_key(str(key_file(tmp_path, MATERIAL.hex(), mode)), None).fingerprint == MasterKey(MATERIAL).fingerprint
+
+
+MALFORMED = {
+    "too short": MATERIAL.hex()[:-2],
+    "too long": MATERIAL.hex() + "00",
+    "not hexadecimal": "g" + MATERIAL.hex()[1:],
+    "odd": MATERIAL.hex()[:-1],
+    "spaced": MATERIAL.hex()[:62] + " 08",
+    "inner spaces of the right length": MATERIAL.hex()[:30] + "  " + MATERIAL.hex()[:32],
+    "hexadecimal prefix": "0x" + MATERIAL.hex()[2:],
+    "low entropy": "ab" * 32,
+    "zeros": "0" * 64,
+    "two lines": MATERIAL.hex()[:32] + "\n" + MATERIAL.hex()[32:],
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_file_is_refused_without_showing_it(tmp_path, content):
+    path = key_file(tmp_path, content)
+    message = str(fault_of(file=str(path)))
+    assert str(path) in message
+    assert_tells_nothing(message.replace(str(path), ""), content)
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_variable_is_refused_without_showing_it(monkeypatch, content):
+    monkeypatch.setenv("TOY_KEY", content)
+    message = str(fault_of(env="TOY_KEY"))
+    assert "TOY_KEY" in message
+    assert_tells_nothing(message, content)
+
+
+def test_raw_bytes_in_a_file_are_refused(tmp_path):
+    path = key_file(tmp_path, bytes(range(128, 160)))
+    assert str(path) in str(fault_of(file=str(path)))
+
+
+def test_a_refusal_chains_no_exception_that_quotes_the_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_KEY", MALFORMED["not hexadecimal"])
+    for error in (fault_of(env="TOY_KEY"), fault_of(file=str(key_file(tmp_path, MALFORMED["too short"])))):
+        assert error.__suppress_context__ or error.__context__ is None
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33, 64])
+def test_master_key_has_32_bytes(size):
+    with pytest.raises(KeyMaterialError, match="32 bytes"):
+        MasterKey(bytes(range(size)))
+
+
+def test_master_key_of_few_byte_values_is_refused():
+    with pytest.raises(KeyMaterialError, match="no random key"):
+        MasterKey((bytes(range(7)) * 5)[:32])
+
+
+def test_subkeys_differ_by_purpose_and_release():
+    master = MasterKey(MATERIAL)
+    material = [master.subkey(purpose, release).reveal() for purpose in PURPOSES for release in ("a", "b", "")]
+    material += [MATERIAL, master.subkey("fingerprint").reveal()]
+    assert all(len(value) == 32 for value in material)
+    assert len(set(material)) == len(material)
+
+
+def test_release_keys_are_the_subkeys_of_their_names():
+    master = MasterKey(MATERIAL)
+    keys = master.for_release("a")
+    assert {name: getattr(keys, name) for name in PURPOSES} == {name: master.subkey(name, "a") for name in PURPOSES}
+
+
+def test_release_name_may_hold_any_unicode():
+    master = MasterKey(MATERIAL)
+    assert master.for_release("été|noise|").noise != master.for_release("ete|noise|").noise
+
+
+def shown(value):
+    """Every usual way to make text of a value."""
+    return [
+        repr(value),
+        str(value),
+        f"{value}",
+        f"{value!s:>80}",
+        f"{value!r}",
+        f"{value} {value!r}",
+        f"{[value]} { ({1: value}) }",
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [Secret(MATERIAL), MasterKey(MATERIAL), MasterKey(MATERIAL).for_release("a")], ids=lambda v: type(v).__name__
+)
+def test_no_way_of_printing_shows_bytes(value):
+    material = [MATERIAL]
+    if isinstance(value, ReleaseKeys):
+        material = [getattr(value, name).reveal() for name in PURPOSES]
+    for text, secret in itertools.product(shown(value), material):
+        assert_tells_nothing(text, secret.hex())
+        assert repr(secret)[2:-1] not in text
+        assert repr(secret[:4])[2:-1] not in text
+
+
+def test_an_exception_that_holds_a_secret_does_not_show_it():
+    assert "<secret>" in repr(ValueError(Secret(MATERIAL)))
+    assert_tells_nothing(repr(ValueError(Secret(MATERIAL), MasterKey(MATERIAL))))
+
+
+def test_a_secret_has_no_dictionary_to_print():
+    with pytest.raises(TypeError):
+        vars(Secret(MATERIAL))
+
+
+def test_pickling_brings_secrets_back_and_still_hides_them():
+    keys = MasterKey(MATERIAL).for_release("a")
+    back = pickle.loads(pickle.dumps(keys))  # noqa: S301 - our own bytes
+    assert back.noise.reveal() == keys.noise.reveal()
+    assert back == keys
+    assert repr(back).count("<secret>") == len(PURPOSES)
+    assert pickle.loads(pickle.dumps(MasterKey(MATERIAL))).fingerprint == MasterKey(MATERIAL).fingerprint  # noqa: S301
+
+
+def test_secrets_compare_by_content_and_with_secrets_alone():
+    assert Secret(b"a") == Secret(b"a")
+    assert Secret(b"a") != Secret(b"b")
+    assert Secret(b"a") != b"a"
+    assert len({Secret(b"a"), Secret(b"a"), Secret(b"b")}) == 2
+
+
+def test_fingerprint_is_stable_and_no_part_of_any_key():
+    fingerprint = MasterKey(MATERIAL).fingerprint
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|fingerprint|")
+    assert fingerprint == kdf.derive(MATERIAL)[:8].hex()
+    assert fingerprint not in MATERIAL.hex()
+    keys = MasterKey(MATERIAL).for_release("")
+    assert all(fingerprint not in getattr(keys, name).reveal().hex() for name in PURPOSES)
+
+
+def test_fingerprints_of_two_keys_differ():
+    assert MasterKey(MATERIAL).fingerprint != MasterKey(MATERIAL[:-1] + b"\x09").fingerprint
