@@ -70,21 +70,28 @@ def show_texts(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any
     console.print(table)
 
 
-def show_accounting(article: str, privacy: dict[str, Any]) -> None:
+def changed_words(before: str, after: str) -> int:
+    """Words that came out as another; both texts have their words in the same places."""
+    pairs = zip(re.findall(r"[\w']+", before), re.findall(r"[\w']+", after), strict=False)
+    return sum(mine != theirs for mine, theirs in pairs)
+
+
+def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     """The ``privacy`` column of one record, in plain words."""
-    largest = privacy["epsilon_bound"] / privacy["tokens"] / privacy["epsilon"]
+    privacy = row["privacy"]
+    epsilon, tokens, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
+    largest = bound / tokens / epsilon
     console.print(
         f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
-        f"  {privacy['tokens']} words were replaced, each by the word nearest to its vector plus random noise "
-        f"({privacy['mechanism']}, epsilon {privacy['epsilon']:g}).\n"
-        f"  Take any word at distance d from the one that was written: with it the same output would have been at most\n"
-        f"  exp({privacy['epsilon']:g} d) times as likely or unlikely. So words that lie close together hide each other; at distance 0.1 "
-        f"the factor is {2.718281828 ** (privacy['epsilon'] * 0.1):.1f}.\n"
-        f"  For the whole article the distances of its words add up. No two words lie further apart than {largest:.2f}, so the sum is at most\n"
-        f"  epsilon_bound = {privacy['tokens']} x {privacy['epsilon']:g} x {largest:.2f} = {privacy['epsilon_bound']:,.0f}: "
-        "so large that it promises nothing between unrelated articles.\n"
-        f"  The bound compares articles with the same skeleton ({privacy['relation']}); shown as they were: {', '.join(privacy['exposes'])}.\n"
-        "  epsilon_pure is null: there is no bound between any two texts. The profile `strict` has one. Try it:\n"
+        f"  {tokens} words were replaced, each by the word nearest to its vector plus random noise ({privacy['mechanism']}, "
+        f"epsilon {epsilon:g}); {changed_words(before, row['text'])} of them came out as another word.\n"
+        f"  The guarantee: had one of them been another word, at distance d from it, this output would have been at most exp({epsilon:g} d)\n"
+        f"  times as likely or unlikely. Words that lie close together hide each other; no two here lie further apart than {largest:.2f}.\n"
+        f"  For the whole article the distances add up, to at most epsilon_bound = {tokens} x {epsilon:g} x {largest:.2f} = {bound:,.0f}.\n"
+        "  So large a number promises nothing between unrelated articles; what is protected is which of the nearby words stood there.\n"
+        f"  The bound compares articles of the {privacy['relation'].replace('_', ' ')}; these are shown as they were: "
+        f"{', '.join(privacy['exposes'])}.\n"
+        "  epsilon_pure is null: no bound holds between any two texts. The profile `strict` has one. Try it:\n"
         "    .venv/bin/wordveil sanitise --config conf/quickstart.yaml --set 'text={profile: strict, n_max: 64}' "
         "--set output.path=quickstart/strict\n",
         soft_wrap=True,
@@ -101,7 +108,7 @@ def main() -> None:
     app(args=["sanitise", "--config", str(CONFIG)], standalone_mode=False)
     before, after = read(HOME / "corpus"), read(HOME / "sanitised")
     show_texts(before, after)
-    show_accounting(SHOWN[0], after[SHOWN[0]]["privacy"])
+    show_accounting(SHOWN[0], before[SHOWN[0]]["body"], after[SHOWN[0]])
     console.print(
         f"[bold]Where everything lies[/bold]\n"
         f"  {CONFIG}  the job\n"
