@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ from rich.table import Table
 
 from wordveil import __version__
 from wordveil.config import Config, load_config
-from wordveil.errors import ConfigError, WordveilError
+from wordveil.errors import ConfigError, Fault, WordveilError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,13 +120,21 @@ def plan(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
         _print_plan(result)
 
 
+def _check_run_id(run_id: str | None) -> str | None:
+    if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
+        raise ConfigError("command line", [Fault("--run-id", run_id[:80], "1 to 200 letters, digits, '.', '_', ':', '+' or '-'.")])
+    return run_id
+
+
 @app.command()
 def sanitise(
     config: ConfigOption,
     overrides: SetOption = None,
     *,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
-    run_id: Annotated[str | None, typer.Option("--run-id", help="Name of this run in the output; made up if left out.")] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of this run in the output; made up if left out.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Sanitise the corpus and write one table of released and quarantined records, whole or not at all."""

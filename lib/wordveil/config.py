@@ -235,7 +235,13 @@ def _override(raw: dict[str, Any], override: str) -> list[Fault]:
 
 
 def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
-    models: dict[str, type[Section]] = {"input": InputSection, "text": TextSection, "key": KeySection, "output": OutputSection}
+    models: dict[str, type[Section]] = {
+        "input": InputSection,
+        "text": TextSection,
+        "key": KeySection,
+        "output": OutputSection,
+        "spark": SparkSection,
+    }
     sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
     return _Checked(sound)
 
@@ -265,6 +271,14 @@ def _between(sections: _Checked) -> list[Fault]:
     if text := sections.get("text"):
         faults.extend(
             Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
+        )
+    if spark := sections.get("spark"):
+        faults.extend(
+            Fault(
+                "spark.options", name, "would drop damaged or missing files without a word, and their records with them. Remove it."
+            )
+            for name in spark.options
+            if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles")
         )
     key = sections.get("key")
     if key and (key.file is None) == (key.env is None):

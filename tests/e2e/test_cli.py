@@ -99,6 +99,7 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace):
 
     assert code("mechanism.epsilon=0") == 2
     assert code("nonsense") == 2
+    assert wordveil("sanitise", "--config", config, "--run-id", "../x", **nowhere).returncode == 2
     assert code("key.file=/none") == 5
     assert code() == 4  # no bundle
     assert code("build_missing=true", "mechanism.embedding=/none") == 4
@@ -154,6 +155,24 @@ def test_spark_submit_runs_the_same_job(workspace: Workspace):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout)["records"] == 40
+    nowhere = subprocess.run(
+        [
+            str(submit),
+            "--master",
+            "local[1]",
+            str(ROOT / "jobs" / "sanitise.py"),
+            "--config",
+            str(config),
+            "--set",
+            "spark.master=local[2]",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert nowhere.returncode == 7
+    assert "spark-submit was given --master local[1]" in nowhere.stdout + nowhere.stderr  # it merges them
     plain = workspace.write_config("plain.yaml", output={"path": str(workspace.root / "plain")})
     assert wordveil("sanitise", "--config", plain).returncode == 0
     assert read_output(workspace.root / "output") == read_output(workspace.root / "plain")

@@ -108,7 +108,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     from wordveil.building import ready_bundle
     from wordveil.records import RecordSettings
     from wordveil.spark.distribution import distribute
-    from wordveil.spark.prepare import prepare
+    from wordveil.spark.prepare import prepared
     from wordveil.spark.sanitise import sanitised
     from wordveil.spark.tables import read_input
     from wordveil.spark.worker import Sanitise
@@ -118,7 +118,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     place, identity = distribute(spark.sparkContext, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
     job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
-    frame = sanitised(prepare(read_input(spark, config), config), job)
+    frame = sanitised(prepared(read_input(spark, config), config), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan
@@ -134,10 +134,10 @@ def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Wor
 
     real = module.sanitised
 
-    def poisoned(prepared, job):
+    def poisoned(records, job):
         from pyspark.sql import functions as F
 
-        broken = prepared.withColumn("__text", F.expr("cast(concat(cast(__text as binary), X'FFFE') as string)"))
+        broken = records.withColumn("__text", F.expr("cast(concat(cast(__text as binary), X'FFFE') as string)"))
         return real(broken, job)
 
     monkeypatch.setattr(module, "sanitised", poisoned)

@@ -103,6 +103,11 @@ def test_the_base_is_sound():
         ("output.path", "lake/in/out", "is the input, or inside it, or around it"),
         ("output.path", "lake", "is the input, or inside it, or around it"),
         ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
+        (
+            "spark",
+            {"options": {"spark.sql.files.ignoreCorruptFiles": "true"}},
+            "spark.options = spark.sql.files.ignoreCorruptFiles",
+        ),
         ("bundel", "x", "bundel: unknown key. Did you mean bundle?"),
     ],
 )

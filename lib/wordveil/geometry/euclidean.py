@@ -15,6 +15,7 @@ FloatArray = NDArray[np.float64]
 # Rows of one block of the diameter's distance matrix: 1,024 x 4,096 float64 is 32 MiB.
 _ROWS = 1024
 _COLUMNS = 4096
+_FEW = 64
 
 
 def ordered_sum(terms: FloatArray) -> FloatArray:
@@ -27,6 +28,8 @@ def ordered_sum(terms: FloatArray) -> FloatArray:
 
 def inner(x: FloatArray, y: FloatArray) -> FloatArray:
     """Column-wise inner products of two float64 ``(n, count)`` arrays; float64 ``(count,)``."""
+    if x.shape[1] < _FEW:  # the same additions in the same order, in one call instead of one a coordinate
+        return np.asarray(np.add.accumulate(x * y, axis=0)[-1])
     total: FloatArray = x[0] * y[0]
     for left, right in zip(x[1:], y[1:], strict=True):
         total += left * right

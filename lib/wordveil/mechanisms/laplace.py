@@ -4,15 +4,15 @@ Fernandes, Dras, McIver 2018, section 5 and Theorem 5.1; 2019, Algorithms 1 and 
 ``x + R U`` with ``R ~ Gamma(shape n, scale 1/epsilon)`` and ``U`` uniform on the unit sphere; the word nearest to it is
 the output. The density at ``z`` is proportional to ``exp(-epsilon |z - x|)``, so by the triangle inequality two
 inputs' densities differ by at most the factor ``exp(epsilon |x - y|)``, and by exactly that far out on their line: the
-mechanism is ``epsilon * d``-private and no better. Taking the nearest word is post-processing. (U is a normalised
+noisy point is ``epsilon * d``-private and no better. Taking the nearest word is post-processing. (U is a normalised
 standard normal vector; a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
 
 The unknown word enters as the mean vector. Where texts are padded, space gets one more dimension: words and the unknown
 word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding is
 a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
 
-The bound is one of real arithmetic: 52-bit uniforms cannot produce the outermost noise, which leaves a probability of
-2^-53 a token outside the proof (``delta``).
+The bound is one of real arithmetic: 52-bit uniforms cannot produce the outermost noise, so that a probability of at least
+2^-53 a token stays outside the proof (``delta``); what the grid of uniforms adds to that is not proved either.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 from wordveil.randomness import Contexts, KeyedStream, max_positions
 
-# Tokens whose noise is in memory at once: 2,048 x 301 float64 is 5 MB.
-_CHUNK = 2048
+# Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
+_CHUNK = 768
 _UNPROVED = 2.0**-53
 _LEAST_EPSILON = 1e-100
 
@@ -68,7 +68,7 @@ class Laplace(Mechanism):
         largest = max(words, round_up(radius, 6))
         height = 0.0
         if padding:
-            height = float(settings.get("pad_height") or _pad_height(largest, radius))
+            height = float(np.float32(settings.get("pad_height") or _pad_height(largest, radius)))
             largest = max(largest, round_up(math.hypot(radius, height) * (1 + 1e-9), 6))
         points = _points(embedding.vectors, mean, height, padding=padding)
         progress("writing the search index")
@@ -133,7 +133,7 @@ def _pad_height(largest: float, radius: float) -> float:
     """
     height = math.sqrt(max(largest**2 - radius**2, 0.0))
     if height == 0.0:
-        return largest
+        return largest or 1.0
     unit = 10.0 ** (math.floor(math.log10(height)) - 2)
     return float(f"{math.floor(height / unit) * unit:.3g}")
 

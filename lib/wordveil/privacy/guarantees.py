@@ -23,7 +23,8 @@ class WordGuarantee:
     epsilon: the constant that is true, per unit of ``d``.
     diameter: an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
     slack: what integer or rounded arithmetic adds per token, beyond the distance.
-    delta: probability, per token, outside the bound's proof (floating-point noise does not reach arbitrarily far).
+    delta: what, per token, the bound's proof leaves out at the least, as a probability; 0 where the arithmetic is exact.
+        A lower bound of what is unproved, not a proved one of what can go wrong.
     """
 
     metric: Metric

@@ -8,6 +8,8 @@ Python workers it runs.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tarfile
 import tempfile
 from pathlib import Path
@@ -31,7 +33,9 @@ def _send(context: SparkContext, bundle: Bundle) -> BundlePlace:
     """Add the bundle to the session as an archive; a session that has it already sends it no second time."""
     name = f"wordveil-{bundle.fingerprint}.tar"
     if not any(name in archive for archive in context.listArchives):
-        draft = Path(tempfile.mkdtemp(prefix="wordveil-archive-")) / name
+        home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
+        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may ask for it until the session ends
+        draft = home / name
         with tarfile.open(draft, "w") as archive:
             for file in sorted(bundle.path.iterdir()):
                 archive.add(file, arcname=file.name)

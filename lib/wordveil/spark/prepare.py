@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BROADCAST_IDS = 1_000_000
 
 
-def prepare(table: DataFrame, config: Config) -> DataFrame:
+def prepared(table: DataFrame, config: Config) -> DataFrame:
     """The columns id, kept, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
 
     The texts pass Spark once; the ids are read first, to find those that stand twice.
@@ -34,7 +34,7 @@ def prepare(table: DataFrame, config: Config) -> DataFrame:
     record_id, text = column(config.input.id), column(config.input.text)
     texts_are_binary = isinstance(table.schema[config.input.text].dataType, BinaryType)
     ids_are_strings = isinstance(table.schema[config.input.id].dataType, StringType)
-    table, duplicate = _with_duplicates(table, config.input.id)
+    table, duplicate = _marked(table, _repeated_ids(table, config.input.id), config.input.id)
     as_string = text.cast("string") if texts_are_binary or not _is_string(table, config.input.text) else text
     reason = (
         F.when(record_id.isNull(), NULL_ID)
@@ -54,15 +54,23 @@ def _is_string(table: DataFrame, name: str) -> bool:
     return isinstance(table.schema[name].dataType, StringType)
 
 
-def _with_duplicates(table: DataFrame, name: str) -> tuple[DataFrame, Column]:
-    """The table, and a condition that is true for each record whose id another record has too."""
+def _repeated_ids(table: DataFrame, name: str) -> DataFrame:
+    """The ids, column ``__id``, that stand in more than one record."""
     from pyspark.sql import functions as F  # noqa: N812
 
     counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
-    repeated = counts.where(F.col("count") > 1).select("__id").persist()
+    return counts.where(F.col("count") > 1).select("__id")
+
+
+def _marked(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
+    """The table, and a condition that is true for each record whose id is among ``repeated``.
+
+    The ids are counted first: as a rule there are none, and the texts then meet no join.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
     number = repeated.count()
     if number == 0:
-        repeated.unpersist()
         return table, F.lit(False)
     marked = repeated.withColumn("__duplicate", F.lit(True))
     if number <= _BROADCAST_IDS:

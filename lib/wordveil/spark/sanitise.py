@@ -29,7 +29,7 @@ from wordveil.records import (
 )
 from wordveil.spark.distribution import distribute
 from wordveil.spark.failures import job_errors
-from wordveil.spark.prepare import prepare
+from wordveil.spark.prepare import prepared
 from wordveil.spark.progress import TaskProgress, watched
 from wordveil.spark.report import RunReport
 from wordveil.spark.tables import draft_output, read_input
@@ -80,41 +80,47 @@ def run_sanitise(
     try:
         with job_errors(), watched(spark.sparkContext, run_id, tasks):
             progress("looking for duplicate ids")
-            prepared = prepare(table, config)
+            records = prepared(table, config)
             progress("sanitising")
-            counts = _write(sanitised(prepared, job), draft.path, config)
+            counts = _write(sanitised(records, job), draft.path, config)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
         raise
     finally:
         identity.unpersist()
-    notes = (*bundle.manifest["notes"], *(f"an interrupted run left {path}; it can be deleted" for path in draft.files.leftovers()))
+    notes = (*bundle.manifest["notes"], *map(_leftover_note, draft.files.leftovers()))
     return _report(
         config, bundle, settings, counts, time.perf_counter() - started, str(draft.files.path), master.fingerprint, notes
     )
 
 
-def sanitised(prepared: DataFrame, job: Sanitise) -> DataFrame:
+def _leftover_note(path: str) -> str:
+    if path.endswith(".replaced"):
+        return f"{path} is a table that an interrupted --overwrite put aside; delete it once it is not needed"
+    return f"{path} is a draft of a run; if none is writing it, an interrupted one left it and it can be deleted"
+
+
+def sanitised(records: DataFrame, job: Sanitise) -> DataFrame:
     """The sanitised records of a prepared table, with the statistics columns."""
 
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
 
     # PySpark looks its input columns up by unquoted names, so that a dot in one fails: they go in and out by number.
-    passed = prepared.columns[:-2]
-    numbered = prepared.toDF(*(f"__{place}" for place in range(len(passed))), TEXT_COLUMN, REASON_COLUMN)
+    passed = records.columns[:-2]
+    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), TEXT_COLUMN, REASON_COLUMN)
     result = numbered.mapInArrow(wordveil_sanitise, _output_schema(numbered))
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def _output_schema(prepared: DataFrame) -> StructType:
+def _output_schema(records: DataFrame) -> StructType:
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
     added = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS]))
-    return StructType([*prepared.schema.fields[:-2], *added.fields])
+    return StructType([*records.schema.fields[:-2], *added.fields])
 
 
 def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:

@@ -35,6 +35,8 @@ OPTIONS: dict[str, str] = {
     # The command line draws its own progress.
     "spark.ui.showConsoleProgress": "false",
 }
+# Never left to anybody: without them records are lost in silence. The configuration refuses to set them otherwise.
+SAFETY = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 # Set besides in local mode, where nothing outside the machine takes part.
 LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
@@ -44,30 +46,44 @@ LOCAL_OPTIONS: dict[str, str] = {
 
 
 def build_session(section: SparkSection) -> SparkSession:
-    """A session with :data:`OPTIONS`, or the running one. ``section.options`` come last and win.
+    """A session with :data:`OPTIONS`, or the running one with those that a running one can take.
 
-    Raises :class:`PlatformError` where PySpark or Java is missing or too old.
+    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all. Raises :class:`PlatformError` where PySpark or Java is missing or too old.
     """
     try:
-        from pyspark import SparkConf
         from pyspark.sql import SparkSession
     except ImportError:
         raise PlatformError("PySpark is not installed. Install it with: pip install 'wordveil[spark]'") from None
-    submitted = SparkConf().get("spark.master", None)
-    running = SparkSession.getActiveSession()
-    if running is None and submitted is None:
+    if (running := SparkSession.getActiveSession()) is not None:
+        for name, value in {**OPTIONS, **section.options}.items():
+            if running.conf.isModifiable(name):
+                running.conf.set(name, value)
+        return running
+    submitted = _submitted()
+    master = submitted.get("spark.master") or section.master or "local[*]"
+    if section.master not in (None, master):
+        raise PlatformError(f"spark.master = {section.master}, but spark-submit was given --master {master}. Remove one of them.")
+    if not submitted:
         check_java()
-    master = section.master or submitted or "local[*]"
+    builder = SparkSession.builder.appName(section.app_name).master(master)
+    options = {**OPTIONS, **(local_options() if master.startswith("local") else {})}
     if master.startswith("local"):
         # Workers run the Python that runs this; PySpark would take whatever python3 comes first on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(section.app_name)
-    if running is None and submitted is None:
-        builder = builder.master(master)
-    options = {**OPTIONS, **(local_options() if master.startswith("local") else {}), **section.options}
-    for name, value in options.items():
+    chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
+    for name, value in {**chosen, **section.options}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was given, where it started this process; only the JVM knows."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; SparkConf is empty before
+    return dict(SparkConf().getAll())
 
 
 def local_options() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class Files:
         self._system.delete(path, True)
 
     def leftovers(self) -> list[str]:
-        """Drafts of this path that interrupted runs left beside it."""
+        """Drafts of this path beside it: other runs write them, or interrupted ones left them."""
         parent = self.path.getParent()
         if not self._system.exists(parent):
             return []
@@ -101,11 +102,11 @@ class Draft:
 
 
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """A place to write the output to. Raises :class:`OutputExistsError` where there is one and ``overwrite`` is not set."""
+    """A place of this attempt's own to write the output to. Raises :class:`OutputExistsError` where there is one and ``overwrite`` is not set."""
     files = Files(spark, path)
     if files.exists() and not overwrite:
         raise OutputExistsError(f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it.")
-    return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}"), run_id)
+    return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}"), run_id)
 
 
 def read_input(spark: SparkSession, config: Config) -> DataFrame:
