@@ -29,8 +29,8 @@ fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null || { echo "wordveil: $python still has no venv module; install it for that Python." >&2; exit 1; }
 
 version=$(java_version || true)
-[ -n "$version" ] || { install openjdk-17-jre-headless "Java 17 or newer"; version=$(java_version || true); }
+[ -n "$version" ] || { install default-jre-headless "Java 17 or newer"; version=$(java_version || true); }
 if [ -z "$version" ] || [ "$version" -lt 17 ]; then
-    echo "wordveil: Java 17 or newer is needed, found '${version:-none}'. Install openjdk-17-jre-headless, or set JAVA_HOME to a newer one." >&2
+    echo "wordveil: Java 17 or newer is needed, found '${version:-none}'. Install default-jre-headless, or set JAVA_HOME to a newer one." >&2
     exit 1
 fi

@@ -100,9 +100,12 @@ class KeyedStream:
         count = len(position)
         if count and int(position.max()) >= max_positions(self.blocks):
             raise CounterOverflowError(f"position {int(position.max())} is beyond the {max_positions(self.blocks)} a record has")
+        first = np.empty((count, 4), "<u4")
+        first[:, :3] = np.ascontiguousarray(context).view("<u4")
+        first[:, 3] = position * self.blocks
         plain = np.empty((self.blocks, count, 4), "<u4")
-        plain[:, :, :3] = np.ascontiguousarray(context).view("<u4")
-        plain[:, :, 3] = position * self.blocks + np.arange(self.blocks)[:, None]
+        plain[:] = first
+        plain[:, :, 3] += np.arange(self.blocks, dtype="<u4")[:, None]
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
         encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
@@ -111,7 +114,9 @@ class KeyedStream:
 
     def uniforms(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
         """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1."""
-        mantissa = (self.words(context, position) >> np.uint64(12)).astype(np.float64)
+        words = self.words(context, position)
+        words >>= np.uint64(12)
+        mantissa = words.astype(np.float64)
         mantissa += 0.5
         mantissa *= 2.0**-52
         return mantissa

@@ -11,9 +11,9 @@ score is therefore within ``2 E`` of the largest computed one. Every word that c
 coordinate by coordinate in a fixed order; the largest wins, ties go to the lower id. So the answer depends neither on
 batch shape nor thread count nor on the BLAS at hand.
 
-The product is taken in tiles that stay in cache. Of each tile only the maxima over groups of 16 words are kept, words that
-lie an equal step apart, so that the maxima are taken over long contiguous rows. The groups that can hold the answer (one a
-query, as a rule) are computed once more.
+The product is taken in tiles that stay in cache. Of each tile only the maxima over groups of 8 words are kept, words that
+lie an equal step apart, so that the maxima are taken over long contiguous rows, and the maximum of the whole tile. The tiles,
+and in them the groups, that can hold the answer (one a query, as a rule) are looked at again, and the group computed once more.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 from wordveil.geometry.euclidean import inner, norms
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
-_GROUP = 16
+_GROUP = 8
 # Words and queries of a tile, 1.5 MiB: measured best, by 1 to 5 percent, of 256 to 2,048 words and 192 to 2,048 queries at
 # 20,000 x 100 and 54,000 x 300.
 _TILE_WORDS = 512
 _TILE_QUERIES = 768
-# Word ids, scores and flags of a candidate group, as int64, float32 and bool.
+# Word ids, scores and flags of a candidate group, as int64, float32 and bool; with room for the search of its tile.
 _BYTES_A_PAIR = _GROUP * 16
 # Candidate rows gathered at once: they are multiplied while they are still in cache.
 _GATHERED_BYTES = 2**19
@@ -64,6 +64,7 @@ class ExactNearest:
         groups = self._tiles * self._slots
         self._tile = np.empty(self._slots * _GROUP * self._queries, np.float32)
         self._maxima = np.empty(groups * self._queries, np.float32)
+        self._tops = np.empty(self._tiles * self._queries, np.float32)
         # The bias is -|w|^2/2 rounded to float32: undoing that within a millionth spares a float64 copy of all rows.
         self._largest = float(np.sqrt(-2.0 * float(self._rows[:, -1].min()))) * (1 + 1e-6)
         terms = self._rows.shape[1] + 3
@@ -84,7 +85,8 @@ class ExactNearest:
     def _search_block(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
         count = queries.shape[1]
         tile = self._tile[: len(self._tile) // self._queries * count]
-        maxima = self._maxima[: len(self._maxima) // self._queries * count]
+        maxima = self._maxima[: len(self._maxima) // self._queries * count].reshape(self._tiles, self._slots, count)
+        tops = self._tops[: self._tiles * count].reshape(self._tiles, count)
         length = norms(queries)
         if not length.max() < np.inf:
             raise ValueError("Expected finite queries, shorter than 1e150.")
@@ -92,30 +94,32 @@ class ExactNearest:
         scale = np.exp2(-np.maximum(np.frexp(length)[1] - 60, 0))
         query32 = np.concatenate([queries * scale, scale[None, :]]).astype(np.float32)
         error = self._gamma * scale * (length * self._largest + 0.5 * self._largest**2) + self._floor
-        self._fill_maxima(query32, tile.reshape(-1, count), maxima.reshape(self._tiles, -1))
-        maxima = maxima.reshape(-1, count)
-        near = maxima >= _float32_below(maxima.max(axis=0).astype(np.float64) - 2 * error)
-        # One dimension: NumPy finds the few true ones of a flat array several times as fast.
-        group, query = np.divmod(np.flatnonzero(near), count)
+        self._fill_maxima(query32, tile.reshape(-1, count), maxima, tops)
+        threshold = _float32_below(tops.max(axis=0).astype(np.float64) - 2 * error)
+        number, query = np.nonzero(tops >= threshold)
         found = np.empty(count, np.int32)
         for part in self._parts(query):
-            word, asked = self._refine(group[part], query[part], query32, error)
+            pair, slot = np.nonzero(maxima[number[part], :, query[part]] >= threshold[query[part], None])
+            word, asked = self._refine(number[part][pair], slot, query[part][pair], query32, error)
             self._decide(word, asked, queries, found)
         return found
 
-    def _fill_maxima(self, query32: NDArray[np.float32], tile: NDArray[np.float32], maxima: NDArray[np.float32]) -> None:
-        """Row ``i`` of ``maxima``: those of the groups of tile ``i``. Group ``g`` of a tile: its words ``g``, ``g + slots``, ..."""
+    def _fill_maxima(
+        self, query32: NDArray[np.float32], tile: NDArray[np.float32], maxima: NDArray[np.float32], tops: NDArray[np.float32]
+    ) -> None:
+        """``maxima[i, g]``: of group ``g`` of tile ``i``, its words ``g``, ``g + slots``, ...; ``tops[i]``: of the whole tile."""
         words = len(tile)
         for number, out in enumerate(maxima):
             rows = self._rows[number * words : (number + 1) * words]
             np.matmul(rows, query32, out=tile[: len(rows)])
             tile[len(rows) :] = -np.inf
-            np.maximum.reduce(tile.reshape(_GROUP, -1), axis=0, out=out)
+            np.maximum.reduce(tile.reshape(_GROUP, *out.shape), axis=0, out=out)
+            np.maximum.reduce(out, axis=0, out=tops[number])
 
     def _parts(self, query: NDArray[np.intp]) -> Sequence[slice | NDArray[np.intp]]:
-        """The candidate groups, cut between queries so that each part's scores fit into memory. One part, but for
+        """The candidate tiles, cut between queries so that each part's scores fit into memory. One part, but for
         strange embeddings in which most words are candidates."""
-        limit = max(1, self._bytes // (8 * _BYTES_A_PAIR))
+        limit = max(1, self._bytes // (4 * _BYTES_A_PAIR * self._slots))
         if len(query) <= limit:
             return [slice(None)]
         order = np.argsort(query, kind="stable")
@@ -124,11 +128,15 @@ class ExactNearest:
         return np.split(order, cuts[1:])
 
     def _refine(
-        self, group: NDArray[np.intp], query: NDArray[np.intp], query32: NDArray[np.float32], error: NDArray[np.float64]
+        self,
+        number: NDArray[np.intp],
+        slot: NDArray[np.intp],
+        query: NDArray[np.intp],
+        query32: NDArray[np.float32],
+        error: NDArray[np.float64],
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Candidate (word, query) pairs within twice the error of each query's best."""
-        tile, slot = np.divmod(group, self._slots)
-        word = (tile * self._slots * _GROUP + slot)[:, None] + np.arange(_GROUP) * self._slots
+        """Candidate (word, query) pairs within twice the error of each query's best, in group ``slot`` of tile ``number``."""
+        word = (number * self._slots * _GROUP + slot)[:, None] + np.arange(_GROUP) * self._slots
         inside = word < len(self._rows)
         score = np.empty(word.shape, np.float32)
         step = max(1, min(self._bytes, _GATHERED_BYTES) // (4 * _GROUP * self._rows.shape[1]))

@@ -96,7 +96,7 @@ def check_java() -> None:
     """Raise :class:`PlatformError` unless Java 17 or newer is at hand."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    mend = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME."
+    mend = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
     if java is None:
         raise PlatformError(f"Spark needs Java and there is none. {mend}")
     try:
