@@ -7,7 +7,8 @@ For each embedding one process runs, one after the other and on the same cores:
   best of several block sizes), and nothing else: no maximum, no noise, no text;
 * spark: the main job's own path from Parquet to Parquet: scan, tokenise, draw, search, join, account, write.
 
-The order is bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The
+Each embedding is run with both first passes of the search, float32 and 8-bit, where the machine has both. The order is bare,
+spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The
 job's time is that of the write, from its first task to the finished table, after a first small run has started the
 workers. A profile of the same code in one process says where the rest goes.
 
@@ -113,7 +114,7 @@ def bare_product(pool: Any, index: str, seconds: float) -> dict[int, float]:
 class Job:
     """The main job over one embedding, its bundle built once."""
 
-    def __init__(self, home: Path, name: str, profile: dict[str, Any]) -> None:
+    def __init__(self, home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> None:
         self.home = home
         self.name = name
         embedding_path = home / f"embedding-{name}"
@@ -132,7 +133,10 @@ class Job:
             "text": profile,
             "key": {"file": str(key)},
             "output": {"path": ""},
-            "spark": {"master": f"local[{SLOTS}]"},
+            "spark": {
+                "master": f"local[{SLOTS}]",
+                "options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass},
+            },
         }
 
     def save_index(self) -> str:
@@ -175,6 +179,7 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     from wordveil.keys import load_key
     from wordveil.mechanisms.laplace import Laplace
     from wordveil.neighbours.exact import ExactNearest
+    from wordveil.neighbours.first_pass import Float32Pass, Int8Pass
     from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
 
     settings = {**job.settings, "input": {**job.settings["input"], "path": str(corpus)}, "output": {"path": "unused"}}
@@ -192,21 +197,24 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
         ],
         names=["id", TEXT_COLUMN, REASON_COLUMN],
     )
+    _ = list(sanitiser.sanitise(batch.slice(0, 2)))  # compiled code is ready then
     totals: dict[str, float] = {}
     patched = {
         (Laplace, "_noise"): "noise: AES, ndtri, gammaincinv",
         (Laplace, "draw"): "draw",
-        (ExactNearest, "_fill_maxima"): "product and group maxima",
-        (ExactNearest, "_refine"): "candidates once more",
+        (Float32Pass, "multiply"): "product",
+        (Int8Pass, "multiply"): "product",
+        (Float32Pass, "scan"): "scan for candidates",
+        (Int8Pass, "scan"): "scan for candidates",
         (ExactNearest, "_decide"): "float64 re-check",
         (ExactNearest, "search"): "search",
     }
     originals = {place: getattr(*place) for place in patched}
     for (owner, method), what in patched.items():
 
-        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what) -> Any:
+        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
             with timed(totals, _what):
-                return _original(*arguments)
+                return _original(*arguments, **named)
 
         setattr(owner, method, wrapper)
     try:
@@ -215,8 +223,8 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     finally:
         for (owner, method), original in originals.items():
             setattr(owner, method, original)
-    parts = ("product and group maxima", "candidates once more", "float64 re-check")
-    totals["search: threshold and the rest"] = totals["search"] - sum(totals[part] for part in parts)
+    parts = ("product", "scan for candidates", "float64 re-check")
+    totals["search: rounding and the rest"] = totals["search"] - sum(totals[part] for part in parts)
     totals["draw: gather and the rest"] = totals["draw"] - totals["search"] - totals["noise: AES, ndtri, gammaincinv"]
     totals["text, contexts, accounting"] = totals["all"] - totals["draw"]
     for name in ("search", "draw"):
@@ -230,11 +238,16 @@ def bare_alone(index: str) -> float:
     return taken / done * 1e6
 
 
-def measure(name: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
-    """All figures of one embedding."""
+def measure(name: str, first_pass: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
+    """All figures of one embedding and first pass, in a session of their own."""
+    from pyspark.sql import SparkSession
+
+    os.environ["WORDVEIL_FIRST_PASS"] = first_pass
+    if (running := SparkSession.getActiveSession()) is not None:
+        running.stop()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        job = Job(home, name, {"profile": "strict", "n_max": N_MAX})
+        job = Job(home, name, first_pass, {"profile": "strict", "n_max": N_MAX})
         write_corpus(home / "warm", 4 * SLOTS)
         write_corpus(home / "corpus", records)
         job.run(home / "warm", "warm")
@@ -252,6 +265,7 @@ def measure(name: str, records: int, rounds: int, seconds: float, pool: Any) -> 
     shape = load_embedding(name).vectors.shape
     return {
         "embedding": name,
+        "first_pass": first_pass,
         "words": shape[0],
         "dimension": shape[1],
         "tokens": report.tokens,
@@ -265,12 +279,13 @@ def show(results: list[dict[str, Any]]) -> None:
     """The tables of the results."""
     console = Console()
     table = Table(title="Laplace exact in Spark over the bare float32 product")
-    for heading in ("words x dimension", "tokens", "spark tok/s", "bare product tok/s", "ratio (median)", "ratios"):
+    for heading in ("words x dimension", "first pass", "tokens", "spark tok/s", "bare product tok/s", "ratio (median)", "ratios"):
         table.add_column(heading, justify="right")
     for result in results:
         runs = result["runs"]
         table.add_row(
             f"{result['words']:,} x {result['dimension']}",
+            result["first_pass"],
             f"{result['tokens']:,}",
             f"{statistics.median(run['spark'] for run in runs):,.0f}",
             f"{statistics.median(run['bare'] for run in runs):,.0f}",
@@ -279,7 +294,9 @@ def show(results: list[dict[str, Any]]) -> None:
         )
     console.print(table)
     for result in results:
-        steps = Table(title=f"Where the time goes, {result['words']:,} x {result['dimension']}, one process")
+        steps = Table(
+            title=f"Where the time goes, {result['words']:,} x {result['dimension']}, {result['first_pass']}, one process"
+        )
         steps.add_column("step")
         steps.add_column("s a million tokens", justify="right")
         steps.add_column("share", justify="right")
@@ -302,7 +319,11 @@ def main() -> None:
         print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
     context = multiprocessing.get_context("spawn")
     with context.Pool(SLOTS) as pool:
-        results = [measure(name, records // share, rounds, seconds, pool) for name, records in plans]
+        results = [
+            measure(name, first_pass, records // share, rounds, seconds, pool)
+            for name, records in plans
+            for first_pass in ("float32", "int8")
+        ]
     RESULTS.mkdir(exist_ok=True)
     machine = {"cores": SLOTS, "processor": platform.processor() or platform.machine(), "numpy": np.__version__}
     (RESULTS / "laplace_exact.json").write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")

@@ -13,10 +13,12 @@ from typing import Protocol
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from wordveil.bundle import open_bundle
+from wordveil.bundle import Bundle, open_bundle
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.keys import ReleaseKeys
 from wordveil.records import RecordSanitiser, RecordSettings
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,15 @@ class Sanitise:
 
 @lru_cache(maxsize=2)
 def _sanitiser(settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes) -> RecordSanitiser:
+    return RecordSanitiser(settings, _bundle(place, identity), keys)
+
+
+@lru_cache(maxsize=1)
+def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
+    """The verified bundle; Spark keeps workers from job to job, and they keep it."""
     # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
     threadpool_limits(limits=1)
-    return RecordSanitiser(settings, open_bundle(place.resolve(), identity), keys)
+    return open_bundle(place.resolve(), identity)
 
 
 def _place(traceback: TracebackType | None) -> str:
@@ -78,7 +86,7 @@ def _place(traceback: TracebackType | None) -> str:
     place = "an unknown place"
     while traceback is not None:
         file = Path(traceback.tb_frame.f_code.co_filename)
-        if "wordveil" in file.parts:
+        if file.is_relative_to(_PACKAGE):
             place = f"{file.name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

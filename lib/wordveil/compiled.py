@@ -1,0 +1,50 @@
+"""Loops compiled to machine code with Numba, where NumPy would pass over the same array several times.
+
+The code is kept in a cache beside the module, or in the user's cache directory, so that only the first process on a
+machine compiles. Where neither can be written each process compiles for itself: a few seconds, the same results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def compiled(function: _Function) -> _Function:
+    """Compile with IEEE arithmetic in the order written: results are the same on every machine."""
+    return _njit(function, fastmath=False)
+
+
+def compiled_bounds(function: _Function) -> _Function:
+    """Compile with additions in any order and fused multiply-add: for sums that serve as bounds with room to spare."""
+    return _njit(function, fastmath={"reassoc", "contract"})
+
+
+def _njit(function: _Function, **options: Any) -> _Function:
+    try:
+        return cast(_Function, njit(cache=True, nogil=True, **options)(function))
+    except RuntimeError:  # no place for a cache
+        return cast(_Function, njit(nogil=True, **options)(function))
+
+
+def _larger(context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001 - Numba's signature
+    name, kind = {types.float32: ("f32", ir.FloatType()), types.float64: ("f64", ir.DoubleType())}[x]
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        signature = ir.FunctionType(kind, [kind, kind])
+        maximum = cgutils.get_or_insert_function(builder.module, signature, f"llvm.maxnum.{name}")  # type: ignore[no-untyped-call]
+        return builder.call(maximum, arguments, fastmath=("nnan", "nsz"))
+
+    return x(x, x), generate
+
+
+larger: Any = intrinsic(_larger)
+"""``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use vector
+instructions."""

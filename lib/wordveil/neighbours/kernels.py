@@ -1,0 +1,286 @@
+"""The compiled loops of the exact search: scanning scores for candidates, and deciding between candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled, compiled_bounds, larger
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+Int32 = NDArray[np.int32]
+
+# Scores between two looks at the threshold: few enough to find the one above it quickly, many enough for vectors.
+CHUNK = 128
+_LOWEST = np.float32(-3e38)
+
+
+@compiled
+def half_squares(rows: Float32, out: Float64) -> None:
+    """``out[w]``: half the squared length of row ``w`` without its last column, added from first to last coordinate."""
+    for w in range(len(out)):
+        total = 0.0
+        for k in range(rows.shape[1] - 1):
+            value = np.float64(rows[w, k])
+            total += value * value
+        out[w] = 0.5 * total
+
+
+@compiled_bounds
+def float32_queries(
+    queries: Float64, longest: float, gamma: float, floor: float, out: Float32, slack: Float64, scales: Float64
+) -> bool:
+    """Queries as rows of the float32 product, with the factor ``scales`` of the bias; ``slack``: twice the bound on a score's error.
+
+    False where a query is not finite or its length leaves float64.
+    """
+    n = queries.shape[1]
+    for q in range(len(queries)):
+        square = 0.0
+        for k in range(n):
+            square += queries[q, k] * queries[q, k]
+        length = np.sqrt(square)
+        if not length < np.inf:
+            return False
+        scale = _scale(length)
+        for k in range(n):
+            out[q, k] = np.float32(queries[q, k] * scale)
+        out[q, n] = np.float32(scale)
+        scales[q] = scale
+        slack[q] = 2.0 * (gamma * scale * (length * longest + 0.5 * longest * longest) + floor)
+    return True
+
+
+@compiled_bounds
+def int8_queries(
+    queries: Float64,
+    longest: float,
+    largest_gap: float,
+    ratio: float,
+    out: Float32,
+    step: Float32,
+    gaps: Float32,
+    slack: Float64,
+    scales: Float64,
+) -> bool:
+    """Queries as rows of whole numbers from -127 to 127; see :class:`wordveil.neighbours.first_pass.Int8Pass`.
+
+    False where a query is not finite or its length leaves float64.
+    """
+    n = queries.shape[1]
+    for q in range(len(queries)):
+        square, largest = 0.0, 0.0
+        for k in range(n):
+            value = queries[q, k]
+            square += value * value
+            largest = larger(largest, abs(value))
+        length = np.sqrt(square)
+        if not length < np.inf:
+            return False
+        scale = _scale(length)
+        unit = np.float32(largest * scale * (1.0 / 127.0) * (1.0 + 1e-6))
+        inverse = scale / np.float64(unit) if unit > np.float32(1e-30) else 0.0
+        rest = 0.0
+        for k in range(n):
+            whole = np.rint(queries[q, k] * inverse)
+            out[q, k] = np.float32(whole)
+            gap = queries[q, k] * scale - np.float64(unit) * whole
+            rest += gap * gap
+        length, rest = length * scale, np.sqrt(rest)
+        step[q] = unit
+        scales[q] = scale
+        gaps[q] = np.float32((length * ratio + rest) * (1.0 + 1e-5))
+        reach = (length + rest) * longest + 0.5 * scale * longest * longest + gaps[q] * largest_gap
+        slack[q] = 2.0 * (16.0 * 2.0**-24 * reach + 1e-36)
+    return True
+
+
+@compiled_bounds
+def int8_rows(rows: Float32, out: NDArray[np.int8], step: Float32, length: Float64, gap: Float64) -> None:
+    """Round each row to ``step[w] * out[w]``, whole numbers from -127 to 127; ``length`` of that, and of what it leaves."""
+    for w in range(len(rows)):
+        largest = np.float32(0.0)
+        for k in range(rows.shape[1]):
+            largest = larger(largest, abs(rows[w, k]))
+        unit = np.float32(np.float64(largest) * (1.0 / 127.0) * (1.0 + 1e-6))
+        inverse = 1.0 / np.float64(unit) if unit > np.float32(1e-30) else 0.0
+        square, rest = 0.0, 0.0
+        for k in range(rows.shape[1]):
+            value = np.float64(rows[w, k])
+            whole = np.rint(value * inverse)
+            out[w, k] = np.int8(whole)
+            near = np.float64(unit) * whole
+            square += near * near
+            rest += (value - near) * (value - near)
+        step[w], length[w], gap[w] = unit, np.sqrt(square), np.sqrt(rest)
+
+
+@compiled
+def _scale(length: float) -> float:
+    """The power of two that brings a length over 2^60 under it; 1 for others."""
+    scale = 1.0
+    while length * scale > 2.0**60:
+        scale *= 2.0**-16
+    return scale
+
+
+@compiled_bounds
+def scan_float32(
+    scores: Float32,
+    start: int,
+    first: int,
+    slack: Float64,
+    best: Float32,
+    query: Int32,
+    word: Int32,
+    upper: Float32,
+    size: NDArray[np.int64],
+) -> int:
+    """Note the words of a tile that may be nearest. ``best[q]``: the largest score so far.
+
+    Returns the query at which room ran out, to go on from there, or the number of queries.
+    """
+    words = scores.shape[1]
+    chunks = (words + CHUNK - 1) // CHUNK
+    tops = np.empty(chunks, np.float32)
+    for q in range(start, len(scores)):
+        if len(query) - size[0] < words:
+            return q
+        top = _LOWEST
+        for chunk in range(chunks):
+            part = scores[q, chunk * CHUNK : (chunk + 1) * CHUNK]
+            value = _LOWEST
+            for w in range(len(part)):
+                value = larger(value, part[w])
+            tops[chunk] = value
+            top = larger(top, value)
+        best[q] = larger(best[q], top)
+        limit = threshold(best[q], slack[q])
+        if top < limit:
+            continue
+        for chunk in range(chunks):
+            if tops[chunk] < limit:
+                continue
+            for w in range(chunk * CHUNK, min(words, (chunk + 1) * CHUNK)):
+                if scores[q, w] >= limit:
+                    query[size[0]], word[size[0]], upper[size[0]] = q, first + w, scores[q, w]
+                    size[0] += 1
+    return len(scores)
+
+
+@compiled_bounds
+def scan_int8(
+    products: Float32,
+    start: int,
+    first: int,
+    step: Float32,
+    gaps: Float32,
+    scales: Float64,
+    row_step: Float32,
+    row_bias: Float32,
+    row_gap: Float32,
+    slack: Float64,
+    best: Float32,
+    query: Int32,
+    word: Int32,
+    upper: Float32,
+    size: NDArray[np.int64],
+) -> int:
+    """As :func:`scan_float32`, from products of whole numbers: ``best`` holds lower bounds, ``upper`` upper bounds of scores."""
+    words = products.shape[1]
+    chunks = (words + CHUNK - 1) // CHUNK
+    tops = np.empty(chunks, np.float32)
+    for q in range(start, len(products)):
+        if len(query) - size[0] < words:
+            return q
+        unit, gap, scale = step[q], gaps[q], np.float32(scales[q])
+        top, floor = _LOWEST, best[q]
+        for chunk in range(chunks):
+            value = _LOWEST
+            here, there = chunk * CHUNK, (chunk + 1) * CHUNK
+            part = products[q, here:there]
+            steps, biases, row_gaps = row_step[here:there], row_bias[here:there], row_gap[here:there]
+            for w in range(len(part)):
+                score = unit * (part[w] * steps[w]) + scale * biases[w]
+                error = gap * row_gaps[w]
+                floor = larger(floor, score - error)
+                value = larger(value, score + error)
+            tops[chunk] = value
+            top = larger(top, value)
+        best[q] = floor
+        limit = threshold(floor, slack[q])
+        if top < limit:
+            continue
+        for chunk in range(chunks):
+            if tops[chunk] < limit:
+                continue
+            for w in range(chunk * CHUNK, min(words, (chunk + 1) * CHUNK)):
+                score = unit * (products[q, w] * row_step[w]) + scale * row_bias[w] + gap * row_gap[w]
+                if score >= limit:
+                    query[size[0]], word[size[0]], upper[size[0]] = q, first + w, score
+                    size[0] += 1
+    return len(products)
+
+
+@compiled
+def threshold(best: float, slack: float) -> np.float32:
+    """A float32 not above ``best - slack``, and close to it."""
+    exact = np.float64(best) - slack
+    return np.float32(exact - abs(exact) * 2.0**-23 - 1e-40)
+
+
+@compiled
+def decide(
+    queries: Float64,
+    rows: Float32,
+    half: Float64,
+    slack: Float64,
+    scale: Float64,
+    best: Float32,
+    query: Int32,
+    word: Int32,
+    upper: Float32,
+    size: NDArray[np.int64],
+    rivals: Int32,
+    top: NDArray[np.int64],
+    score: Float64,
+    found: Int32,
+    last: bool,  # noqa: FBT001 - compiled code takes no keywords
+) -> None:
+    """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and forget them.
+
+    ``score`` and ``found``: the best so far, -inf and -1 where there is none; ties go to the lower id. The word with the
+    largest upper bound comes first: its score rules out most of the others. If no more words are to come (``last``), a word
+    without a rival needs no score. ``rivals`` and ``top`` are room to work in.
+    """
+    rivals[:] = 0
+    for i in range(size[0]):
+        q = query[i]
+        if upper[i] >= threshold(best[q], slack[q]):
+            if rivals[q] == 0 or upper[i] > upper[top[q]]:
+                top[q] = i
+            rivals[q] += 1
+    for q in range(len(queries)):
+        if rivals[q] > 0:
+            w = word[top[q]]
+            if last and rivals[q] == 1 and found[q] < 0:
+                found[q] = w
+            else:
+                _keep_better(q, w, queries, rows, half, score, found)
+    for i in range(size[0]):
+        q = query[i]
+        if rivals[q] > 1 and i != top[q] and upper[i] >= threshold(max(np.float64(best[q]), score[q] * scale[q]), slack[q]):
+            _keep_better(q, word[i], queries, rows, half, score, found)
+    size[0] = 0
+
+
+@compiled
+def _keep_better(q: int, w: int, queries: Float64, rows: Float32, half: Float64, score: Float64, found: Int32) -> None:
+    total = 0.0
+    query, row = queries[q], rows[w]
+    for k in range(len(query)):
+        total += np.float64(row[k]) * query[k]
+    total -= half[w]
+    if total > score[q] or (total == score[q] and w < found[q]):
+        score[q], found[q] = total, w
