@@ -150,7 +150,7 @@ class Job:
     def run(self, corpus: Path, run: str) -> Any:
         """One run; the report."""
         from wordveil.config import parse_config
-        from wordveil.spark.sanitise import run_sanitise
+        from wordveil.spark.job import run_sanitise
         from wordveil.spark.session import build_session
 
         settings = {

@@ -51,7 +51,5 @@ def ready_bundle(config: Config, progress: Progress = _silent) -> Bundle:
         raise BundleError(
             f"bundle = {config.bundle}: holds no bundle. Run `wordveil build` with this configuration, or set build_missing: true."
         )
-    n_max = config.policy.n_max or 0
-    if n_max > bundle.mechanism.max_tokens:
-        raise BundleError(f"text.n_max = {n_max}: this mechanism's noise reaches {bundle.mechanism.max_tokens} tokens a record.")
+    bundle.check_policy(config.policy)
     return bundle

@@ -31,6 +31,7 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Built, Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.text.policy import TextPolicy
 from wordveil.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
@@ -93,6 +94,18 @@ class Bundle:
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
         return _canonical(self.manifest)
+
+    def check_policy(self, policy: TextPolicy) -> None:
+        """Raise :class:`BundleError` unless the mechanism can draw what the policy makes of texts."""
+        if policy.pads != self.manifest["recipe"]["padding"]:
+            built = "with" if not policy.pads else "without"
+            raise BundleError(
+                f"bundle {self.path}: was built {built} padding, text.length is {policy.length}. Build one for this policy."
+            )
+        if (policy.n_max or 0) > self.mechanism.max_tokens:
+            raise BundleError(
+                f"text.n_max = {policy.n_max}: this mechanism's noise reaches {self.mechanism.max_tokens} tokens a record."
+            )
 
     @property
     def payload_bytes(self) -> int:

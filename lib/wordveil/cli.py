@@ -138,7 +138,7 @@ def sanitise(
     as_json: JsonOption = False,
 ) -> None:
     """Sanitise the corpus and write one table of released and quarantined records, whole or not at all."""
-    from wordveil.spark.sanitise import run_sanitise
+    from wordveil.spark.job import run_sanitise
 
     settings = load_config(config, overrides or ())
     with _progress() as (progress, tasks):

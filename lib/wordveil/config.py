@@ -24,6 +24,7 @@ from wordveil.records import RESERVED_COLUMNS
 from wordveil.text.policy import PROFILES, TextPolicy, faults_of
 
 FORMAT_VERSION = 1
+DEFAULT_MAX_BYTES = 16 * 2**20
 _SHOWN = 80
 
 Name = Annotated[str, StringConstraints(min_length=1)]
@@ -36,17 +37,22 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class InputSection(Section):
-    """The corpus."""
+class ColumnsSection(Section):
+    """Which columns of a table are what."""
 
-    path: Name
-    format: Literal["parquet"] = "parquet"
     id: Name
     text: Name
     author: Name | None = None
     keep: list[Name] = []
-    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = 16 * 2**20
+    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
     """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
+
+
+class InputSection(ColumnsSection):
+    """The corpus."""
+
+    path: Name
+    format: Literal["parquet"] = "parquet"
 
 
 class MechanismSection(Section):
@@ -182,7 +188,7 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
     try:
         config = Config.model_validate(dict(raw))
     except ValidationError as error:
-        found.extend(_fault(details) for details in error.errors(include_url=False))
+        found.extend(fault_of(details) for details in error.errors(include_url=False))
     known = {fault.where for fault in found}
     found.extend(fault for fault in _between(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
@@ -265,7 +271,7 @@ def _between(sections: _Checked) -> list[Fault]:
     faults: list[Fault] = []
     source, output = sections.get("input"), sections.get("output")
     if source:
-        faults.extend(_column_faults(source))
+        faults.extend(column_faults(source))
     if source and output:
         faults.extend(_table_faults(source, output))
     if text := sections.get("text"):
@@ -286,7 +292,8 @@ def _between(sections: _Checked) -> list[Fault]:
     return faults
 
 
-def _column_faults(source: InputSection) -> Iterable[Fault]:
+def column_faults(source: ColumnsSection) -> Iterable[Fault]:
+    """Columns that contradict each other, or that the output cannot have."""
     if source.text == source.id:
         yield Fault("input.text", source.text, "is the id column too. An id is published as it is, so it must not be the text.")
     if source.text in source.keep:
@@ -336,7 +343,8 @@ _MESSAGES: dict[tuple[str, str], str] = {
 }
 
 
-def _fault(details: ErrorDetails) -> Fault:
+def fault_of(details: ErrorDetails) -> Fault:
+    """What pydantic found, in the user's words."""
     path = [part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))]
     where = ".".join(str(part) for part in path)
     kind = details["type"]
@@ -372,8 +380,7 @@ def _keys_of(path: Sequence[int | str]) -> list[str]:
 
 
 def _near(name: str, allowed: Iterable[str]) -> str:
-    match = difflib.get_close_matches(name, list(allowed), n=1)
-    return f" Did you mean {match[0]}?" if match else ""
+    return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
 
 
 def _shown(value: object) -> str:
@@ -382,9 +389,8 @@ def _shown(value: object) -> str:
 
 
 def _order(where: str) -> int:
-    section = where.split(".", maxsplit=1)[0]
-    known = list(Config.model_fields)
-    return known.index(section) if section in known else -1
+    known = [*Config.model_fields, where.split(".", maxsplit=1)[0]]
+    return known.index(known[-1]) if known[-1] in known[:-1] else -1
 
 
 def _stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:

@@ -60,6 +60,8 @@ OUTPUT_FIELDS = (
     pa.field("content_tag", pa.binary()),
     pa.field("run_id", pa.string()),
 )
+# What a function for SQL returns: of the output's columns those that a caller has not given.
+STRUCT_FIELDS = OUTPUT_FIELDS[:4]
 STATISTIC_FIELDS = (pa.field(WORDS_COLUMN, pa.int64()), pa.field(UNKNOWN_COLUMN, pa.int64()))
 RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
 
@@ -215,6 +217,41 @@ class RecordSanitiser:
             for field in PRIVACY_TYPE
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
+
+
+def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
+    """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has checked.
+
+    ``ids`` are strings or whole numbers, ``texts`` strings. An id that stands twice is not found here.
+    """
+    reason = pa.nulls(len(ids), pa.string())
+    for name, applies in (
+        (UNDECODABLE, _undecodable(texts)),
+        (OVERSIZE, pc.greater(pc.binary_length(texts), max_bytes)),
+        (NULL_TEXT, texts.is_null()),
+        (INVALID_ID, _undecodable(ids)),
+        (NULL_ID, ids.is_null()),
+    ):
+        reason = pc.if_else(pc.fill_null(applies, False), name, reason)
+    return reason
+
+
+def _undecodable(values: pa.Array) -> pa.BooleanArray:
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return pa.repeat(False, len(values))
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array([value is not None and not _is_utf8(value) for value in values.cast(pa.large_binary()).to_pylist()])
+    return pa.repeat(False, len(values))
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _id_bytes(ids: pa.Array) -> list[bytes]:

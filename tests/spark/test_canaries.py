@@ -13,7 +13,7 @@ import pytest
 
 from sparking import WORDS, Workspace, clean_environment
 from wordveil.keys import load_key
-from wordveil.spark.sanitise import run_sanitise
+from wordveil.spark.job import run_sanitise
 
 CANARIES = [f"zqxcanary{letter}zqx" for letter in "abcdefgh"]
 UNICODE_CANARY = "zqxкоманданte"
@@ -108,8 +108,8 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     from wordveil.building import ready_bundle
     from wordveil.records import RecordSettings
     from wordveil.spark.distribution import distribute
+    from wordveil.spark.job import sanitised
     from wordveil.spark.prepare import prepared
-    from wordveil.spark.sanitise import sanitised
     from wordveil.spark.tables import read_input
     from wordveil.spark.worker import Sanitise
 
@@ -118,7 +118,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     place, identity = distribute(spark.sparkContext, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
     job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
-    frame = sanitised(prepared(read_input(spark, config), config), job)
+    frame = sanitised(prepared(read_input(spark, config), config.input), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan
@@ -129,7 +129,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
 
 def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Workspace, capfd, monkeypatch):
     """The failure is made where a library could quote the record: in the tokeniser, by an environment of the worker."""
-    import wordveil.spark.sanitise as module
+    import wordveil.spark.job as module
     from wordveil.errors import SparkJobError
 
     real = module.sanitised

@@ -19,7 +19,7 @@ from wordveil.building import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records import RecordSettings
 from wordveil.spark.distribution import distribute
-from wordveil.spark.sanitise import run_sanitise
+from wordveil.spark.job import run_sanitise
 from wordveil.spark.worker import Sanitise
 
 
@@ -49,7 +49,7 @@ import json, sys
 from pathlib import Path
 import pyspark
 from wordveil.config import load_config
-from wordveil.spark import sanitise
+from wordveil.spark import job
 from wordveil.spark.distribution import distribute
 from wordveil.spark.session import build_session
 
@@ -62,8 +62,8 @@ def hidden(context, bundle, how):
     bundle.path.rename(bundle.path.with_name("hidden"))  # executors cannot read the driver's path
     return sent
 
-sanitise.distribute = hidden
-report = sanitise.run_sanitise(config, lambda: spark)
+job.distribute = hidden
+report = job.run_sanitise(config, lambda: spark)
 work = Path(pyspark.__file__).parent / "work"
 copies = [path for path in work.rglob("index.bin") if path.is_file()]
 print(json.dumps({"records": report.records, "payload_copies": len({path.stat().st_ino for path in copies})}))

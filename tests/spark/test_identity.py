@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sparking import Workspace, clean_environment, corpus, fresh_key, read_output
-from wordveil.spark.sanitise import run_sanitise
+from wordveil.spark.job import run_sanitise
 
 RECORDS = 400
 

@@ -13,7 +13,7 @@ import pytest
 from sparking import Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.records import RESERVED_COLUMNS
-from wordveil.spark.sanitise import run_sanitise
+from wordveil.spark.job import run_sanitise
 
 
 def run(spark, config, **options):
@@ -202,7 +202,7 @@ def test_a_draft_of_a_killed_run_is_reported(spark, workspace: Workspace):
 
 
 def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: Workspace, monkeypatch):
-    import wordveil.spark.sanitise as module
+    import wordveil.spark.job as module
 
     workspace.write_corpus(corpus(3))
     write = module._write

@@ -42,6 +42,7 @@ ROOMS = (
         "training",
         "release",
         "config",
+        "arguments",
         "building",
         "spark",
         "cli",

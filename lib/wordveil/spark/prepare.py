@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordveil.config import Config
+from wordveil.config import ColumnsSection
 from wordveil.records import (
     DUPLICATE_ID,
     INVALID_ID,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BROADCAST_IDS = 1_000_000
 
 
-def prepared(table: DataFrame, config: Config) -> DataFrame:
+def prepared(table: DataFrame, columns: ColumnsSection) -> DataFrame:
     """The columns id, kept, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
 
     The texts pass Spark once; the ids are read first, to find those that stand twice.
@@ -31,20 +31,20 @@ def prepared(table: DataFrame, config: Config) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
     from pyspark.sql.types import BinaryType, StringType
 
-    record_id, text = column(config.input.id), column(config.input.text)
-    texts_are_binary = isinstance(table.schema[config.input.text].dataType, BinaryType)
-    ids_are_strings = isinstance(table.schema[config.input.id].dataType, StringType)
-    table, duplicate = _marked(table, _repeated_ids(table, config.input.id), config.input.id)
-    as_string = text.cast("string") if texts_are_binary or not _is_string(table, config.input.text) else text
+    record_id, text = column(columns.id), column(columns.text)
+    texts_are_binary = isinstance(table.schema[columns.text].dataType, BinaryType)
+    ids_are_strings = isinstance(table.schema[columns.id].dataType, StringType)
+    table, duplicate = _marked(table, _repeated_ids(table, columns.id), columns.id)
+    as_string = text.cast("string") if texts_are_binary or not _is_string(table, columns.text) else text
     reason = (
         F.when(record_id.isNull(), NULL_ID)
         .when(~F.is_valid_utf8(record_id) if ids_are_strings else F.lit(False), INVALID_ID)
         .when(duplicate, DUPLICATE_ID)
         .when(text.isNull(), NULL_TEXT)
-        .when(F.octet_length(text) > config.input.max_bytes, OVERSIZE)
+        .when(F.octet_length(text) > columns.max_bytes, OVERSIZE)
         .when(~F.is_valid_utf8(as_string), UNDECODABLE)
     )
-    kept = [column(name) for name in config.input.keep]
+    kept = [column(name) for name in columns.keep]
     return table.select(record_id, *kept, F.when(reason.isNull(), as_string).alias(TEXT_COLUMN), reason.alias(REASON_COLUMN))
 
 

@@ -107,3 +107,27 @@ def check_java() -> None:
     if version is None or int(version[1]) < JAVA_VERSION:
         found = version[1] if version else "of an unknown version"
         raise PlatformError(f"{java} is Java {found}. {mend}")
+
+
+def require_classic(session: SparkSession) -> None:
+    """Raise :class:`PlatformError` for a Spark Connect session."""
+    if not hasattr(session, "_jsparkSession"):
+        raise PlatformError(
+            "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
+        )
+
+
+def check_session(session: SparkSession) -> None:
+    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is."""
+    require_classic(session)
+    for name in SAFETY:
+        if session.conf.get(name, "false") != "false":
+            raise PlatformError(
+                f"{name} = true would drop damaged or missing files without a word, and their records with them. Set it to false."
+            )
+    for name in ("spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"):
+        value = session.conf.get(name, OPTIONS[name]) or ""
+        if not value.isdigit() or int(value) == 0 or int(value) > 2**28:
+            raise PlatformError(
+                f"{name} = {value} does not bound a worker's memory. Set it to {OPTIONS[name]}, as the job does, or to 2^28 at most."
+            )

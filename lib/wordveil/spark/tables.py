@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config import Config
+from wordveil.config import ColumnsSection, Config
 from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
 from wordveil.spark.failures import cause
 
@@ -50,6 +50,27 @@ class Files:
     def delete(self, path: Any) -> None:
         """Delete whatever is there."""
         self._system.delete(path, True)
+
+    def matching(self, name: str) -> list[Any]:
+        """Paths in this one's directory by a glob of their name, in order."""
+        found = self._system.globStatus(self.sibling(name)) or []
+        return [status.getPath() for status in found]
+
+    def read(self, path: Any) -> str:
+        """The text of a small file."""
+        stream = self._system.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write_new(self, text: str) -> None:
+        """Write a small file, whole; fails where there is one."""
+        stream = self._system.create(self.path, False)
+        try:
+            stream.write(text.encode("utf-8"))
+        finally:
+            stream.close()
 
     def leftovers(self) -> list[str]:
         """Drafts of this path beside it: other runs write them, or interrupted ones left them."""
@@ -124,16 +145,21 @@ def read_input(spark: SparkSession, config: Config) -> DataFrame:
         table = spark.read.parquet(path)
     except (PySparkException, Py4JError) as error:
         raise InputError(f"input.path = {path}: not readable as a Parquet table: {cause(error)}") from None
-    faults = list(_schema_faults(table.schema, config))
-    if faults:
-        raise ConfigError(f"input.path {path}", faults)
+    check_columns(table.schema, config.input, f"input.path {path}")
     return table
 
 
-def _schema_faults(schema: StructType, config: Config) -> Iterable[Fault]:
-    named = [("input.id", config.input.id), ("input.text", config.input.text)]
-    named += [("input.author", config.input.author)] if config.input.author else []
-    named += [("input.keep", name) for name in config.input.keep]
+def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:
+    """Raise :class:`ConfigError` unless the columns are there and of types that they can have."""
+    faults = list(_schema_faults(schema, columns))
+    if faults:
+        raise ConfigError(source, faults)
+
+
+def _schema_faults(schema: StructType, columns: ColumnsSection) -> Iterable[Fault]:
+    named = [("input.id", columns.id), ("input.text", columns.text)]
+    named += [("input.author", columns.author)] if columns.author else []
+    named += [("input.keep", name) for name in columns.keep]
     for where, name in named:
         if "`" in name:
             yield Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,12 +12,13 @@ from types import TracebackType
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
 from wordveil.bundle import Bundle, open_bundle
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.keys import ReleaseKeys
-from wordveil.records import RecordSanitiser, RecordSettings
+from wordveil.records import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN, RecordSanitiser, RecordSettings, refusals
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -58,14 +60,39 @@ class Sanitise:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
-        try:
+        with _silenced():
             sanitiser = _sanitiser(self.settings, self.keys, self.place, self.identity.value)
             for batch in batches:
                 yield from sanitiser.sanitise(batch)
-        except WordveilError:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
-            raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
+
+
+@dataclass(frozen=True)
+class SanitiseColumns:
+    """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.STRUCT_FIELDS` out."""
+
+    job: Sanitise
+    max_bytes: int
+
+    def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
+        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        with _silenced():
+            reason = refusals(ids, texts, self.max_bytes)
+            readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
+            sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
+            batch = pa.RecordBatch.from_arrays([sound_ids, readable, reason], names=["id", TEXT_COLUMN, REASON_COLUMN])
+            done = pa.Table.from_batches(self.job(iter([batch]))).combine_chunks()
+            columns = [done.column(field.name).combine_chunks() for field in STRUCT_FIELDS]
+            return pa.StructArray.from_arrays(columns, fields=list(STRUCT_FIELDS))
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    try:
+        yield
+    except WordveilError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
+        raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
 
 
 @lru_cache(maxsize=2)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wordveil.building import ready_bundle
 from wordveil.bundle import Bundle
 from wordveil.config import Config
-from wordveil.errors import PlatformError
 from wordveil.keys import load_key
 from wordveil.records import (
     ID_REASONS,
@@ -32,6 +29,8 @@ from wordveil.spark.failures import job_errors
 from wordveil.spark.prepare import prepared
 from wordveil.spark.progress import TaskProgress, watched
 from wordveil.spark.report import RunReport
+from wordveil.spark.runs import new_run_id
+from wordveil.spark.session import require_classic
 from wordveil.spark.tables import draft_output, read_input
 from wordveil.spark.worker import Sanitise
 
@@ -44,11 +43,6 @@ _REASONS = (*ID_REASONS, *TEXT_REASONS)
 
 def _silent(*_: object) -> None:
     """Report nothing."""
-
-
-def new_run_id() -> str:
-    """Time (UTC) and eight random hexadecimal digits."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def run_sanitise(
@@ -70,7 +64,7 @@ def run_sanitise(
     run_id = run_id or new_run_id()
     progress("starting Spark")
     spark = session()
-    _refuse_connect(spark)
+    require_classic(spark)
     draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
     table = read_input(spark, config)
     settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep))
@@ -80,7 +74,7 @@ def run_sanitise(
     try:
         with job_errors(), watched(spark.sparkContext, run_id, tasks):
             progress("looking for duplicate ids")
-            records = prepared(table, config)
+            records = prepared(table, config.input)
             progress("sanitising")
             counts = _write(sanitised(records, job), draft.path, config)
             draft.publish(overwrite=overwrite)
@@ -190,10 +184,3 @@ def _report(
         seconds=seconds,
         notes=notes,
     )
-
-
-def _refuse_connect(spark: SparkSession) -> None:
-    if not hasattr(spark, "_jsparkSession"):
-        raise PlatformError(
-            "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
-        )

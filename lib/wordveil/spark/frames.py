@@ -1,0 +1,110 @@
+"""Sanitising in one's own session: a DataFrame, or a function for SQL.
+
+Both are lazy: Spark draws when the result is used, and again whenever it is used again. Since noise is a keyed function
+of release, record and content that gives the same rows each time, and spends nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wordveil.arguments import parse_arguments
+from wordveil.bundle import Bundle, open_bundle
+from wordveil.config import DEFAULT_MAX_BYTES, ColumnsSection
+from wordveil.errors import InputError
+from wordveil.records import STRUCT_FIELDS, UNKNOWN_COLUMN, WORDS_COLUMN, RecordSettings
+from wordveil.spark.distribution import distribute
+from wordveil.spark.job import sanitised
+from wordveil.spark.prepare import prepared
+from wordveil.spark.runs import Run
+from wordveil.spark.session import check_session
+from wordveil.spark.tables import check_columns
+from wordveil.spark.worker import Sanitise, SanitiseColumns
+from wordveil.text.policy import TextPolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FUNCTION = "sanitise"
+
+
+def sanitise(
+    frame: DataFrame,
+    *,
+    bundle: str | Path,
+    run: Run,
+    id: str,  # noqa: A002 - the configuration's name
+    text: str,
+    keep: Sequence[str] = (),
+    policy: Mapping[str, Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    how: str = "auto",
+) -> DataFrame:
+    """The records of ``frame``, sanitised: id, kept columns, text, status, reason, privacy, content_tag, run_id.
+
+    The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build`` prints it.
+    ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's ``text`` section,
+    by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration.
+
+    Counts the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
+    checked, not set. Raises :class:`ConfigError` with every fault of the arguments, :class:`PlatformError` for a session that
+    cannot be used, :class:`BundleError`, and :class:`InputError` for a stream.
+    """
+    columns, checked = parse_arguments({"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, policy or {})
+    session = frame.sparkSession
+    check_session(session)
+    if frame.isStreaming:
+        raise InputError(
+            "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
+        )
+    check_columns(frame.schema, columns, "the DataFrame")
+    settings, opened = _settings(session, bundle, run, checked, columns)
+    place, identity = distribute(session.sparkContext, opened, how)
+    result = sanitised(prepared(frame, columns), Sanitise(settings, run.keys, place, identity))
+    return result.drop(WORDS_COLUMN, UNKNOWN_COLUMN)
+
+
+def register(
+    session: SparkSession,
+    *,
+    bundle: str | Path,
+    run: Run,
+    policy: Mapping[str, Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    how: str = "auto",
+    name: str = FUNCTION,
+) -> None:
+    """Make ``sanitise(record_id, text)`` known to the session's SQL: a struct of text, status, reason, privacy.
+
+    Arguments and errors are those of :func:`sanitise`. A function sees one row at a time: ids that stand twice are not
+    found, and two records with one id and one text get the same noise.
+    """
+    columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
+    check_session(session)
+    settings, opened = _settings(session, bundle, run, checked, columns)
+    place, identity = distribute(session.sparkContext, opened, how)
+    body = SanitiseColumns(Sanitise(settings, run.keys, place, identity), max_bytes)
+
+    from pyspark.sql.pandas.functions import arrow_udf
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def wordveil_sanitise(record_id: pa.Array, text: pa.Array) -> pa.Array:
+        return body(record_id, text)
+
+    # PySpark's annotations leave out that the kind of function may be taken from its own annotations.
+    function = arrow_udf(wordveil_sanitise, from_arrow_schema(pa.schema(STRUCT_FIELDS)))  # type: ignore[call-overload]
+    session.udf.register(name, function)
+
+
+def _settings(
+    session: SparkSession, bundle: str | Path, run: Run, policy: TextPolicy, columns: ColumnsSection
+) -> tuple[RecordSettings, Bundle]:
+    """The settings of a run over ``bundle``, recorded before anything can be drawn."""
+    opened = open_bundle(Path(bundle))
+    opened.check_policy(policy)
+    run.record(session, opened, policy, columns)
+    return RecordSettings(run.release, run.run_id, policy, tuple(columns.keep)), opened

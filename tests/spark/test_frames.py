@@ -1,0 +1,228 @@
+"""A DataFrame and a SQL function give the job's rows, in a session that they leave as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sparking import KEY, Workspace, corpus, read_output
+from wordveil.building import build_bundle
+from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
+from wordveil.spark import Run, register, sanitise
+from wordveil.spark.job import run_sanitise
+
+POLICY = {"profile": "strict", "n_max": 24}
+DOC = Path(__file__).parents[2] / "docs" / "in-code.md"
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path)
+
+
+@pytest.fixture
+def bundle(workspace: Workspace) -> Path:
+    return build_bundle(workspace.config()).path
+
+
+def recorded(workspace: Workspace, **changes: str) -> Run:
+    settings = {"release": "tests", "records": str(workspace.root / "runs"), "key_file": str(workspace.root / "key")}
+    return Run.recorded(**{**settings, **changes})
+
+
+def job_rows(spark, workspace: Workspace, path: Path) -> list[dict]:
+    config = workspace.config(input={"path": str(path)})
+    run_sanitise(config, lambda: spark)
+    return read_output(config.output.path)
+
+
+def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: Path):
+    path = workspace.write_corpus(corpus(60))
+    expected = job_rows(spark, workspace, path)
+    run = recorded(workspace)
+    frame = sanitise(
+        spark.read.parquet(str(path)).repartition(5), bundle=bundle, run=run, id="id", text="body", keep=["day"], policy=POLICY
+    )
+    assert frame.columns == ["id", "day", "text", "status", "reason", "privacy", "content_tag", "run_id"]
+    for _ in range(2):  # computed twice, the same rows
+        rows = frame.toArrow()
+        assert set(rows["run_id"].to_pylist()) == {run.run_id}
+        assert sorted(rows.drop_columns(["run_id"]).to_pylist(), key=lambda row: row["id"]) == expected
+
+
+def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle: Path):
+    rows = [("a", "x y"), ("a", "x"), ("b", None), (None, "x"), ("c", "x" * 5000), ("d", "x")]
+    frame = sanitise(
+        spark.createDataFrame(rows, "id string, body string"),
+        bundle=bundle,
+        run=Run.throwaway(),
+        id="id",
+        text="body",
+        policy=POLICY,
+        max_bytes=4000,
+    )
+    found = {(row["id"], row["reason"], row["text"] is None) for row in frame.collect()}
+    expected = {("a", "duplicate_id", True), ("b", "null_text", True), (None, "null_id", True), ("c", "oversize", True)}
+    assert found == {*expected, ("d", None, False)}
+
+
+def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: Path):
+    path = workspace.write_corpus(corpus(50))
+    expected = job_rows(spark, workspace, path)
+    register(spark, bundle=bundle, run=recorded(workspace), policy=POLICY, name="sanitise_tests")
+    spark.read.parquet(str(path)).createOrReplaceTempView("tickets")
+    table = spark.sql("select id, inline(array(sanitise_tests(id, body))) from tickets")
+    assert table.columns == ["id", "text", "status", "reason", "privacy"]
+    found = sorted(table.toArrow().to_pylist(), key=lambda row: row["id"])
+    # Beside the job's column the table keeps `day`, which the caller selects himself and accounts for himself.
+    for row, other in zip(found, expected, strict=True):
+        assert {name: row[name] for name in ("id", "text", "status", "reason")} == {
+            name: other[name] for name in ("id", "text", "status", "reason")
+        }
+        assert row["privacy"] == {**other["privacy"], "exposes": [e for e in other["privacy"]["exposes"] if "day" not in e]}
+
+
+def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
+    register(spark, bundle=bundle, run=Run.throwaway(), policy=POLICY, max_bytes=4000, name="sanitise_tests")
+    rows = [("a", "x"), (None, "x"), ("b", None), ("c", "x" * 5000)]
+    spark.createDataFrame(rows, "id string, body string").createOrReplaceTempView("rows")
+    spark.sql("select id, body from rows union all select 'e', cast(x'ff61' as string)").createOrReplaceTempView("rows_bad")
+    found = spark.sql(
+        "select id, s.reason, s.text is null as hidden, s.status from (select id, sanitise_tests(id, body) s from rows_bad)"
+    ).collect()
+    assert {(row["id"], row["reason"], row["hidden"]) for row in found} == {
+        ("a", None, False),
+        (None, "null_id", True),
+        ("b", "null_text", True),
+        ("c", "oversize", True),
+        ("e", "undecodable", True),
+    }
+
+
+def test_whole_numbers_are_ids_too(spark, bundle: Path):
+    run = Run.throwaway()
+    register(spark, bundle=bundle, run=run, policy=POLICY, name="sanitise_tests")
+    number, text = (spark.sql(f"select sanitise_tests({id_}, 'a b c').text t").first()["t"] for id_ in ("7", "'7'"))
+    other = spark.sql("select sanitise_tests(8, 'a b c').text t").first()["t"]
+    assert number == text
+    assert number != other
+
+
+def test_throwaway_keys_differ_and_leave_nothing(spark, workspace: Workspace, bundle: Path):
+    texts = []
+    for _ in range(2):
+        run = Run.throwaway()
+        assert run.release.startswith("throwaway-")
+        frame = spark.createDataFrame([("a", "x " * 20)], "id string, body string")
+        row = sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY).first()
+        assert row["privacy"]["release_id"] == run.release
+        texts.append(row["text"])
+    assert texts[0] != texts[1]
+    assert not (workspace.root / "runs").exists()
+
+
+def test_a_run_is_recorded_before_it_draws(spark, workspace: Workspace, bundle: Path):
+    run = recorded(workspace, run_id="night-1")
+    frame = spark.createDataFrame([("a", "raw secret words")], "id string, body string")
+    sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # nothing is drawn yet
+    file = workspace.root / "runs" / "tests" / "night-1.json"
+    content = json.loads(file.read_text())
+    assert content["run_id"] == "night-1"
+    assert content["mechanism_fingerprint"] == bundle.name
+    assert content["columns"]["text"] == "body"
+    assert content["key_fingerprint"] == run.key_fingerprint
+    assert KEY not in file.read_text()
+    assert KEY not in repr(run)
+    before = file.read_bytes()
+    sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=POLICY)  # once more in the same terms
+    assert file.read_bytes() == before
+
+
+def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bundle: Path):
+    frame = spark.createDataFrame([("a", "x")], "id string, body string")
+    sanitise(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy=POLICY)
+    with pytest.raises(ConfigError, match="policy_fingerprint is"):
+        sanitise(frame, bundle=bundle, run=recorded(workspace), id="id", text="body", policy={**POLICY, "n_max": 25})
+    other = build_bundle(workspace.config(mechanism={"epsilon": 5.0})).path
+    with pytest.raises(ConfigError, match="mechanism_fingerprint is"):
+        sanitise(frame, bundle=other, run=recorded(workspace), id="id", text="body", policy=POLICY)
+    workspace.write_key("other", "0123456789abcdef" * 4)
+    with pytest.raises(ConfigError, match="key_fingerprint is"):
+        sanitise(
+            frame,
+            bundle=bundle,
+            run=recorded(workspace, key_file=str(workspace.root / "other")),
+            id="id",
+            text="body",
+            policy=POLICY,
+        )
+    assert len(list((workspace.root / "runs" / "tests").glob("*.json"))) == 1
+    sanitise(frame, bundle=bundle, run=recorded(workspace, release="another"), id="id", text="body", policy={**POLICY, "n_max": 25})
+
+
+def test_no_key_no_recorded_run(workspace: Workspace):
+    with pytest.raises(KeyMaterialError):
+        Run.recorded(release="tests", records=str(workspace.root))
+    with pytest.raises(ConfigError, match="release"):
+        recorded(workspace, release="../up")
+
+
+def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
+    frame = spark.createDataFrame([("a", "x")], "id string, body string")
+    with pytest.raises(ConfigError) as error:
+        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"})
+    assert "input.text = id: is the id column too" in str(error.value)
+    assert "Did you mean length?" in str(error.value)
+    with pytest.raises(ConfigError, match=r"no such column. Did you mean body\?"):
+        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)
+    with pytest.raises(ConfigError, match="n_max"):
+        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body")
+    with pytest.raises(BundleError, match=r"was built with padding, text\.length is as_is"):
+        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy={"profile": "readable"})
+
+
+def test_sessions_are_checked_and_not_set(spark, bundle: Path):
+    frame = spark.createDataFrame([("a", "x")], "id string, body string")
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    options = {name: "0", "spark.sql.files.ignoreCorruptFiles": "true"}
+    for option, value in options.items():
+        kept = spark.conf.get(option)
+        spark.conf.set(option, value)
+        try:
+            with pytest.raises(PlatformError, match=re.escape(f"{option} = {value}")):
+                sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
+            assert spark.conf.get(option) == value
+        finally:
+            spark.conf.set(option, kept)
+    assert spark.conf.get(name) == before
+
+
+def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
+    stream = spark.readStream.format("rate").load().selectExpr("cast(value as string) id", "'x' body")
+    with pytest.raises(InputError, match="stream"):
+        sanitise(stream, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy=POLICY)
+
+    class ConnectSession:
+        """Of a Connect session nothing matters but what it lacks."""
+
+    with pytest.raises(PlatformError, match="Spark Connect"):
+        register(ConnectSession(), bundle=bundle, run=Run.throwaway(), policy=POLICY)
+
+
+def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bundle: Path, monkeypatch, capsys):
+    workspace.write_corpus(pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets")
+    monkeypatch.setenv("WORDVEIL_KEY", KEY)
+    blocks = re.findall(r"```python\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) >= 3
+    names = {"spark": spark}
+    places = {"/lake/bundles/FINGERPRINT": str(bundle), "/lake/raw/": f"{workspace.root}/raw-", "/lake": str(workspace.root)}
+    for block in blocks:
+        for written, real in places.items():
+            block = block.replace(written, real)  # noqa: PLW2901
+        exec(block, names)  # noqa: S102 - our own documentation
+    assert "released" in capsys.readouterr().out
