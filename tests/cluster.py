@@ -1,0 +1,125 @@
+"""A real standalone cluster on this machine: a master and two workers, each with scratch of its own, whose file system lacks
+what only the driver may see. Authentication and encryption are on."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyspark
+
+from sparking import clean_environment
+
+SPARK_HOME = Path(pyspark.__file__).parent
+ROOT = Path(__file__).parents[1]
+EXECUTOR = b"CoarseGrainedExecutorBackend"
+
+
+def namespace() -> list[str]:
+    """The command that gives a process file systems of its own; empty where this machine forbids it."""
+    for command in (["unshare", "-m"], ["unshare", "-r", "-m"]):
+        if (
+            shutil.which("unshare")
+            and subprocess.run([*command, "mount", "-t", "tmpfs", "none", "/mnt"], check=False, capture_output=True).returncode == 0
+        ):
+            return command
+    return []
+
+
+class Cluster:
+    """``hidden``: directories that exist on the driver and are empty for the workers."""
+
+    def __init__(self, home: Path, hidden: Iterable[Path]) -> None:
+        self._home = home
+        self._hidden = list(hidden)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self._port = listener.getsockname()[1]
+        self.master = f"spark://127.0.0.1:{self._port}"
+        self._environment = {
+            **clean_environment(),
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_CONF_DIR": str(home / "conf"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def __enter__(self) -> Self:
+        (self._home / "conf").mkdir(parents=True)
+        options = {
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": secrets.token_hex(32),
+            "spark.network.crypto.enabled": "true",
+            "spark.io.encryption.enabled": "true",
+            "spark.ui.enabled": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.task.maxFailures": "4",
+        }
+        lines = "".join(f"{name} {value}\n" for name, value in options.items())
+        (self._home / "conf" / "spark-defaults.conf").write_text(lines)
+        shutil.copy(ROOT / "lib" / "wordveil" / "data" / "log4j2.properties", self._home / "conf")
+        self._start("master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port))
+        hide = "".join(f"mount -t tmpfs none '{path}' && " for path in self._hidden)
+        for name in ("worker-1", "worker-2"):
+            place = self._home / name
+            place.mkdir()
+            shell = [*namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
+            self._start(
+                name,
+                shell,
+                "org.apache.spark.deploy.worker.Worker",
+                *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", str(place / "work")),
+                self.master,
+            )
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _start(self, name: str, shell: Sequence[str], main: str, *arguments: str) -> None:
+        command = [*shell, str(SPARK_HOME / "bin" / "spark-class"), main, "--webui-port", "0", *arguments]
+        environment = {**self._environment, "SPARK_LOCAL_DIRS": str(self._home / name / "scratch")}
+        with (self._home / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        self._processes.append(process)
+
+    def submit(self, *arguments: object, scratch: Path) -> subprocess.Popen[str]:
+        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``."""
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master, str(ROOT / "jobs" / "sanitise.py")]
+        environment = {**self._environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
+        return subprocess.Popen(
+            [*command, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def executors(self) -> list[int]:
+        """Process ids of the executors."""
+        ours = {process.pid for process in self._processes}
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    if EXECUTOR in (entry / "cmdline").read_bytes() and os.getsid(int(entry.name)) in ours:
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def kill_an_executor(self) -> int:
+        """Kill an executor without warning; its process id."""
+        chosen = self.executors()[0]
+        os.kill(chosen, signal.SIGKILL)
+        return chosen
