@@ -15,7 +15,7 @@ help:  ## show this list
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,annoy,dev]'
 	@touch $@
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks what `make` cannot do without: Python 3.11+ with its venv module, and Java 17+. Installs what is missing with
-# apt-get where that is allowed (as root), and otherwise says what to do.
+# Checks what `make` cannot do without: Python 3.11+ with its venv module and headers, a C++ compiler (Annoy has no wheels),
+# and Java 17+. Installs what is missing with apt-get where that is allowed (as root), and otherwise says what to do.
 set -eu
 
 python=${PYTHON:-python3}
@@ -25,8 +25,17 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
     echo "wordveil: Python 3.11 or newer is missing ($python is not one). Say which with: make PYTHON=/path/to/python3.11" >&2
     exit 1
 fi
-"$python" -c 'import ensurepip, venv' 2>/dev/null || install "$(basename "$(readlink -f "$(command -v "$python")")")-venv" "Python's venv module"
+package=$(basename "$(readlink -f "$(command -v "$python")")")
+"$python" -c 'import ensurepip, venv' 2>/dev/null || install "$package-venv" "Python's venv module"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || { echo "wordveil: $python still has no venv module; install it for that Python." >&2; exit 1; }
+
+headers() {
+    "$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
+}
+headers || install "$package-dev" "Python's headers (Python.h)"
+headers || { echo "wordveil: $python still has no Python.h; install the headers of that Python." >&2; exit 1; }
+command -v "${CXX:-g++}" >/dev/null 2>&1 || install g++ "a C++ compiler"
+command -v "${CXX:-g++}" >/dev/null 2>&1 || { echo "wordveil: ${CXX:-g++} is still missing; install it, or set CXX to a C++ compiler." >&2; exit 1; }
 
 version=$(java_version || true)
 [ -n "$version" ] || { install default-jre-headless "Java 17 or newer"; version=$(java_version || true); }

@@ -20,6 +20,7 @@ from pydantic_core import ErrorDetails
 
 from wordveil.bundle import Recipe
 from wordveil.errors import ConfigError, Fault
+from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.text.policy import PROFILES, TextPolicy, faults_of
 
@@ -57,7 +58,9 @@ class MechanismSection(Section):
     embedding: Name
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
     public: Literal[True]
-    search: Literal["exact"] = "exact"
+    search: Literal["exact", "annoy"] = "exact"
+    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
     _own: ClassVar[tuple[str, ...]] = ("epsilon", "search", "pad_height")
@@ -65,7 +68,8 @@ class MechanismSection(Section):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that enter a bundle's recipe."""
-        return {name: getattr(self, name) for name in self._own}
+        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
+        return {name: getattr(self, name) for name in (*self._own, *trees)}
 
 
 class TextSection(Section):
@@ -155,7 +159,7 @@ class Config(Section):
 
 @dataclass(frozen=True)
 class _Checked:
-    """Sections that are sound by themselves, for the checks between sections."""
+    """Sections that are sound by themselves, for the checks between sections; ``mechanism`` as it was written."""
 
     sections: dict[str, Any]
 
@@ -243,7 +247,7 @@ def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
         "spark": SparkSection,
     }
     sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
-    return _Checked(sound)
+    return _Checked({**sound, "mechanism": raw.get("mechanism")})
 
 
 def _sound(model: type[Section], values: Any) -> Section | None:
@@ -272,6 +276,8 @@ def _between(sections: _Checked) -> list[Fault]:
         faults.extend(
             Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
         )
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
         faults.extend(
             Fault(
@@ -327,10 +333,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
-    (
-        "format_version",
-        "literal_error",
-    ): f"this wordveil reads format_version {FORMAT_VERSION}. Take the version that wrote the file, or adapt it.",
+    ("format_version", "literal_error"): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
     ("release", "string_pattern_mismatch"): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
     ("key.env", "string_pattern_mismatch"): "is not the name of an environment variable. Never write the key itself here.",
 }
