@@ -5,11 +5,11 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format bench clean
+.PHONY: help quickstart test lint format bench bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
@@ -36,6 +36,9 @@ format: .venv/installed  ## format the code
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; JSON under benchmarks/results
 	$(BIN)/python benchmarks/laplace_exact.py
+
+bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning
+	$(BIN)/python benchmarks/annoy_recall.py
 
 clean:  ## remove the environment and the quickstart's files
 	rm -rf .venv quickstart build
