@@ -1,5 +1,5 @@
 """The command line. Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists;
-7 Java or Spark missing; 8 the Spark job failed; 1 anything else."""
+7 Java, Spark or a package missing; 8 the Spark job failed; 1 anything else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog=(
         "Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists; "
-        "7 Java or Spark missing; 8 Spark job failed; 1 anything else."
+        "7 Java, Spark or a package missing; 8 Spark job failed; 1 anything else."
     ),
 )
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
