@@ -5,17 +5,19 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format bench clean
+.PHONY: help quickstart test lint format bench bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
+		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
 	@touch $@
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
@@ -36,6 +38,9 @@ format: .venv/installed  ## format the code
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; JSON under benchmarks/results
 	$(BIN)/python benchmarks/laplace_exact.py
+
+bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning
+	$(BIN)/python benchmarks/annoy_recall.py
 
 clean:  ## remove the environment and the quickstart's files
 	rm -rf .venv quickstart build

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks what `make` cannot do without: Python 3.11+ with its venv module, and Java 17+. Installs what is missing with
-# apt-get where that is allowed (as root), and otherwise says what to do.
+# apt-get where that is allowed (as root), and otherwise says what to do. Annoy has no wheels: the compiler and the headers that
+# it takes are installed too where that is allowed; without them make leaves Annoy out.
 set -eu
 
 python=${PYTHON:-python3}
@@ -25,8 +26,15 @@ if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
     echo "wordveil: Python 3.11 or newer is missing ($python is not one). Say which with: make PYTHON=/path/to/python3.11" >&2
     exit 1
 fi
-"$python" -c 'import ensurepip, venv' 2>/dev/null || install "$(basename "$(readlink -f "$(command -v "$python")")")-venv" "Python's venv module"
+package=$(basename "$(readlink -f "$(command -v "$python")")")
+"$python" -c 'import ensurepip, venv' 2>/dev/null || install "$package-venv" "Python's venv module"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || { echo "wordveil: $python still has no venv module; install it for that Python." >&2; exit 1; }
+
+if [ "$(id -u)" = 0 ]; then
+    "$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' ||
+        install "$package-dev" "Python's headers" || true
+    command -v "${CXX:-g++}" >/dev/null 2>&1 || install g++ "a C++ compiler" || true
+fi
 
 version=$(java_version || true)
 [ -n "$version" ] || { install default-jre-headless "Java 17 or newer"; version=$(java_version || true); }

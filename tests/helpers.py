@@ -6,11 +6,14 @@ Everything here is deterministic: one master key, contexts counted from a number
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from numpy.typing import NDArray
 
 from wordveil.bundle import Bundle, Recipe, open_bundle, write
@@ -26,6 +29,7 @@ RELEASE = "test-release"
 MASTER_KEY = MasterKey(bytes(range(100, 132)))
 KEYS = MASTER_KEY.for_release(RELEASE)
 ID_COLUMN = "id"
+NEEDS_ANNOY = pytest.mark.skipif(find_spec("annoy") is None, reason="Annoy is not there: pip install 'wordveil[annoy]'")
 
 
 def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:
@@ -49,7 +53,16 @@ def build(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, m
 def build_mechanism(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Mechanism:
     """The mechanism itself, loaded from what it built."""
     built = build(embedding, settings, padding=padding, mechanism=mechanism)
-    return MECHANISMS[mechanism].load(embedding.size, built.parameters, built.arrays)
+    return load_built(MECHANISMS[mechanism], embedding.size, built)
+
+
+def load_built(mechanism: type[Mechanism], size: int, built: Built) -> Mechanism:
+    """What was built as a worker loads it. Files are mapped, so that they live on without their directory."""
+    with TemporaryDirectory() as directory:
+        files = {name: Path(directory) / name for name in built.files}
+        for name, write_to in built.files.items():
+            write_to(files[name])
+        return mechanism.load(size, built.parameters, built.arrays, files)
 
 
 def make_bundle(

@@ -5,9 +5,10 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/manifest.json   what it is, with a checksum of every file and of itself
     <store>/<fingerprint>/words.txt       the vocabulary, UTF-8, one word a line
     <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; dtype and shape stand in the manifest
+    <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
 
-The fingerprint covers vocabulary, arrays, parameters and the sampler's version; never software versions or time. Files
-are raw bytes, so that no library's file format can change them.
+The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version; never software versions or time.
+Arrays are raw bytes, so that no library's file format can change them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -143,6 +144,9 @@ def _fill(draft: Path, embedding: Embedding, built: Built, recipe: Recipe, prove
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         entry = _write_file(draft / f"{name}.bin", memoryview(little.tobytes()))
         files[f"{name}.bin"] = {**entry, "array": name, "dtype": little.dtype.str, "shape": list(little.shape)}
+    for name, write_to in built.files.items():
+        write_to(draft / name)
+        files[name] = {**_settle_file(draft / name), "raw": True}
     content = {
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
@@ -179,6 +183,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         _verify_file(path / name, entry)
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     arrays = {entry["array"]: _map(path / name, entry) for name, entry in content["files"].items() if "array" in entry}
+    raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
     mechanism = MECHANISMS[content["mechanism"]]
     return Bundle(
         path=path,
@@ -186,7 +191,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         manifest=manifest,
         vocabulary=Vocabulary(pa.array(words, pa.string())),
         guarantee=WordGuarantee.from_dict(manifest["guarantee"]),
-        mechanism=mechanism.load(content["size"], content["parameters"], arrays),
+        mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
     )
 
 
@@ -237,13 +242,11 @@ def _verify_file(file: Path, entry: Mapping[str, Any]) -> None:
             raise BundleError(
                 f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; build the bundle again."
             )
-        digest = hashlib.sha256()
         with file.open("rb") as stream:
-            while block := stream.read(_READ):
-                digest.update(block)
+            digest = _digest(stream)
     except OSError as error:
         raise BundleError(f"{file}: cannot be read ({error.strerror}). Build the bundle again.") from None
-    if digest.hexdigest() != entry["sha256"]:
+    if digest != entry["sha256"]:
         raise BundleError(f"{file}: its checksum is not the manifest's. It was altered; build the bundle again.")
 
 
@@ -258,6 +261,20 @@ def _write_file(file: Path, data: memoryview) -> dict[str, Any]:
         stream.flush()
         os.fsync(stream.fileno())
     return {"bytes": data.nbytes, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _settle_file(file: Path) -> dict[str, Any]:
+    """The entry of a file that a library wrote, once it is on disk."""
+    with file.open("rb+") as stream:
+        os.fsync(stream.fileno())
+        return {"bytes": file.stat().st_size, "sha256": _digest(stream)}
+
+
+def _digest(stream: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := stream.read(_READ):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def _sync(directory: Path) -> None:

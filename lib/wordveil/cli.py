@@ -1,5 +1,5 @@
 """The command line. Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists;
-7 Java or Spark missing; 8 the Spark job failed; 1 anything else."""
+7 Java, Spark or a package missing; 8 the Spark job failed; 1 anything else."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog=(
         "Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists; "
-        "7 Java or Spark missing; 8 Spark job failed; 1 anything else."
+        "7 Java, Spark or a package missing; 8 Spark job failed; 1 anything else."
     ),
 )
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
@@ -100,7 +100,7 @@ def build(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     with _status() as progress:
         bundle = build_bundle(settings, progress)
     if as_json:
-        _print_json(_bundle_facts(bundle))
+        _print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
     else:
         _print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
 
@@ -191,6 +191,8 @@ def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
         "path": str(bundle.path),
         "words": bundle.vocabulary.size,
         "bytes": bundle.payload_bytes,
+        "search": bundle.mechanism.search,
+        "search_recall": bundle.mechanism.search_recall,
         "metric": guarantee.metric.identifier,
         "nominal_epsilon": guarantee.nominal_epsilon,
         "epsilon": guarantee.epsilon,

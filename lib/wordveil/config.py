@@ -14,14 +14,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.bundle import Recipe
 from wordveil.errors import ConfigError, Fault
+from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.text.policy import PROFILES, TextPolicy, faults_of
+from wordveil.yaml_file import read_yaml, set_key
 
 FORMAT_VERSION = 1
 DEFAULT_MAX_BYTES = 16 * 2**20
@@ -63,7 +64,9 @@ class MechanismSection(Section):
     embedding: Name
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
     public: Literal[True]
-    search: Literal["exact"] = "exact"
+    search: Literal["exact", "annoy"] = "exact"
+    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
     _own: ClassVar[tuple[str, ...]] = ("epsilon", "search", "pad_height")
@@ -71,7 +74,8 @@ class MechanismSection(Section):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that enter a bundle's recipe."""
-        return {name: getattr(self, name) for name in self._own}
+        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
+        return {name: getattr(self, name) for name in (*self._own, *trees)}
 
 
 class TextSection(Section):
@@ -161,7 +165,7 @@ class Config(Section):
 
 @dataclass(frozen=True)
 class _Checked:
-    """Sections that are sound by themselves, for the checks between sections."""
+    """Sections that are sound by themselves, for the checks between sections; ``mechanism`` as it was written."""
 
     sections: dict[str, Any]
 
@@ -174,10 +178,10 @@ def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
 
     Raises :class:`ConfigError` with every fault of the file.
     """
-    raw = _read(file)
+    raw = read_yaml(file)
     faults: list[Fault] = []
     for override in overrides:
-        faults.extend(_override(raw, override))
+        faults.extend(set_key(raw, override))
     return parse_config(raw, str(file), faults)
 
 
@@ -196,50 +200,6 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
     return config
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error; PyYAML would keep the last without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        raw = yaml.load(file.read_text("utf-8"), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise ConfigError(str(file), [Fault("--config", str(file), f"cannot be read: {error.strerror}.")]) from None
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ConfigError(str(file), [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise ConfigError(str(file), [Fault("YAML", "", "not UTF-8 text in YAML.")]) from None
-    if not isinstance(raw, dict):
-        raise ConfigError(str(file), [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
-    return raw
-
-
-def _override(raw: dict[str, Any], override: str) -> list[Fault]:
-    key, equals, value = override.partition("=")
-    if not equals or not key:
-        return [Fault("--set", "" if key.startswith("key") else override, "is not of the form key=value.")]
-    *parents, last = key.split(".")
-    place: Any = raw
-    for parent in parents:
-        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
-    if not isinstance(place, dict):
-        return [Fault("--set", key, "no such key: something above it is a plain value.")]
-    try:
-        place[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
-        return [Fault("--set", key, "its value is not readable as YAML; quote it.")]
-    return []
-
-
 def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
     models: dict[str, type[Section]] = {
         "input": InputSection,
@@ -249,7 +209,7 @@ def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
         "spark": SparkSection,
     }
     sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
-    return _Checked(sound)
+    return _Checked({**sound, "mechanism": raw.get("mechanism")})
 
 
 def _sound(model: type[Section], values: Any) -> Section | None:
@@ -278,6 +238,8 @@ def _between(sections: _Checked) -> list[Fault]:
         faults.extend(
             Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
         )
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
         faults.extend(
             Fault(
@@ -334,10 +296,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
-    (
-        "format_version",
-        "literal_error",
-    ): f"this wordveil reads format_version {FORMAT_VERSION}. Take the version that wrote the file, or adapt it.",
+    ("format_version", "literal_error"): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
     ("release", "string_pattern_mismatch"): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
     ("key.env", "string_pattern_mismatch"): "is not the name of an environment variable. Never write the key itself here.",
 }

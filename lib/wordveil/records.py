@@ -40,6 +40,8 @@ PRIVACY_TYPE = pa.struct(
         pa.field("release_id", pa.string()),
         pa.field("mechanism", pa.string()),
         pa.field("bundle", pa.string()),
+        pa.field("search", pa.string()),
+        pa.field("search_recall", pa.float64()),
         pa.field("policy", pa.string()),
         pa.field("metric", pa.string()),
         pa.field("nominal_epsilon", pa.float64()),
@@ -93,6 +95,8 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
         relation=policy.relation,
         exposes=(*policy.exposes, *sorted(column_exposure(name) for name in settings.kept)),
         n_max=policy.n_max,
+        search=bundle.mechanism.search,
+        search_recall=bundle.mechanism.search_recall,
     )
 
 
@@ -201,6 +205,8 @@ class RecordSanitiser:
             "release_id": terms.release,
             "mechanism": terms.mechanism,
             "bundle": terms.bundle,
+            "search": terms.search,
+            "search_recall": terms.search_recall,
             "policy": self._policy.fingerprint,
             "metric": terms.guarantee.metric.identifier,
             "nominal_epsilon": terms.guarantee.nominal_epsilon,

@@ -22,13 +22,18 @@ from wordveil.spark.distribution import distribute
 from wordveil.spark.job import run_sanitise
 from wordveil.spark.worker import Sanitise
 
+ANNOY = {"search": "annoy", "n_trees": 3, "search_k": 40}
 
-def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
+
+@pytest.mark.parametrize("search", [{}, pytest.param(ANNOY, marks=helpers.NEEDS_ANNOY)], ids=["exact", "annoy"])
+def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace, search: dict[str, object]):
     """Two executor processes, each with its own scratch; the bundle's own path is gone before they look."""
     workspace.write_corpus(corpus(120), files=4)
-    run_sanitise(workspace.config(), lambda: spark)
+    run_sanitise(workspace.config(mechanism=search), lambda: spark)
     reference = read_output(workspace.root / "output")
-    config = workspace.write_config(output={"path": str(workspace.root / "clustered")}, spark={"master": "local-cluster[2,1,1024]"})
+    config = workspace.write_config(
+        mechanism=search, output={"path": str(workspace.root / "clustered")}, spark={"master": "local-cluster[2,1,1024]"}
+    )
     script = workspace.root / "cluster.py"
     script.write_text(CLUSTER_SCRIPT)
     work = Path(pyspark.__file__).parent / "work"

@@ -72,7 +72,9 @@ def test_the_base_is_sound():
         ("mechanism.epsilon", True, "valid number"),
         ("mechanism.public", None, "say `public: true`"),
         ("mechanism.public", False, "only `public: true` can be used"),
-        ("mechanism.search", "annoy", "allowed: 'exact'"),
+        ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
+        ("mechanism.n_trees", 50, "mechanism.n_trees: belongs to search: annoy. Remove it"),
+        ("mechanism.search_k", 50, "mechanism.search_k: belongs to search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
         ("input.format", "delta", "allowed: 'parquet'"),
@@ -115,6 +117,37 @@ def test_each_fault_is_named(path, value, words):
     found = faults(changed(path, value))
     assert any(words in fault for fault in found), found
     assert len(found) == 1, found
+
+
+def annoying(**settings: Any) -> dict[str, Any]:
+    raw = base()
+    raw["mechanism"].update(search="annoy", **settings)
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"search_k": 100}, ["mechanism.n_trees: is required with search: annoy"]),
+        ({"n_trees": 10, "search_k": None}, ["mechanism.search_k: is required with search: annoy"]),
+        ({}, ["mechanism.n_trees: is required", "mechanism.search_k: is required"]),
+        ({"n_trees": 0, "search_k": True}, ["greater than or equal to 1", "mechanism.search_k = True: should be a valid integer"]),
+        ({"n_trees": 10**5, "search_k": 2**31}, ["less than or equal to 10000", "less than 2147483648"]),
+        ({"n_trees": 2.5, "search_k": 100}, ["mechanism.n_trees = 2.5: should be a valid integer"]),
+        ({"n_trees": 10, "epsilon": -1.0}, ["mechanism.epsilon = -1.0", "mechanism.search_k: is required"]),
+    ],
+)
+def test_annoy_needs_its_settings_and_every_fault_is_told(settings, words):
+    found = faults(annoying(**settings))
+    assert len(found) == len(words), found
+    assert all(any(word in fault for fault in found) for word in words), found
+
+
+def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_alone():
+    assert parse_config(base(), "job.yaml").recipe("").settings == {"epsilon": 8.0, "search": "exact", "pad_height": None}
+    chosen = {"search": "annoy", "n_trees": 10, "search_k": 500}
+    recipe = parse_config(annoying(n_trees=10, search_k=500), "job.yaml").recipe("")
+    assert recipe.settings == {"epsilon": 8.0, "pad_height": None, **chosen}
 
 
 def test_all_faults_are_reported_at_once():

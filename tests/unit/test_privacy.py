@@ -23,7 +23,7 @@ TOKEN = WordGuarantee(METRIC, nominal_epsilon=2.0, epsilon=3.0, diameter=5.0, sl
 
 
 def terms(composition=Composition.SEQUENCE, relation=Relation.ANY_TEXT, n_max=None):
-    return ReleaseTerms("r", "laplace", "f", TOKEN, composition, relation, (), n_max)
+    return ReleaseTerms("r", "laplace", "f", TOKEN, composition, relation, (), n_max, "exact", 1.0)
 
 
 def test_a_token_costs_the_true_constant_times_the_diameter_and_the_slack():

@@ -99,6 +99,8 @@ def test_privacy_says_what_the_record_cost(sanitiser, bundles):
         "release_id": "toy",
         "mechanism": "laplace",
         "bundle": bundles[False].fingerprint,
+        "search": "exact",
+        "search_recall": 1.0,
         "policy": TextPolicy().fingerprint,
         "metric": guarantee.metric.identifier,
         "nominal_epsilon": 0.1,

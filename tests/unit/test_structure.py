@@ -41,6 +41,7 @@ ROOMS = (
         "evaluation",
         "training",
         "release",
+        "yaml_file",
         "config",
         "arguments",
         "building",

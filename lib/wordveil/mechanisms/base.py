@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.randomness import Contexts
 
 Progress = Callable[[str], None]
+NO_FILES: Mapping[str, Path] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,14 @@ class Built:
     arrays: named arrays that workers map into memory.
     guarantee: the certified constants.
     notes: what a user should know, in sentences.
+    files: other files that workers read in place, by name: each a function that writes it to the path it is given.
     """
 
     parameters: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
     guarantee: WordGuarantee
     notes: tuple[str, ...] = ()
+    files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
 
 
 class Mechanism(ABC):
@@ -70,6 +75,11 @@ class Mechanism(ABC):
     sampler_version: ClassVar[int]
     """Raised when the same parameters, arrays, context and key would draw something else; part of the fingerprint."""
 
+    search: str = "exact"
+    """How the nearest word is found."""
+    search_recall: float = 1.0
+    """The share of noisy points for which the search finds the word that is truly nearest, as measured by the build."""
+
     @classmethod
     @abstractmethod
     def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
@@ -77,8 +87,10 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned."""
+    def load(
+        cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES
+    ) -> Self:
+        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned; ``files``: where its files lie."""
 
     @property
     @abstractmethod

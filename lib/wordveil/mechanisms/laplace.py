@@ -13,13 +13,18 @@ a candidate of the search. So padding is perturbed like any word, and no length 
 
 The bound is one of real arithmetic: 52-bit uniforms cannot produce the outermost noise, so that a probability of at least
 2^-53 a token stays outside the proof (``delta``); what the grid of uniforms adds to that is not proved either.
+
+With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but no
+longer the published mechanism. How often it is the nearest is measured at the build (``search_recall``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,32 +33,44 @@ from scipy.special import gammaincinv, ndtri
 
 from wordveil.embedding import Embedding
 from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
-from wordveil.keys import ReleaseKeys
-from wordveil.mechanisms.base import Built, Mechanism, Progress, TokenBatch
+from wordveil.keys import ReleaseKeys, Secret
+from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, Progress, TokenBatch
+from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
-from wordveil.randomness import Contexts, KeyedStream, max_positions
+from wordveil.randomness import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 
 # Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
 _CHUNK = 768
 _UNPROVED = 2.0**-53
 _LEAST_EPSILON = 1e-100
 
+_TREES = "trees.annoy"
+# One standard error of a recall of 90% over so many noisy points is 0.9 of a percent.
+_RECALL_QUERIES = 1000
+_LEAST_RECALL = 0.9
+# Public, so that whoever builds the same bundle measures the same recall. No key of a release comes from it.
+_RECALL_KEY = Secret(sha256(b"wordveil: noise on public words, to measure the recall of a search").digest())
+
 
 class Laplace(Mechanism):
     """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each with
-    its scoring column; ``m`` is the dimension of the noise."""
+    its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees over the candidates."""
 
     name = "laplace"
     sampler_version = 1
 
-    def __init__(self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool) -> None:
+    def __init__(
+        self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool, nearest: AnnoyNearest | None = None
+    ) -> None:
         _check_epsilon(epsilon)
+        self._size = size
         self._epsilon = epsilon
         self._index = index
+        self._candidates = size + padding
         self._dimension = index.shape[1] - 1
-        self._nearest = ExactNearest(index, size + padding)
+        self._nearest = nearest or ExactNearest(index, self._candidates)
         # One uniform a coordinate and one for the radius, two uniforms a block.
         self._blocks = (self._dimension + 2) // 2
 
@@ -61,6 +78,8 @@ class Laplace(Mechanism):
     def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
         epsilon = float(settings["epsilon"])
         _check_epsilon(epsilon)
+        if settings.get("search") == "annoy":
+            annoy_index(1)  # raises where it is missing, before minutes of work
         mean = _mean(embedding)
         progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)
@@ -83,11 +102,40 @@ class Laplace(Mechanism):
             delta=_UNPROVED,
         )
         parameters = {"epsilon": epsilon, "padding": padding, "pad_height": height, "search": "exact"}
-        return Built(parameters, {"index": index}, guarantee)
+        built = Built(parameters, {"index": index}, guarantee)
+        return cls._with_annoy(built, settings, progress) if settings.get("search") == "annoy" else built
 
     @classmethod
-    def load(cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        return cls(size, parameters["epsilon"], arrays["index"], padding=parameters["padding"])
+    def _with_annoy(cls, built: Built, settings: Mapping[str, Any], progress: Progress) -> Built:
+        """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
+        index, padding = built.arrays["index"], built.parameters["padding"]
+        size = len(index) - 2
+        n_trees, search_k = int(settings["n_trees"]), int(settings["search_k"])
+        progress("growing Annoy's trees")
+        nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
+        progress("measuring the recall of the search")
+        epsilon = built.guarantee.epsilon
+        recall = cls(size, epsilon, index, padding=padding, nearest=nearest).measure_recall()
+        chosen = {"search": "annoy", "n_trees": n_trees, "search_k": search_k, "search_recall": recall}
+        notes = [] if recall >= _LEAST_RECALL else [_recall_note(recall, epsilon, n_trees, search_k)]
+        return replace(
+            built,
+            parameters={**built.parameters, **chosen},
+            files={_TREES: nearest.save},
+            notes=(*built.notes, *notes),
+        )
+
+    @classmethod
+    def load(
+        cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES
+    ) -> Self:
+        index, padding, nearest = arrays["index"], parameters["padding"], None
+        if parameters["search"] == "annoy":
+            nearest = AnnoyNearest.open(files[_TREES], index[: size + padding], parameters["search_k"])
+        mechanism = cls(size, parameters["epsilon"], index, padding=padding, nearest=nearest)
+        mechanism.search = parameters["search"]
+        mechanism.search_recall = parameters.get("search_recall", 1.0)
+        return mechanism
 
     @property
     def max_tokens(self) -> int:
@@ -105,6 +153,16 @@ class Laplace(Mechanism):
             drawn[part] = self._nearest.search(noisy)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
+    def measure_recall(self) -> float:
+        """The share of noisy points for which the search finds the nearest word, of 1,000 about words evenly spread over
+        the vocabulary."""
+        words = np.arange(_RECALL_QUERIES) * self._size // _RECALL_QUERIES
+        stream = KeyedStream(_RECALL_KEY, self._blocks)
+        noisy = self._noise(stream, np.zeros((_RECALL_QUERIES, CONTEXT_BYTES), np.uint8), np.arange(_RECALL_QUERIES))
+        noisy += self._index[words, :-1].T
+        nearest = ExactNearest(self._index, self._candidates).search(noisy)
+        return float(np.mean(self._nearest.search(noisy) == nearest))
+
     def _noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
         """Noise vectors, float64 ``(m, count)``."""
         uniforms = stream.uniforms(context, position)
@@ -119,6 +177,14 @@ def _check_epsilon(epsilon: float) -> None:
         raise ValueError(
             f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive, and no noise beyond float64."
         )
+
+
+def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> str:
+    return (
+        f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, under {_LEAST_RECALL:.0%}: "
+        f"as private as the exact search, but the text loses more meaning. Raise mechanism.search_k (now {search_k}), then "
+        f"mechanism.n_trees (now {n_trees}), or take search: exact"
+    )
 
 
 def _mean(embedding: Embedding) -> NDArray[np.float32]:

@@ -38,6 +38,8 @@ class ReleaseTerms:
     relation: the pairs of texts for which the bound holds.
     exposes: what is shown besides, as a function of the configuration alone.
     n_max: the public number of tokens where the length is hidden, else None.
+    search: how the word nearest to a noisy point is found. No part of the guarantee: it sees the noisy point alone.
+    search_recall: the share of noisy points for which it is found, as measured by the build.
     """
 
     release: str
@@ -48,3 +50,5 @@ class ReleaseTerms:
     relation: Relation
     exposes: tuple[str, ...]
     n_max: int | None
+    search: str
+    search_recall: float

@@ -1,0 +1,99 @@
+"""A near word by Annoy's trees (extra ``annoy``): sooner than the exact search, and not always the nearest.
+
+The trees see the noisy point alone and come from the public points, so that whatever they answer is post-processing. They
+share one memory-mapped file among all workers of a machine. Annoy takes one query a call: its search is the one loop over
+tokens in Python here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.errors import PlatformError
+from wordveil.neighbours.exact import ExactNearest
+
+_SEED = 1
+# Annoy adds squares in float32, which ends at 2^128; points have lengths up to 1e9 and change nothing up here.
+_FAR = 2.0**60
+
+
+def annoy_index(dimension: int) -> Any:
+    """An empty Euclidean index of Annoy. Raises :class:`PlatformError` where Annoy is not installed."""
+    try:
+        from annoy import AnnoyIndex
+    except ImportError:
+        raise PlatformError(
+            "mechanism.search = annoy: Annoy is not installed. Install it with: pip install 'wordveil[annoy]' "
+            "(it compiles: g++ and Python's headers must be there), or take search: exact."
+        ) from None
+    return AnnoyIndex(dimension, "euclidean")
+
+
+def faults_of(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings of the search that do not go together, as (name, problem). ``settings``: a mechanism's, as they were written."""
+    search = settings.get("search", "exact")
+    for name, example in (("n_trees", "100"), ("search_k", "5000")):
+        given = settings.get(name) is not None
+        if search == "annoy" and not given:
+            yield (
+                name,
+                f"is required with search: annoy and has no default; docs/search.md has measured ones. E.g. {name}: {example}.",
+            )
+        if search == "exact" and given:
+            yield name, "belongs to search: annoy. Remove it, or set mechanism.search: annoy."
+
+
+class AnnoyNearest:
+    """Near neighbours among the points of ``rows``, by trees over the same points.
+
+    ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: how many points
+    Annoy looks at for a query, about.
+    """
+
+    def __init__(self, trees: Any, rows: NDArray[np.float32], search_k: int) -> None:
+        self._trees = trees
+        self._rows = rows
+        self._search_k = search_k
+        self._exact: ExactNearest | None = None
+
+    @classmethod
+    def grow(cls, rows: NDArray[np.float32], n_trees: int, search_k: int) -> Self:
+        """Build the trees: fixed seed and one thread, so that on one machine the same points give the same file."""
+        trees = annoy_index(rows.shape[1] - 1)
+        trees.set_seed(_SEED)
+        for number, row in enumerate(rows[:, :-1]):
+            trees.add_item(number, row)
+        trees.build(n_trees, n_jobs=1)
+        return cls(trees, rows, search_k)
+
+    @classmethod
+    def open(cls, file: Path, rows: NDArray[np.float32], search_k: int) -> Self:
+        """Map the trees that :meth:`save` wrote."""
+        trees = annoy_index(rows.shape[1] - 1)
+        trees.load(str(file), prefault=False)
+        return cls(trees, rows, search_k)
+
+    def save(self, file: Path) -> None:
+        """Write the trees; they are then used from the file."""
+        self._trees.save(str(file))
+
+    def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Ids of near points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
+
+        Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite or too
+        long for float64 squares.
+        """
+        found = np.full(queries.shape[1], -1, np.int32)
+        near = np.flatnonzero(np.abs(queries).max(axis=0, initial=0.0) < _FAR / np.sqrt(len(queries)))
+        for number, query in zip(near.tolist(), np.ascontiguousarray(queries.T[near]), strict=True):
+            found[number] = next(iter(self._trees.get_nns_by_vector(query, 1, self._search_k)), -1)
+        missed = np.flatnonzero(found < 0)
+        if len(missed):
+            self._exact = self._exact or ExactNearest(self._rows, len(self._rows), wanted="float32")
+            found[missed] = self._exact.search(queries[:, missed])
+        return found

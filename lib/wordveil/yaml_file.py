@@ -1,0 +1,56 @@
+"""YAML files as mappings, each key once, and single keys set from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wordveil.errors import ConfigError, Fault
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error; PyYAML would keep the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises :class:`ConfigError`."""
+    try:
+        raw = yaml.load(file.read_text("utf-8"), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise ConfigError(str(file), [Fault("--config", str(file), f"cannot be read: {error.strerror}.")]) from None
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ConfigError(str(file), [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise ConfigError(str(file), [Fault("YAML", "", "not UTF-8 text in YAML.")]) from None
+    if not isinstance(raw, dict):
+        raise ConfigError(str(file), [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
+    return raw
+
+
+def set_key(raw: dict[str, Any], override: str) -> list[Fault]:
+    """Set what ``key=value`` says, with a dotted key and a YAML value; returns what is wrong with it."""
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        return [Fault("--set", "" if key.startswith("key") else override, "is not of the form key=value.")]
+    *parents, last = key.split(".")
+    place: Any = raw
+    for parent in parents:
+        place = place.setdefault(parent, {}) if isinstance(place, dict) else None
+    if not isinstance(place, dict):
+        return [Fault("--set", key, "no such key: something above it is a plain value.")]
+    try:
+        place[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        return [Fault("--set", key, "its value is not readable as YAML; quote it.")]
+    return []
