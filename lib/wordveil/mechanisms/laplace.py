@@ -48,12 +48,16 @@ class Laplace(Mechanism):
     name = "laplace"
     sampler_version = 1
 
-    def __init__(self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool) -> None:
+    def __init__(
+        self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool, nearest: ExactNearest | None = None
+    ) -> None:
         _check_epsilon(epsilon)
+        self._size = size
+        self._padding = padding
         self._epsilon = epsilon
         self._index = index
         self._dimension = index.shape[1] - 1
-        self._nearest = ExactNearest(index, size + padding)
+        self._nearest = nearest or ExactNearest(index, size + padding)
         # One uniform a coordinate and one for the radius, two uniforms a block.
         self._blocks = (self._dimension + 2) // 2
 
@@ -104,6 +108,10 @@ class Laplace(Mechanism):
             noisy += self._index[batch.ids[part], :-1].T
             drawn[part] = self._nearest.search(noisy)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    def at_epsilon(self, epsilon: float) -> Laplace:
+        # Neither the points nor the search depend on epsilon; only the noise's length does.
+        return type(self)(self._size, epsilon, self._index, padding=self._padding, nearest=self._nearest)
 
     def _noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
         """Noise vectors, float64 ``(m, count)``."""

@@ -114,20 +114,25 @@ def read_input(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     path = config.input.path
-    if not Files(spark, path).exists():
-        raise InputError(f"input.path = {path}: no such file or directory.")
-    try:
-        table = spark.read.parquet(path)
-    except (PySparkException, Py4JError) as error:
-        raise InputError(f"input.path = {path}: not readable as a Parquet table: {cause(error)}") from None
+    table = open_parquet(spark, path, "input.path")
     faults = list(_schema_faults(table.schema, config))
     if faults:
         raise ConfigError(f"input.path {path}", faults)
     return table
+
+
+def open_parquet(spark: SparkSession, path: str, where: str) -> DataFrame:
+    """The Parquet table at ``path``. Reads no data. Raises :class:`InputError`, which names the setting ``where`` and the path."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    if not Files(spark, path).exists():
+        raise InputError(f"{where} = {path}: no such file or directory.")
+    try:
+        return spark.read.parquet(path)
+    except (PySparkException, Py4JError) as error:
+        raise InputError(f"{where} = {path}: not readable as a Parquet table: {cause(error)}") from None
 
 
 def _schema_faults(schema: StructType, config: Config) -> Iterable[Fault]:
