@@ -33,8 +33,8 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     if sample.emptied:
         facts["released as the empty text"] = _reasons(sample.emptied)
     if sample.cut is not None:
-        facts["longer than n_max"] = f"{_share(sample.cut, sample.released)} are cut"
-        facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)} are padded"
+        facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
+        facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"
     kept = sample.keep_rate
     facts["expected keep-rate"] = "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} known words stay"
     facts["speed"] = f"{sample.tokens_per_second:,.0f} tokens a second on one core"
@@ -49,7 +49,7 @@ def _reasons(counts: Mapping[str, int]) -> str:
 
 
 def _share(count: int, whole: int) -> str:
-    return f"{count:,} records ({count / whole:.1%})" if whole else "0 records"
+    return f"{count:,} ({count / whole:.1%})" if whole else "0"
 
 
 def _hours(hours: float | None) -> str:

@@ -234,7 +234,7 @@ def _draw(mechanism: Mechanism, ids: NDArray[np.int32], name: bytes, keys: Relea
 
 def default_words(vocabulary: Vocabulary) -> list[str]:
     """A few everyday words, where the vocabulary begins with its frequent ones, as embeddings' files do."""
-    front = vocabulary.array.slice(_FREQUENT.start, _FREQUENT.stop).to_pylist() or vocabulary.array.to_pylist()
+    front = vocabulary.array[_FREQUENT].to_pylist() or vocabulary.array.to_pylist()
     plain = [word for word in front if word.isalpha() and len(word) >= 4] or front
     step = max(len(plain) // _DEFAULT_WORDS, 1)
     return plain[step // 2 :: step][:_DEFAULT_WORDS]
