@@ -114,8 +114,9 @@ def init(
         _print_json(facts)
     else:
         shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+        shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
         notes = [f"columns were guessed by their names: check {output}, fill in what is missing, then run `wordveil build`."]
-        _print_table("Configuration", {name.replace("_", " "): value or "none" for name, value in shown.items()}, notes)
+        _print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
 
 
 @app.command()

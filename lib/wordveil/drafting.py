@@ -178,7 +178,7 @@ def refuse_existing(file: Path) -> None:
 
 def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
     """What was guessed, as plain values."""
-    names = ("id", "text", "author", "keep", "not_kept")
+    names = ("id", "id_candidates", "text", "text_candidates", "author", "keep", "not_kept")
     guessed = {name: list(value) if isinstance(value := getattr(guess, name), tuple) else value for name in names}
     return {"output": str(file), "input": path, **guessed, "to_fill": guess.to_fill}
 
