@@ -103,9 +103,9 @@ def test_partitions_with_names_that_are_escaped_are_sampled(spark, workspace: Wo
 
 
 def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkeypatch):
-    """Neither into what the command prints, in words or JSON, nor into Spark's event log."""
+    """Neither into what the command prints, in words or JSON, nor into Spark's event log or scratch."""
     monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
-    keyless.write_corpus(awkward())
+    keyless.write_corpus(awkward(), files=3)
     build_bundle(keyless.config())
     file = keyless.write_config(input={"max_bytes": 2000})
     cli.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
@@ -120,8 +120,10 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err).lower()
     events = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:"))
     logs = [path for path in events.rglob("*") if path.is_file()]
+    scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
     assert logs
-    assert all(CANARY.encode() not in path.read_bytes() for path in logs)
+    assert scratch  # the ids, shuffled to find those that stand twice; compression leaves a word's first occurrence as it is
+    assert [path for path in (*logs, *scratch) if CANARY.encode() in path.read_bytes()] == []
 
 
 def test_words_need_no_rows(spark, keyless: Workspace):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from wordveil.building import find_bundle
 from wordveil.bundle import Bundle
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 # A sample lies in the driver's memory; more records would hardly change its figures.
 MOST_RECORDS = 100_000
+_BATCH = 1024
 _A_MILLION = 1_000_000
 
 
@@ -94,7 +97,7 @@ def sample_table(
 ) -> TableSample:
     """Read the first ``rows`` records of the corpus and say what the job would do to them.
 
-    The records come to this process and no further; no key is loaded. Duplicate ids are those among the records read.
+    The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were read.
     Raises a :class:`WordveilError`.
     """
     table = read_input(session(), config)
@@ -102,10 +105,19 @@ def sample_table(
         progress("counting rows")
         number = table.count()
         progress(f"reading {min(rows, number):,} records")
-        records = prepared(_first_files(table, rows).limit(rows), config)
-        batches = records.select(TEXT_COLUMN, REASON_COLUMN).toArrow().to_batches(max_chunksize=1024)
+        records = prepared(_first_files(table, rows), config).select(TEXT_COLUMN, REASON_COLUMN)
+        # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors' disks.
+        rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
-    return TableSample(inspect(batches, config.policy, bundle), number)
+    return TableSample(inspect(_batches(rows_read), config.policy, bundle), number)
+
+
+def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
+    """Rows of text and reason as batches as small as the job's."""
+    for start in range(0, len(rows), _BATCH):
+        texts, reasons = zip(*rows[start : start + _BATCH], strict=True)
+        arrays = [pa.array(texts, pa.string()), pa.array(reasons, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, names=[TEXT_COLUMN, REASON_COLUMN])
 
 
 def _first_files(table: DataFrame, rows: int) -> DataFrame:
