@@ -73,8 +73,8 @@ class Sample:
     tokens: tokens that the job would draw for the released records.
     keep_rate: share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words
         were drawn for it.
-    tokens_per_second: of this process, on one core.
-    seconds: of one core for all records read: cutting into words, and drawing ``tokens``.
+    tokens_per_second: of one core of this machine, by processor time, so that a busy machine does not count.
+    seconds: of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
     """
 
     records: int
@@ -179,9 +179,9 @@ def _encode(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundl
     ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for batch in batches:
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
-        started = time.perf_counter()
+        started = time.process_time()
         encoded = codec.encode(pc.fill_null(batch.column(TEXT_COLUMN), ""))
-        seconds += time.perf_counter() - started
+        seconds += time.process_time() - started
         length = np.diff(encoded.offsets)
         fine = reason == None  # noqa: E711 - elementwise
         reason[fine] = encoded.refused[fine]
@@ -219,9 +219,9 @@ def _draw_sample(mechanism: Mechanism, ids: NDArray[np.int32], vocabulary: Vocab
     _draw(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
     drawn, seconds, done = [], 0.0, 0
     while done < len(timed) and seconds < _DRAW_SECONDS:
-        started = time.perf_counter()
+        started = time.process_time()
         drawn.append(_draw(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
-        seconds += time.perf_counter() - started
+        seconds += time.process_time() - started
         done += len(drawn[-1])
     return np.concatenate(drawn)[: len(ids)], done / seconds
 
