@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from wordveil import __version__
-from wordveil.config import Config, load_config
+from wordveil.config import Config, SparkSection, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wordveil.bundle import Bundle
     from wordveil.spark.plan import Plan
     from wordveil.spark.report import RunReport
+    from wordveil.spark.sample import Preview
 
 app = typer.Typer(
     help="Sanitise text corpora on Spark with metric differential privacy.",
@@ -92,6 +93,33 @@ def version(*, show: Annotated[bool, typer.Option("--version", help="Print the v
 
 
 @app.command()
+def init(
+    source: Annotated[str, typer.Option("--from", metavar="TABLE", help="The Parquet table to sanitise.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; it must not exist.")] = Path("job.yaml"),
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a commented configuration from a table's schema. Reads no rows."""
+    from wordveil import drafting
+    from wordveil.spark.schema import read_columns
+
+    drafting.refuse_existing(output)
+    with _status() as progress:
+        progress("reading the schema")
+        columns = read_columns(_starter(SparkSection()), source)
+    guess = drafting.guess_columns(columns, drafting.table_name(source))
+    drafting.write_draft(output, drafting.draft_config(source, columns, guess))
+    facts = drafting.draft_facts(output, source, guess)
+    if as_json:
+        _print_json(facts)
+    else:
+        shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+        shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
+        notes = [f"columns were guessed by their names: check {output}, fill in what is missing, then run `wordveil build`."]
+        _print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+
+
+@app.command()
 def build(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
     from wordveil.building import build_bundle
@@ -106,18 +134,33 @@ def build(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
 
 
 @app.command()
-def plan(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows."""
+def plan(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", help="Read the first N records: rates, lengths, keep-rate, core-hours.")
+    ] = None,
+    words: Annotated[
+        str | None, typer.Option("--words", metavar="WORD,...", help="Show what becomes of these words at three epsilons.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample."""
     from wordveil.spark.plan import make_plan
+    from wordveil.spark.sample import check_preview, make_preview
 
     settings = load_config(config, overrides or ())
     with _status() as progress:
+        wanted = check_preview(settings, sample, words)
         progress("reading the schema")
         result = make_plan(settings, _session(settings))
+        preview = make_preview(settings, wanted, _session(settings), progress)
     if as_json:
-        _print_json(result.to_dict())
+        _print_json({**result.to_dict(), **preview.to_dict()})
     else:
         _print_plan(result)
+        _print_preview(preview)
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -150,10 +193,14 @@ def sanitise(
 
 
 def _session(config: Config) -> Callable[[], SparkSession]:
+    return _starter(config.spark)
+
+
+def _starter(section: SparkSection) -> Callable[[], SparkSession]:
     from wordveil.spark.session import build_session
 
     def start() -> SparkSession:
-        session = build_session(config.spark)
+        session = build_session(section)
         # PySpark's own handler calls into the JVM from inside a call and breaks it.
         signal.signal(signal.SIGINT, _terminate)
         return session
@@ -223,6 +270,17 @@ def _print_plan(plan: Plan) -> None:
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")
     _print_table("Plan", facts, notes)
+
+
+def _print_preview(preview: Preview) -> None:
+    from wordveil import display
+
+    if preview.sample:
+        facts = display.sample_facts(preview.sample.sample, preview.sample.to_dict())
+        _print_table("Sample", facts, [display.PRIVATE_NOTE, display.SPEED_NOTE])
+    if preview.outlooks:
+        _results.print(display.outlook_table(preview.outlooks))
+        _people.print(f"note: {display.WORDS_NOTE}", markup=False, soft_wrap=True)
 
 
 def print_report(report: RunReport) -> None:

@@ -36,6 +36,7 @@ ROOMS = (
     *(
         "bundle",
         "records",
+        "preview",
         "calibration",
         "audit",
         "evaluation",
@@ -44,8 +45,10 @@ ROOMS = (
         "yaml_file",
         "config",
         "arguments",
+        "drafting",
         "building",
         "spark",
+        "display",
         "cli",
         "__main__",
     ),

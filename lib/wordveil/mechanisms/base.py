@@ -100,3 +100,10 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
+
+    def at_epsilon(self, epsilon: float) -> Mechanism | None:  # noqa: ARG002 - for those that can
+        """The same mechanism at another epsilon, without building anything; None where that is not possible.
+
+        Previews compare epsilons with it. Raises :class:`ValueError` where ``epsilon`` is out of range.
+        """
+        return None

@@ -62,10 +62,17 @@ class Laplace(Mechanism):
     sampler_version = 1
 
     def __init__(
-        self, size: int, epsilon: float, index: NDArray[np.float32], *, padding: bool, nearest: AnnoyNearest | None = None
+        self,
+        size: int,
+        epsilon: float,
+        index: NDArray[np.float32],
+        *,
+        padding: bool,
+        nearest: ExactNearest | AnnoyNearest | None = None,
     ) -> None:
         _check_epsilon(epsilon)
         self._size = size
+        self._padding = padding
         self._epsilon = epsilon
         self._index = index
         self._candidates = size + padding
@@ -162,6 +169,12 @@ class Laplace(Mechanism):
         noisy += self._index[words, :-1].T
         nearest = ExactNearest(self._index, self._candidates).search(noisy)
         return float(np.mean(self._nearest.search(noisy) == nearest))
+
+    def at_epsilon(self, epsilon: float) -> Laplace:
+        # Neither the points nor the search depend on epsilon; only the noise's length does.
+        other = type(self)(self._size, epsilon, self._index, padding=self._padding, nearest=self._nearest)
+        other.search = self.search  # its recall was measured at this epsilon and no other
+        return other
 
     def _noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
         """Noise vectors, float64 ``(m, count)``."""

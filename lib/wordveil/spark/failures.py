@@ -10,15 +10,15 @@ from wordveil.errors import SparkJobError
 
 
 @contextmanager
-def job_errors() -> Iterator[None]:
-    """Turns an error of a Spark job into a :class:`SparkJobError`."""
+def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
+    """Turns an error of a Spark job into a :class:`SparkJobError`, which says the ``outcome``."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise SparkJobError(f"the Spark job failed and nothing was written: {cause(error)}") from None
+        raise SparkJobError(f"the Spark job failed and {outcome}: {cause(error)}") from None
 
 
 def cause(error: BaseException) -> str:

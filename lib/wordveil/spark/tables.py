@@ -135,18 +135,23 @@ def read_input(spark: SparkSession, config: Config) -> DataFrame:
 
     Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
     """
+    path = config.input.path
+    table = open_parquet(spark, path, "input.path")
+    check_columns(table.schema, config.input, f"input.path {path}")
+    return table
+
+
+def open_parquet(spark: SparkSession, path: str, where: str) -> DataFrame:
+    """The Parquet table at ``path``. Reads no data. Raises :class:`InputError`, which names the setting ``where`` and the path."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    path = config.input.path
     if not Files(spark, path).exists():
-        raise InputError(f"input.path = {path}: no such file or directory.")
+        raise InputError(f"{where} = {path}: no such file or directory.")
     try:
-        table = spark.read.parquet(path)
+        return spark.read.parquet(path)
     except (PySparkException, Py4JError) as error:
-        raise InputError(f"input.path = {path}: not readable as a Parquet table: {cause(error)}") from None
-    check_columns(table.schema, config.input, f"input.path {path}")
-    return table
+        raise InputError(f"{where} = {path}: not readable as a Parquet table: {cause(error)}") from None
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:

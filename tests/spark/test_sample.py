@@ -1,0 +1,169 @@
+"""A sample of the corpus: read like the job reads it, counts alone come out, and the key is never touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sparking import WORDS, Workspace, corpus
+from wordveil import cli
+from wordveil.building import build_bundle
+from wordveil.errors import BundleError, ConfigError, SparkJobError
+from wordveil.spark.sample import MOST_RECORDS, check_preview, make_preview
+from wordveil.spark.schema import read_columns
+
+CANARY = "zqxcanaryzqx"
+
+
+def awkward() -> pa.Table:
+    """Released: four records, 9 words, 3 of them unknown; refused: one of each kind."""
+    bodies = [
+        f"{WORDS[0]} {CANARY} {WORDS[1]}",
+        f"{WORDS[2]}!",
+        f"{CANARY}b, {CANARY}c {WORDS[3]} {WORDS[4]} {WORDS[5]}",
+        "",
+        b"\xff\xfe " + CANARY.encode(),
+        f"{CANARY} " * 400,
+        f"{CANARY} 日本語",
+        f"{CANARY} twin",
+        f"{CANARY} twin",
+        f"{CANARY} without an id",
+        None,
+    ]
+    raw = [body.encode() if isinstance(body, str) else body for body in bodies]
+    ids = ["a", "b", "c", "d", "e", "f", "g", "twin", "twin", None, "h"]
+    return pa.table({"id": ids, "body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids)})
+
+
+def preview_of(spark, workspace: Workspace, rows: int | None, words: str | None = None, **sections):
+    config = workspace.config(**sections)
+    build_bundle(config)
+    return make_preview(config, check_preview(config, rows, words), lambda: spark)
+
+
+@pytest.fixture
+def keyless(workspace: Workspace) -> Workspace:
+    """A workspace whose key is gone: whatever loads it fails."""
+    (workspace.root / "key").unlink()
+    return workspace
+
+
+def test_a_sample_counts_exactly_and_needs_no_key(spark, keyless: Workspace):
+    keyless.write_corpus(awkward())
+    found = preview_of(spark, keyless, 1000, input={"max_bytes": 2000}, text={"profile": "strict", "n_max": 2}).sample
+    assert (found.rows, found.sample.records, found.sample.released) == (11, 11, 4)
+    assert found.sample.quarantined == {
+        "undecodable": 1,
+        "oversize": 1,
+        "script_without_word_spaces": 1,
+        "duplicate_id": 2,
+        "null_id": 1,
+        "null_text": 1,
+    }
+    assert (found.sample.words, found.sample.unknown, found.sample.unknown_rate) == (9, 3, pytest.approx(1 / 3))
+    assert (found.sample.lengths.least, found.sample.lengths.median, found.sample.lengths.most) == (0, 1, 5)
+    assert (found.sample.cut, found.sample.padded, found.sample.tokens) == (2, 2, 8)
+    values = found.to_dict()
+    assert values["core_hours"] > 0
+    assert values["core_hours_a_million"] == pytest.approx(values["core_hours"] / 11 * 1_000_000)
+
+
+def test_only_the_first_files_are_read(spark, workspace: Workspace):
+    """All files but the first hold a footer and damaged data: reading more than was asked for would fail."""
+    path = workspace.write_corpus(corpus(4000), files=4)
+    first = Path(spark.read.parquet(str(path)).inputFiles()[0]).name
+    for file in path.glob("*.parquet"):
+        if file.name != first:
+            raw = bytearray(file.read_bytes())
+            raw[4:2000] = b"\0" * 1996
+            file.write_bytes(raw)
+    found = preview_of(spark, workspace, 1000).sample
+    assert (found.rows, found.sample.records, found.sample.released) == (4000, 1000, 1000)
+    with pytest.raises(SparkJobError, match="no sample was read"):
+        preview_of(spark, workspace, 1001)
+
+
+def test_partitions_with_names_that_are_escaped_are_sampled(spark, workspace: Workspace):
+    path = str(workspace.root / "corpus")
+    rows = spark.createDataFrame(
+        [(f"r{i}", WORDS[i], f"d {i % 3}:x{{a}}%") for i in range(30)], "id string, body string, day string"
+    )
+    rows.repartition(1).write.partitionBy("day").parquet(path)
+    assert [(column.name, column.partition) for column in read_columns(lambda: spark, path)] == [
+        ("id", False),
+        ("body", False),
+        ("day", True),
+    ]
+    found = preview_of(spark, workspace, 4).sample
+    assert (found.rows, found.sample.records) == (30, 4)
+
+
+def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkeypatch):
+    """Neither into what the command prints, in words or JSON, nor into Spark's event log or scratch."""
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
+    keyless.write_corpus(awkward(), files=3)
+    build_bundle(keyless.config())
+    file = keyless.write_config(input={"max_bytes": 2000})
+    cli.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
+    shown = capfd.readouterr()
+    cli.app(args=["plan", "--config", str(file), "--sample", "100", "--json"], standalone_mode=False)
+    as_json = capfd.readouterr()
+    result = json.loads(as_json.out)
+    assert result["sample"]["unknown"] == 3
+    assert {word["epsilon"] for word in result["words"]} == {2.0, 4.0, 8.0}
+    assert "33.33% of 9" in shown.out
+    assert "internal" in shown.err
+    assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err).lower()
+    events = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:"))
+    logs = [path for path in events.rglob("*") if path.is_file()]
+    scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
+    assert logs
+    assert scratch  # the ids, shuffled to find those that stand twice; compression leaves a word's first occurrence as it is
+    assert [path for path in (*logs, *scratch) if CANARY.encode() in path.read_bytes()] == []
+
+
+def test_words_need_no_rows(spark, keyless: Workspace):
+    path = keyless.write_corpus(corpus(2000)) / "part-0.parquet"
+    raw = bytearray(path.read_bytes())
+    raw[4:2000] = b"\0" * 1996
+    path.write_bytes(raw)
+    found = preview_of(spark, keyless, None, f"{WORDS[3]},{WORDS[9].upper()}")
+    assert found.sample is None
+    assert [(item.word, item.epsilon) for item in found.outlooks] == [
+        (word, e) for word in (WORDS[3], WORDS[9]) for e in (2.0, 4.0, 8.0)
+    ]
+
+
+def test_an_empty_table_is_sampled(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(1).slice(0, 0))
+    values = preview_of(spark, workspace, 10).sample.to_dict()
+    assert (values["records"], values["core_hours"], values["unknown_rate"]) == (0, None, None)
+
+
+def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
+    config = workspace.config()
+    assert check_preview(config, None, None) is None
+    with pytest.raises(BundleError, match="wordveil build"):
+        check_preview(config, 10, None)
+    build_bundle(config)
+    for rows in (0, -1, MOST_RECORDS + 1):
+        with pytest.raises(ConfigError, match="--sample"):
+            check_preview(config, rows, None)
+    with pytest.raises(ConfigError, match="zorblax"):
+        check_preview(config, None, "zorblax")
+
+
+def test_a_table_says_which_columns_are_partitions(spark, workspace: Workspace):
+    path = workspace.root / "nested" / "ds=2026-01-01"
+    path.mkdir(parents=True)
+    pq.write_table(pa.table({"ticket_id": pa.array([1], pa.int64()), "body": ["x"]}), path / "p.parquet")
+    found = read_columns(lambda: spark, str(path.parent))
+    assert [(column.name, column.type, column.partition) for column in found] == [
+        ("ticket_id", "bigint", False),
+        ("body", "string", False),
+        ("ds", "date", True),
+    ]
