@@ -119,6 +119,8 @@ class OutputSection(Section):
     path: Name
     format: Literal["parquet"] = "parquet"
     partition_by: list[Name] = []
+    records_per_file: Annotated[int, Field(ge=1)] | None = None
+    """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
 
 
 class SparkSection(Section):

@@ -33,6 +33,17 @@ def test_all_records_come_out_with_their_columns(spark, workspace: Workspace):
     assert (report.records, report.released, report.quarantined, report.tokens) == (300, 300, {}, 300 * 24)
 
 
+def test_files_hold_no_more_records_than_allowed(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(100))
+    run(spark, workspace.config())
+    whole = read_output(workspace.root / "output")
+    config = workspace.config(output={"path": str(workspace.root / "small"), "records_per_file": 30})
+    run(spark, config)
+    sizes = [pq.read_metadata(path).num_rows for path in (workspace.root / "small").glob("*.parquet")]
+    assert sorted(sizes) == [10, 30, 30, 30]
+    assert read_output(workspace.root / "small") == whole
+
+
 def test_accounting_stands_beside_the_text(spark, workspace: Workspace):
     workspace.write_corpus(corpus(5))
     report = run(spark, workspace.config())

@@ -141,6 +141,8 @@ def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
     writer = observed.drop(WORDS_COLUMN, UNKNOWN_COLUMN).write.mode("error")
     if config.output.partition_by:
         writer = writer.partitionBy(*config.output.partition_by)
+    if config.output.records_per_file:
+        writer = writer.option("maxRecordsPerFile", config.output.records_per_file)
     writer.parquet(path)
     return dict(observation.get)
 
