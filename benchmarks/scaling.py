@@ -9,7 +9,7 @@ Cores: each session is a fresh process over the same bundle and corpus. In turns
 Size: one local session with a slot a core sanitises 1, 4 and 16 times as many records, after a first small run has started
 the workers. If the job is linear, seconds a million tokens fall towards a constant: what is fixed is spread over more.
 
-    python benchmarks/scaling.py [--quick]
+    python benchmarks/scaling.py [--quick] [--rounds N]
 
 Writes benchmarks/results/scaling.json and prints tables.
 """
@@ -103,8 +103,10 @@ def main() -> None:
     """Measure, write, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
-    quick = parser.parse_args().quick
-    share, rounds = (10, 1) if quick else (1, ROUNDS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the comparison by cores")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    share, rounds = (10, 1) if quick else (1, arguments.rounds)
     before = machine()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
