@@ -10,8 +10,8 @@ pages counted are those that workers share with each other alone.
   only it has mapped, which several workers share.
 * driver: greatest resident size of the JVM and of the driver's Python.
 
-Bundle and total are the greatest of the samples in which every worker has mapped the whole index: before that, pages that one worker
-counts alone and the next one counts shared would count twice. Private is once the greatest of all samples (peak: the pass's
+Bundle and total are the greatest of the samples in which every worker has mapped the whole index, and had at the sample before: workers
+are read one after the other, and pages that one counts while it is alone and the next one counts as shared would count twice. Private is once the greatest of all samples (peak: the pass's
 preparation is in it) and once the median of those samples (steady); both of the worker that takes most.
 
     python benchmarks/memory.py [--quick]
@@ -38,7 +38,7 @@ from laplace_exact import DATA, N_MAX, SLOTS, write_corpus
 TARGET = 1.2
 WORKERS = (1, 4)
 PASSES = ("float32", "int8")
-RECORDS = {"demo": 1000, "mixed": 150}
+RECORDS = {"demo": 600, "mixed": 80}
 WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding aside
 MIB = 2**20
 
@@ -129,15 +129,19 @@ class Watch:
         self._driver, self._index, self._count = driver, index, count
         self._whole = index.stat().st_size * WHOLE
         self._steady: list[list[dict[str, int]]] = []
+        self._all_mapped: set[int] = set()
         self._private_peak = self._jvm = self._python = 0
 
     def sample(self) -> None:
         """Look once."""
-        seen = [found for pid in workers(self._driver) if (found := look(pid, self._index.name)) is not None]
+        pids = workers(self._driver)
+        seen = [found for pid in pids if (found := look(pid, self._index.name)) is not None]
         self._private_peak = max([self._private_peak, *(one["private"] for one in seen)])
         mapped = [one for one in seen if one["index_rss"] >= self._whole]
-        if len(mapped) == self._count == len(seen):
+        all_mapped = set(pids) if len(mapped) == self._count == len(seen) else set()
+        if all_mapped and all_mapped == self._all_mapped:
             self._steady.append(mapped)
+        self._all_mapped = all_mapped
         self._python = max(self._python, resident(self._driver))
         jvms = [pid for pid in children(self._driver) if "java" in command(pid).split(" ")[0]]
         self._jvm = max([self._jvm, *map(resident, jvms)])
