@@ -36,7 +36,7 @@ format: .venv/installed  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; JSON under benchmarks/results
+bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py
 
 bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning

@@ -1,0 +1,106 @@
+"""What the benchmarks share beside laplace_exact.py: the machine's description, result files, jobs in sessions of their own."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from laplace_exact import RESULTS, SLOTS, Job
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, NumPy, and how busy the machine was: a load near 0 means that nobody else was running."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+    return {"cores": SLOTS, "processor": model, "numpy": version("numpy"), "load_before": round(os.getloadavg()[0], 2)}
+
+
+def save_results(name: str, quick: bool, content: dict[str, Any]) -> None:  # noqa: FBT001 - a flag of the command line
+    """``content`` as benchmarks/results/<name>.json; quick runs get a name of their own."""
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{name}{'_quick' if quick else ''}.json"
+    file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:
+    """A job whose bundle is built, so that no session builds it."""
+    from wordveil.building import build_bundle
+    from wordveil.config import parse_config
+
+    job = Job(home, name, first_pass, profile)
+    settings = {
+        **job.settings,
+        "input": {**job.settings["input"], "path": str(home / "no-input")},
+        "output": {"path": str(home / "no-output")},
+    }
+    build_bundle(parse_config(settings, "benchmark"))
+    return job
+
+
+def index_file(job: Job) -> Path:
+    """The file of the job's bundle that workers map into memory."""
+    (file,) = (job.home / "bundles").glob("*/index.bin")
+    return file
+
+
+class FreshSession:
+    """A process of its own that runs jobs in one Spark session.
+
+    ``cores``: the cores that it and all it starts may use; None for all.
+    """
+
+    def __init__(self, job: Job, master: str, cores: set[int] | None = None, **options: Any) -> None:
+        settings = {**job.settings["spark"], **options, "master": master}
+        first_pass = settings["options"]["spark.executorEnv.WORDVEIL_FIRST_PASS"]
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, job, settings, first_pass, cores))
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipe.close()
+        self._process.join(60)
+        if self._process.is_alive():
+            self._process.terminate()
+
+    @property
+    def pid(self) -> int | None:
+        """The driver's process."""
+        return self._process.pid
+
+    def run(self, corpus: Path, run: str, meanwhile: Callable[[], None] | None = None) -> dict[str, Any]:
+        """Tokens and seconds of one run over ``corpus``; ``meanwhile`` is called until it has ended."""
+        self._pipe.send((corpus, run))
+        while not self._pipe.poll(0.2):
+            if meanwhile is not None:
+                meanwhile()
+        answer: dict[str, Any] = self._pipe.recv()
+        return answer
+
+
+def _serve(pipe: Any, job: Job, settings: dict[str, Any], first_pass: str, cores: set[int] | None) -> None:
+    """Run what comes through the pipe until it is closed."""
+    if cores is not None:
+        os.sched_setaffinity(0, cores)
+    os.environ["WORDVEIL_FIRST_PASS"] = first_pass
+    job.settings["spark"] = settings
+    while True:
+        try:
+            corpus, run = pipe.recv()
+        except EOFError:
+            break
+        report = job.run(corpus, run)
+        pipe.send({"tokens": report.tokens, "seconds": report.seconds})
+    from pyspark.sql import SparkSession
+
+    if (session := SparkSession.getActiveSession()) is not None:
+        session.stop()
