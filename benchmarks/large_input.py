@@ -40,7 +40,7 @@ LARGE_FILES = 6
 def texts(rng: np.random.Generator, tokens: int) -> pa.Array:
     """Texts of ``tokens`` words in all; lengths are log-normal: half under 60 words, one in a hundred over 1,000."""
     lengths = np.maximum(1, rng.lognormal(4.1, 1.2, max(8, 2 * tokens // 60)).astype(np.int64))
-    lengths = lengths[: max(1, int(np.searchsorted(np.cumsum(lengths), tokens)))]
+    lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), tokens)) + 1]
     words = pa.array([f"w{number}" for number in range(WORDS)]).take(pa.array(rng.integers(0, WORDS, int(lengths.sum()))))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), words), " ")

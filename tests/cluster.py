@@ -97,9 +97,10 @@ class Cluster:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         self._processes.append(process)
 
-    def submit(self, *arguments: object, scratch: Path) -> subprocess.Popen[str]:
-        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``."""
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master, str(ROOT / "jobs" / "sanitise.py")]
+    def submit(self, *arguments: object, scratch: Path, local: int | None = None) -> subprocess.Popen[str]:
+        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``; to ``local`` cores if that is given."""
+        master = self.master if local is None else f"local[{local}]"
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, str(ROOT / "jobs" / "sanitise.py")]
         environment = {**self._environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
         return subprocess.Popen(
             [*command, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

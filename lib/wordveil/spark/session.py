@@ -23,6 +23,9 @@ OPTIONS: dict[str, str] = {
     # A batch is cut off at 4 MiB and at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    # A task takes far longer for a byte than Spark's own work does: smaller tasks end together and lose less when one is tried again.
+    "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
+    "spark.sql.files.openCostInBytes": str(256 * 2**10),
     # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
