@@ -19,6 +19,7 @@ trap stop EXIT INT TERM
 [ -f build/wordveil-environment.tar.gz ] || PYTHON=$python scripts/pack.sh
 
 mkdir "$work/conf"
+cp lib/wordveil/data/log4j2.properties "$work/conf"
 umask 077
 cat > "$work/conf/spark-defaults.conf" <<CONF
 spark.authenticate true
@@ -41,5 +42,5 @@ done
 PYSPARK_DRIVER_PYTHON=$python PYSPARK_PYTHON=./environment/bin/python SPARK_LOCAL_DIRS=$work/scratch-driver \
     "$spark_home/bin/spark-submit" --master "$master" --archives "$here/build/wordveil-environment.tar.gz#environment" \
     jobs/sanitise.py --config conf/quickstart.yaml --set "output.path=$work/out" --set spark.master=null "$@"
-echo "executors ran Python from:"
-grep -ho "work-[12]/[^ ]*/environment/bin/python" "$work"/work-*/*/*/stderr 2>/dev/null | sort -u || true
+echo "executors had their Python packages from:"
+ls -d "$work"/work-*/*/*/environment
