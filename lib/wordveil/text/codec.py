@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.text.policy import TextPolicy
+from wordveil.text.scanner import Scanner, join_words
 from wordveil.text.tokeniser import Pieces, Tokeniser
 from wordveil.vocabulary import Vocabulary
 
@@ -77,42 +78,104 @@ class Encoded:
     skeleton: Skeleton | None
 
 
-class Codec:
-    """Encodes and decodes under one policy and vocabulary."""
+@dataclass(frozen=True)
+class _Words:
+    """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them."""
 
-    def __init__(self, policy: TextPolicy, vocabulary: Vocabulary) -> None:
+    ids: NDArray[np.int32]
+    action: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    refused: NDArray[np.object_]
+    pieces: Pieces | None = None
+
+
+class Codec:
+    """Encodes and decodes under one policy and vocabulary.
+
+    Policies that copy nothing go through a compiled scanner, and through Arrow where a text has characters that it does not know;
+    ``compiled=False`` leaves all to Arrow. The ids are the same.
+    """
+
+    def __init__(self, policy: TextPolicy, vocabulary: Vocabulary, *, compiled: bool = True) -> None:
         self._policy = policy
         self._vocabulary = vocabulary
         self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
+        # Stop-words are always told in lower case.
+        both_lower = policy.case != "exact" or policy.stop_words == "hide"
+        self._compiled = compiled and policy.tokeniser == "words" and not policy.copies and both_lower
+        if self._compiled:
+            outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
+            known = pa.concat_arrays([vocabulary.array, outside])
+            self._scanner = Scanner(self._tokeniser, known, lower=policy.case != "exact")
+            # By the scanner's numbers, the last of which, -1, is any other word.
+            stop = policy.stop_words != "hide"
+            stops = np.append(pc.is_in(known, self._stop_words).to_numpy(zero_copy_only=False) & stop, False)
+            ids = np.arange(len(stops), dtype=np.int32)
+            self._id_of = np.where(ids < vocabulary.size, ids, np.int32(vocabulary.unknown))
+            self._action_of = self._actions(self._id_of == vocabulary.unknown, stops, np.zeros(len(stops), np.bool_))
 
     def encode(self, texts: pa.StringArray) -> Encoded:
         """``texts``: string array without nulls, valid UTF-8."""
+        found = self._scanned(texts) if self._compiled else self._cut(texts)
+        action, refused = found.action, found.refused
+        unknown = found.ids == self._vocabulary.unknown
+        if self._policy.unknown == "quarantine":
+            stops = _count(unknown & (action == _HIDE), found.offsets) > 0
+            refused[stops] = UNKNOWN_REFUSED
+            action[np.repeat(stops, np.diff(found.offsets))] = _DROP
+        hidden = action == _HIDE
+        skeleton = self._skeleton(found.pieces, action) if found.pieces and self._policy.copies else None
+        if hidden.all():
+            ids, offsets = self._fit(found.ids, found.offsets)
+        else:
+            ids, offsets = self._fit(found.ids[hidden], np.concatenate([[0], np.cumsum(hidden)])[found.offsets])
+        return Encoded(ids, offsets, np.diff(found.offsets), _count(unknown, found.offsets), refused, skeleton)
+
+    def _scanned(self, texts: pa.StringArray) -> _Words:
+        """By the compiled pass; texts that it leaves out by Arrow."""
+        scanned = self._scanner.scan(texts)
+        ids, action = self._id_of[scanned.ids], self._action_of[scanned.ids]
+        if self._policy.digits != "hide":
+            action[scanned.digits] = _ACTIONS[self._policy.digits]
+        refused = np.full(len(texts), None, object)
+        if not scanned.hard.any():
+            return _Words(ids, action, scanned.offsets, refused)
+        rest = self._cut(texts.filter(pa.array(scanned.hard)))
+        refused[scanned.hard] = rest.refused
+        lengths = np.diff(scanned.offsets)
+        lengths[scanned.hard] = np.diff(rest.offsets)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        by_arrow = np.repeat(scanned.hard, lengths)
+        whole_ids, whole_action = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int8)
+        for whole, easy, hard in ((whole_ids, ids, rest.ids), (whole_action, action, rest.action)):
+            whole[~by_arrow] = easy
+            whole[by_arrow] = hard
+        return _Words(whole_ids, whole_action, offsets, refused)
+
+    def _cut(self, texts: pa.StringArray) -> _Words:
+        """By Arrow's regular expressions."""
         texts = self._tokeniser.normalise(texts)
         refused = np.full(len(texts), None, object)
         refused[self._tokeniser.refused(texts)] = SCRIPT_REFUSED
         texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
         gaps_stay = self._policy.punctuation == "keep"
         pieces = self._tokeniser.pieces(texts) if gaps_stay else self._tokeniser.words(texts)
-        looked_up = self._lookup_form(pieces.words)
-        ids = self._vocabulary.lookup(looked_up)
-        unknown = ids == self._vocabulary.unknown
-        action = self._actions(pieces.words, unknown)
-        if self._policy.unknown == "quarantine":
-            stops = _count(unknown & (action == _HIDE), pieces.offsets) > 0
-            refused[stops] = UNKNOWN_REFUSED
-            action[np.repeat(stops, np.diff(pieces.offsets))] = _DROP
-        hidden = action == _HIDE
-        offsets = np.concatenate([[0], np.cumsum(hidden)])[pieces.offsets]
-        skeleton = self._skeleton(pieces, action) if self._policy.copies else None
-        ids, offsets = self._fit(ids[hidden], offsets)
-        words = np.diff(pieces.offsets)
-        return Encoded(ids, offsets, words, _count(unknown, pieces.offsets), refused, skeleton)
+        ids = self._vocabulary.lookup(self._lookup_form(pieces.words))
+        stops = digits = np.zeros(len(ids), np.bool_)
+        if self._policy.stop_words != "hide":
+            lower = pc.utf8_lower(pc.replace_substring(pieces.words, "\u2019", "'"))
+            stops = pc.is_in(lower, self._stop_words).to_numpy(zero_copy_only=False)
+        if self._policy.digits != "hide":
+            digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
+        return _Words(ids, self._actions(ids == self._vocabulary.unknown, stops, digits), pieces.offsets, refused, pieces)
 
     def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
         """The texts of drawn ids; padding leaves no trace in them."""
         if skeleton is not None:
             return skeleton.filled(self._vocabulary.words(ids))
+        if (joined := join_words(self._vocabulary.array, ids, offsets)) is not None:
+            return joined
         real = ids != self._vocabulary.pad
         kept = np.concatenate([[0], np.cumsum(real)])
         return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
@@ -121,17 +184,12 @@ class Codec:
         straight = pc.replace_substring(words, "\u2019", "'")
         return straight if self._policy.case == "exact" else pc.utf8_lower(straight)
 
-    def _actions(self, words: pa.StringArray, unknown: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def _actions(self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]) -> NDArray[np.int8]:
         """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else an
         unknown word by ``unknown``."""
         action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
-        if self._policy.stop_words != "hide":
-            lower = pc.utf8_lower(pc.replace_substring(words, "\u2019", "'"))
-            stop = pc.is_in(lower, self._stop_words).to_numpy(zero_copy_only=False)
-            action[stop] = _ACTIONS[self._policy.stop_words]
-        if self._policy.digits != "hide":
-            digits = pc.match_substring_regex(words, r"\p{N}").to_numpy(zero_copy_only=False)
-            action[digits] = _ACTIONS[self._policy.digits]
+        action[stops] = _ACTIONS[self._policy.stop_words]
+        action[digits] = _ACTIONS[self._policy.digits]
         return action
 
     def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:

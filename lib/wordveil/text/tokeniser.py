@@ -89,6 +89,15 @@ class Tokeniser:
         self._kind = kind
         self._patterns = _patterns(kind, hyphens)
 
+    @property
+    def inner(self) -> str:
+        """The characters that may stand alone inside a word, between two of its letters."""
+        return self._patterns.strip
+
+    def is_word(self, characters: pa.StringArray) -> NDArray[np.bool_]:
+        """Which characters words are made of: letters, marks and digits. Bool ``(count,)``."""
+        return np.asarray(pc.match_substring_regex(characters, r"[\p{L}\p{M}\p{N}]").to_numpy(zero_copy_only=False), np.bool_)
+
     def normalise(self, texts: pa.StringArray) -> pa.StringArray:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
         return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), _MARK, " ")
