@@ -42,6 +42,7 @@ from wordveil.errors import PlatformError
 from wordveil.keys import Secret
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.annoy import AnnoyNearest
+from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.exact import ExactNearest
 from wordveil.randomness import KeyedStream
 
@@ -231,7 +232,7 @@ def main() -> None:
             print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
             continue
         embedding = load_embedding(name)
-        index = Laplace.build(embedding, {"epsilon": epsilons[0]}, padding=True, progress=lambda _: None).arrays["index"]
+        index = Laplace.build(embedding, {"epsilon": epsilons[0]}, padding=True, work=Workshop()).arrays["index"]
         with TemporaryDirectory() as directory:
             forest, costs = grow(index[:-1], Path(directory))
         for epsilon in epsilons:

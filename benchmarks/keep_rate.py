@@ -24,6 +24,7 @@ from wordveil import embedding
 from wordveil.keys import MasterKey
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.neighbours.blocks import Workshop
 from wordveil.randomness import contexts
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
@@ -45,7 +46,7 @@ def main() -> None:
     context = contexts(keys.context, b"", [b"text"], everything, offsets)
     rows = []
     for epsilon in EPSILONS:
-        built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, progress=lambda _: None)
+        built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=Workshop())
         mechanism = Laplace.load(vocabulary.size, built.parameters, built.arrays)
         drawn = mechanism.draw(TokenBatch(everything, offsets, context), keys).ids
         kept = drawn == everything

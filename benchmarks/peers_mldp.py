@@ -1,7 +1,7 @@
 """The peer's side of peers.py: runs in the peer's environment, knows nothing of wordveil, and answers over its standard input.
 
-First line in: JSON with ``vectors`` (a .npy file), ``words`` and ``tokens`` (text files, one word a line) and ``epsilon``. One line of
-JSON out: the modes with the seconds each took to build, and versions. Then every line in is JSON with ``mode`` and ``seconds``; out
+First line in: JSON with ``vectors`` (a .npy file), ``words`` and ``tokens`` (text files, one word a line), ``epsilon`` and
+``mechanism`` (``laplace`` or ``tem``). One line of JSON out: the modes with the seconds each took to build, and versions. Then every line in is JSON with ``mode`` and ``seconds``; out
 comes how many words were replaced in which time, and how many of them stayed themselves. An empty input ends it.
 """
 
@@ -52,23 +52,22 @@ def main() -> None:
     dimension = vectors.shape[1]
     embedding = KeyedVectors(dimension)
     embedding.add_vectors(words, vectors)
+    shared = {"epsilon": task["epsilon"], "embedding_matrix": embedding, "dim": dimension}
     modes, built = {}, {}
-    for name, use_faiss in MODES.items():
+    for name, use_faiss in MODES.items() if task["mechanism"] == "laplace" else [("tem", True)]:
         started = time.perf_counter()
-        modes[name] = mldp_text.get_mechanism(
-            NAME, epsilon=task["epsilon"], embedding_matrix=embedding, dim=dimension, use_faiss=use_faiss
-        )
+        if name == "tem":
+            modes[name] = mldp_text.get_mechanism(name, vocab=words, **shared)
+        else:
+            modes[name] = mldp_text.get_mechanism(NAME, use_faiss=use_faiss, **shared)
         built[name] = time.perf_counter() - started
         modes[name].replace_word(tokens[0])
-    index = modes["default"].index
-    answer(
-        {
-            "versions": {package: version(package) for package in PACKAGES},
-            "build_seconds": built,
-            "default_index": {"kind": type(index).__name__, "cells": index.nlist, "cells_searched": index.nprobe},
-            "default_misses_nearest": wrong(modes, tokens, COMPARED),
-        }
-    )
+    about: dict[str, Any] = {"versions": {package: version(package) for package in PACKAGES}, "build_seconds": built}
+    if "default" in modes:
+        index = modes["default"].index
+        about["default_index"] = {"kind": type(index).__name__, "cells": index.nlist, "cells_searched": index.nprobe}
+        about["default_misses_nearest"] = wrong(modes, tokens, COMPARED)
+    answer(about)
     for line in sys.stdin:
         order = json.loads(line)
         replace = modes[order["mode"]].replace_word

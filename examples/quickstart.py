@@ -80,14 +80,14 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     """The ``privacy`` column of one record, in plain words."""
     privacy = row["privacy"]
     epsilon, tokens, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    largest = bound / tokens / epsilon
+    strangers = bound / tokens
     console.print(
         f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
-        f"  {tokens} words were replaced, each by the word nearest to its vector plus random noise ({privacy['mechanism']}, "
+        f"  {tokens} words were replaced, each by a word drawn with a weight that falls with its distance ({privacy['mechanism']}, "
         f"epsilon {epsilon:g}); {changed_words(before, row['text'])} of them came out as another word.\n"
         f"  The guarantee: had one of them been another word, at distance d from it, this output would have been at most exp({epsilon:g} d)\n"
-        f"  times as likely or unlikely. Words that lie close together hide each other; no two here lie further apart than {largest:.2f}.\n"
-        f"  For the whole article the distances add up, to at most epsilon_bound = {tokens} x {epsilon:g} x {largest:.2f} = {bound:,.0f}.\n"
+        f"  times as likely or unlikely. Words that lie close together hide each other; strangers cost {strangers:.1f} at most.\n"
+        f"  For the whole article that adds up, to at most epsilon_bound = {tokens} x {strangers:.1f} = {bound:,.0f}.\n"
         "  So large a number promises nothing between unrelated articles; what is protected is which of the nearby words stood there.\n"
         f"  The bound compares articles of the {privacy['relation'].replace('_', ' ')}; these are shown as they were: "
         f"{', '.join(privacy['exposes'])}.\n"

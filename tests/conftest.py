@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with an event log."""
-    from wordveil.config import SparkSection
+    from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
     home = tmp_path_factory.mktemp("spark")

@@ -21,6 +21,7 @@ from wordveil.embedding import Embedding, checked
 from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.base import Built, Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.neighbours.blocks import Workshop
 from wordveil.randomness import Contexts
 from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
 from wordveil.text.policy import TextPolicy
@@ -29,6 +30,8 @@ RELEASE = "test-release"
 MASTER_KEY = MasterKey(bytes(range(100, 132)))
 KEYS = MASTER_KEY.for_release(RELEASE)
 ID_COLUMN = "id"
+# Lists of neighbours that were found once serve all tests of a process.
+_KEPT = TemporaryDirectory(prefix="wordveil-lists-")
 NEEDS_ANNOY = pytest.mark.skipif(find_spec("annoy") is None, reason="Annoy is not there: pip install 'wordveil[annoy]'")
 
 
@@ -47,7 +50,7 @@ def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
 
 def build(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Built:
     """What the mechanism puts into a bundle."""
-    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, progress=lambda _: None)
+    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, work=Workshop(kept=Path(_KEPT.name)))
 
 
 def build_mechanism(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Mechanism:

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config import ColumnsSection, ReleaseName, Section, TextSection, column_faults, fault_of
+from wordveil.config import column_faults, fault_of
 from wordveil.errors import ConfigError, Fault
+from wordveil.sections import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.text.policy import TextPolicy, faults_of
 
 _Model = TypeVar("_Model", bound=Section)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,18 +12,22 @@ from wordveil import __version__
 from wordveil import bundle as bundles
 from wordveil import embedding as embeddings
 from wordveil.bundle import Bundle
+from wordveil.comparison import Comparison, compare
 from wordveil.config import Config
 from wordveil.errors import BundleError
-from wordveil.mechanisms.base import Progress
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.neighbours.blocks import Workshop
+
+_PARTS = ".parts"
 
 
-def _silent(_: str) -> None:
-    """Report nothing."""
+def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
+    """Build the configuration's bundle, or return the one that is there already.
 
-
-def build_bundle(config: Config, progress: Progress = _silent) -> Bundle:
-    """Build the configuration's bundle, or return the one that is there already."""
+    Parts of a build that take long are kept in the store until the bundle is written, so that a build that was interrupted
+    goes on where it was. Raises :class:`BundleError`.
+    """
+    work = work or Workshop()
     place = config.mechanism.embedding
     recipe = config.recipe(embeddings.source_digest(place))
     try:
@@ -28,12 +35,22 @@ def build_bundle(config: Config, progress: Progress = _silent) -> Bundle:
     except BundleError:
         found = None  # Others are there; this one joins them.
     if found is None:
-        embedding = embeddings.load(place, config.mechanism.embedding_format, progress)
+        embedding = embeddings.load(place, config.mechanism.embedding_format, work.progress)
         mechanism = MECHANISMS[config.mechanism.name]
-        built = mechanism.build(embedding, config.mechanism.settings, padding=config.policy.pads, progress=progress)
+        parts = Path(config.bundle) / _PARTS
+        built = mechanism.build(
+            embedding, config.mechanism.settings, padding=config.policy.pads, work=replace(work, kept=work.kept or parts)
+        )
         provenance = {"wordveil": __version__, "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "source": embedding.source}
         found = bundles.write(Path(config.bundle), embedding, built, recipe, provenance)
+        shutil.rmtree(parts, ignore_errors=True)
     return bundles.open_bundle(found)
+
+
+def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
+    """``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
+    embedding = embeddings.load(config.mechanism.embedding, config.mechanism.embedding_format, progress)
+    return compare(embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress)
 
 
 def find_bundle(config: Config) -> Bundle | None:
@@ -44,9 +61,9 @@ def find_bundle(config: Config) -> Bundle | None:
     return bundles.open_bundle(found) if found else None
 
 
-def ready_bundle(config: Config, progress: Progress = _silent) -> Bundle:
+def ready_bundle(config: Config, work: Workshop | None = None) -> Bundle:
     """The bundle of a run: found, or built where the configuration says so. Raises :class:`BundleError`."""
-    bundle = build_bundle(config, progress) if config.build_missing else find_bundle(config)
+    bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(
             f"bundle = {config.bundle}: holds no bundle. Run `wordveil build` with this configuration, or set build_missing: true."

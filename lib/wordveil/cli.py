@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,13 +20,15 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from wordveil import __version__
-from wordveil.config import Config, SparkSection, load_config
+from wordveil.config import Config, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from wordveil.bundle import Bundle
+    from wordveil.comparison import Comparison
     from wordveil.spark.plan import Plan
     from wordveil.spark.report import RunReport
     from wordveil.spark.sample import Preview
@@ -120,13 +123,27 @@ def init(
 
 
 @app.command()
-def build(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+def build(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    on_spark: Annotated[
+        bool, typer.Option("--on-spark", help="Find neighbours on the executors of the configuration's Spark session.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
     from wordveil.building import build_bundle
+    from wordveil.neighbours.blocks import Workshop
 
     settings = load_config(config, overrides or ())
-    with _status() as progress:
-        bundle = build_bundle(settings, progress)
+    with _progress() as (progress, steps):
+        work = Workshop(progress, steps)
+        if on_spark:
+            from wordveil.spark.lists import on_executors
+
+            work = replace(work, compute=on_executors(_session(settings)))
+        bundle = build_bundle(settings, work)
     if as_json:
         _print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
     else:
@@ -144,23 +161,42 @@ def plan(
     words: Annotated[
         str | None, typer.Option("--words", metavar="WORD,...", help="Show what becomes of these words at three epsilons.")
     ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="A sentence to show with --compare; a public one.")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample."""
+    from wordveil.building import compare_mechanisms
     from wordveil.spark.plan import make_plan
     from wordveil.spark.sample import check_preview, make_preview
 
     settings = load_config(config, overrides or ())
+    _check_comparison(text, compare=compare)
     with _status() as progress:
         wanted = check_preview(settings, sample, words)
+        comparison = compare_mechanisms(settings, text, progress) if text else None
         progress("reading the schema")
         result = make_plan(settings, _session(settings))
         preview = make_preview(settings, wanted, _session(settings), progress)
     if as_json:
-        _print_json({**result.to_dict(), **preview.to_dict()})
+        compared = {"comparison": comparison.to_dict()} if comparison else {}
+        _print_json({**result.to_dict(), **preview.to_dict(), **compared})
     else:
         _print_plan(result)
         _print_preview(preview)
+        if comparison:
+            _print_comparison(comparison)
+
+
+def _check_comparison(text: str | None, *, compare: bool) -> None:
+    if compare and not (text or "").strip():
+        raise ConfigError("command line", [Fault("--compare", "", 'needs a sentence: add --text "...", a public one.')])
+    if text is not None and not compare:
+        raise ConfigError("command line", [Fault("--text", text[:80], "is shown by --compare: add it.")])
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -220,7 +256,7 @@ def _status() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """A bar of Spark tasks on a terminal; nothing elsewhere."""
+    """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=_people, transient=True, disable=not _people.is_terminal) as bar:
         task = bar.add_task("checking", total=None)
@@ -281,6 +317,14 @@ def _print_preview(preview: Preview) -> None:
     if preview.outlooks:
         _results.print(display.outlook_table(preview.outlooks))
         _people.print(f"note: {display.WORDS_NOTE}", markup=False, soft_wrap=True)
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    from wordveil import display
+
+    for table in display.comparison_tables(comparison):
+        _results.print(table)
+    _people.print(f"note: {display.COMPARISON_NOTE}", markup=False, soft_wrap=True)
 
 
 def print_report(report: RunReport) -> None:

@@ -1,138 +1,38 @@
-"""The configuration: ``conf/*.yaml`` as pydantic models, every fault of a file reported at once.
-
-Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
-(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the key
-lies.
-"""
+"""The configuration: ``conf/*.yaml`` read, checked, and every fault of a file reported at once."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.bundle import Recipe
 from wordveil.errors import ConfigError, Fault
 from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.records import RESERVED_COLUMNS
-from wordveil.text.policy import PROFILES, TextPolicy, faults_of
+from wordveil.sections import (
+    MECHANISM_SECTIONS,
+    AnyMechanism,
+    ColumnsSection,
+    InputSection,
+    KeySection,
+    Name,
+    OutputSection,
+    ReleaseName,
+    Section,
+    SparkSection,
+    TextSection,
+)
+from wordveil.text.policy import TextPolicy, faults_of
 from wordveil.yaml_file import read_yaml, set_key
 
 FORMAT_VERSION = 1
-DEFAULT_MAX_BYTES = 16 * 2**20
 _SHOWN = 80
-
-Name = Annotated[str, StringConstraints(min_length=1)]
-ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
-
-
-class Section(BaseModel):
-    """A part of the configuration: unknown keys are faults, values are not converted between types."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ColumnsSection(Section):
-    """Which columns of a table are what."""
-
-    id: Name
-    text: Name
-    author: Name | None = None
-    keep: list[Name] = []
-    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
-    """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
-
-
-class InputSection(ColumnsSection):
-    """The corpus."""
-
-    path: Name
-    format: Literal["parquet"] = "parquet"
-
-
-class MechanismSection(Section):
-    """What replaces a word. ``epsilon`` is per unit of the metric's distance, per token, and has no default."""
-
-    name: Literal["laplace"]
-    epsilon: Annotated[float, Field(gt=1e-100, allow_inf_nan=False)]
-    embedding: Name
-    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
-    public: Literal[True]
-    search: Literal["exact", "annoy"] = "exact"
-    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-
-    _own: ClassVar[tuple[str, ...]] = ("epsilon", "search", "pad_height")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe."""
-        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
-        return {name: getattr(self, name) for name in (*self._own, *trees)}
-
-
-class TextSection(Section):
-    """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
-
-    profile: Literal["strict", "readable"] = "strict"
-    tokeniser: Literal["words", "characters", "whitespace"] | None = None
-    hyphens: Literal["split", "inner"] | None = None
-    unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
-    case: Literal["lower", "exact", "restore"] | None = None
-    digits: Literal["hide", "drop", "keep"] | None = None
-    punctuation: Literal["drop", "keep"] | None = None
-    stop_words: Literal["hide", "drop", "keep"] | None = None
-    stop_word_list: Literal["english"] | list[Name] = "english"
-    length: Literal["as_is", "pad", "sample"] | None = None
-    n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
-    output: Literal["sequence", "bag"] | None = None
-    refused: Literal["quarantine", "empty"] | None = None
-
-    def policy_settings(self) -> dict[str, Any]:
-        """The settings of the policy: the profile's, overridden by what is set here."""
-        chosen = {
-            name: value for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items() if value is not None
-        }
-        settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
-        if settings.get("stop_words", "hide") != "hide":
-            settings["stop_word_list"] = _stop_words(self.stop_word_list)
-        return settings
-
-
-class KeySection(Section):
-    """Where the master key lies: exactly one of the two."""
-
-    file: Name | None = None
-    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
-
-
-class OutputSection(Section):
-    """The table that is written."""
-
-    path: Name
-    format: Literal["parquet"] = "parquet"
-    partition_by: list[Name] = []
-    records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
-
-
-class SparkSection(Section):
-    """How the job runs. Nothing here changes what is released."""
-
-    master: Name | None = None
-    """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
-    app_name: Name = "wordveil"
-    bundle: Literal["auto", "path", "archive"] = "auto"
-    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
-    local mode and the archive elsewhere."""
-    options: dict[str, str] = {}
 
 
 class Config(Section):
@@ -141,7 +41,7 @@ class Config(Section):
     format_version: Literal[1]
     release: ReleaseName
     input: InputSection
-    mechanism: MechanismSection
+    mechanism: AnyMechanism
     bundle: Name
     build_missing: bool = False
     text: TextSection = TextSection()
@@ -240,7 +140,7 @@ def _between(sections: _Checked) -> list[Fault]:
         faults.extend(
             Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
         )
-    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+    if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
         faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
         faults.extend(
@@ -286,9 +186,10 @@ def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault
 
 _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms/laplace.yaml helps to choose."
+        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms helps to choose."
     ),
     ("mechanism.epsilon", "greater_than"): "should be greater than 0 (and than 1e-100, where noise leaves float64).",
+    ("mechanism.epsilon", "greater_than_equal"): "should be greater than 0 (and at least 1e-9).",
     ("mechanism.public", "missing"): (
         "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
         "One made from it leaks it; take another."
@@ -307,14 +208,28 @@ _MESSAGES: dict[tuple[str, str], str] = {
 def fault_of(details: ErrorDetails) -> Fault:
     """What pydantic found, in the user's words."""
     path = [part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))]
-    where = ".".join(str(part) for part in path)
     kind = details["type"]
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return _name_fault(details["input"])
+    model: type[BaseModel] | None = None
+    if path[:1] == ["mechanism"] and len(path) > 1:
+        model = MECHANISM_SECTIONS.get(str(path.pop(1)))
+    where = ".".join(str(part) for part in path)
     if kind == "extra_forbidden":
-        allowed = _keys_of(path[:-1])
+        allowed = list(model.model_fields) if model else _keys_of(path[:-1])
         near = _near(str(path[-1]), allowed)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
     message = _MESSAGES.get((where, kind)) or _message(details)
     return Fault(where, "" if kind == "missing" or where.startswith("key") else _shown(details["input"]), message)
+
+
+def _name_fault(section: Any) -> Fault:
+    """No mechanism has the name that the section gives, if it gives one."""
+    name = section.get("name") if isinstance(section, Mapping) else None
+    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
+    if name is None:
+        return Fault("mechanism.name", "", f"is required: {allowed}")
+    return Fault("mechanism.name", _shown(name), f"should be {allowed}{_near(str(name), MECHANISM_SECTIONS)}")
 
 
 def _message(details: ErrorDetails) -> str:
@@ -352,10 +267,3 @@ def _shown(value: object) -> str:
 def _order(where: str) -> int:
     known = [*Config.model_fields, where.split(".", maxsplit=1)[0]]
     return known.index(known[-1]) if known[-1] in known[:-1] else -1
-
-
-def _stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(choice, str):
-        text = (resources.files("wordveil") / "data" / "stop_words" / f"{choice}.txt").read_text("utf-8")
-        return tuple(text.split())
-    return tuple(sorted({word.lower() for word in choice}))

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from wordveil.comparison import Comparison, Line
 from wordveil.preview import Outlook, Sample
 
 PRIVATE_NOTE = (
@@ -15,6 +16,10 @@ PRIVATE_NOTE = (
     "text or on words of the vocabulary (docs/choosing.md)."
 )
 SPEED_NOTE = "core-hours are those of cutting into words and drawing, on one core of this machine. Reading and writing the table come on top."
+COMPARISON_NOTE = (
+    "drawn with a throwaway key. kept: of words evenly spread over the vocabulary, each counted once. pure: what a token's "
+    "replacement loses between any two words at most. Equal nominal epsilons of two mechanisms are not equal protection."
+)
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
 
 
@@ -70,4 +75,26 @@ def outlook_table(outlooks: Sequence[Outlook]) -> Table:
             last = number == len(lines) - 1
             cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
             table.add_row("" if number else word, *cells, end_section=last)
+    return table
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Two tables: each mechanism at the configured one's share of words kept, and at its pure epsilon."""
+    first = comparison.configured
+    titles = (
+        (f"The sentence where {first.kept:.0%} of words are kept", comparison.equal_kept),
+        (f"The sentence where a token loses {first.pure:.3g} at most between any two words", comparison.equal_pure),
+    )
+    return [_lines(title, [first, *lines]) for title, lines in titles]
+
+
+def _lines(title: str, lines: Sequence[Line]) -> Table:
+    table = Table(title=title, title_justify="left", show_lines=True)
+    table.add_column("mechanism", max_width=24)
+    for heading in ("epsilon", "pure", "kept"):
+        table.add_column(heading, justify="right")
+    table.add_column("text", ratio=1)
+    for line in lines:
+        epsilon = "" if line.epsilon is None else f"{line.epsilon:g}"
+        table.add_row(line.mechanism, epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}", line.text)
     return table

@@ -202,7 +202,11 @@ input:
 {left}
 
 mechanism:
-  name: laplace
+  name: exponential # conf/mechanisms has the others
+  neighbours: 256   # so many nearest words have weights of their own
+  tight: true       # as much weight on near words as epsilon allows
+  # No two words cost more than epsilon x gamma: the distance at which words are strangers, about 3.0 in demo.
+  # gamma: (a number)
   # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on the
   # embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
   # epsilon: (a number)

@@ -57,7 +57,7 @@ class EmbeddingError(WordveilError):
 
 
 class BundleError(WordveilError):
-    """A bundle that is missing, damaged, or not the one the configuration describes. Exit code 4."""
+    """A bundle that is missing, damaged, cannot be built, or is not the one the configuration describes. Exit code 4."""
 
     exit_code = 4
 

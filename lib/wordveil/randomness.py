@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 from numpy.typing import NDArray
 
+from wordveil.compiled import compiled
 from wordveil.keys import Secret
 
 CONTEXT_BYTES = 12
@@ -106,11 +107,27 @@ class KeyedStream:
         plain = np.empty((self.blocks, count, 4), "<u4")
         plain[:] = first
         plain[:, :, 3] += np.arange(self.blocks, dtype="<u4")[:, None]
+        words = self._encrypted(plain).reshape(self.blocks, count, 2)
+        return words.transpose(0, 2, 1).reshape(2 * self.blocks, count)
+
+    def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64 ``(tokens, 2)``.
+
+        ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises :class:`CounterOverflowError`.
+        """
+        assert self.blocks == 1
+        longest = int(np.diff(offsets).max(initial=0))
+        if longest > max_positions(1):
+            raise CounterOverflowError(f"a record has {longest} positions, more than {max_positions(1)}")
+        plain = np.empty((int(offsets[-1]), 4), np.uint32)
+        counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
+        return self._encrypted(plain).reshape(-1, 2)
+
+    def _encrypted(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
         encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
-        words = cipher[: plain.nbytes].view("<u8").reshape(self.blocks, count, 2)
-        return words.transpose(0, 2, 1).reshape(2 * self.blocks, count)
+        return cipher[: plain.nbytes].view("<u8")
 
     def uniforms(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
         """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1."""
@@ -120,6 +137,19 @@ class KeyedStream:
         mantissa += 0.5
         mantissa *= 2.0**-52
         return mantissa
+
+
+@compiled
+def counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out: NDArray[np.uint32]) -> None:
+    """The counter block of every position: the record's context as three numbers, then the position."""
+    for record in range(len(contexts)):
+        a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
+        start = offsets[record]
+        for place in range(start, offsets[record + 1]):
+            out[place, 0] = a
+            out[place, 1] = b
+            out[place, 2] = c
+            out[place, 3] = place - start
 
 
 def scaled(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from scipy import stats
 
 from helpers import KEYS, counted_contexts, random_embedding
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.neighbours.blocks import Workshop
 from wordveil.randomness import KeyedStream
 
 DIMENSIONS = [1, 2, 3, 10, 100, 301]
@@ -57,7 +58,7 @@ def joined(parts: list[Noise]) -> Noise:
 @cache
 def mechanism(n: int) -> Laplace:
     embedding = random_embedding(5, n)
-    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, progress=lambda _: None)
+    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, work=Workshop())
     return Laplace.load(embedding.size, built.parameters, built.arrays)
 
 

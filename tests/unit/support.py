@@ -13,6 +13,7 @@ from wordveil import bundle as bundles
 from wordveil.embedding import Embedding, checked
 from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.neighbours.blocks import Workshop
 
 MASTER = MasterKey(bytes(range(100, 132)))
 WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
@@ -39,7 +40,7 @@ def recipe(embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False,
 def write_toy(store: Path, embedding: Embedding | None = None, *, epsilon: float = 1.0, padding: bool = False, **more: Any) -> Path:
     """Build a toy bundle, write it into ``store``, return its directory. ``more``: provenance."""
     embedding = toy_embedding() if embedding is None else embedding
-    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, progress=lambda _: None)
+    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, work=Workshop())
     return bundles.write(store, embedding, built, recipe(embedding, epsilon=epsilon, padding=padding), more)
 
 

@@ -153,7 +153,7 @@ def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_a
 def test_all_faults_are_reported_at_once():
     settings = base()
     settings["release"] = ""
-    settings["mechanism"].update(epsilon=-1, name="gauss")
+    settings["mechanism"].update(epsilon=-1, search="nearest")
     settings["input"].update(keep=["body", "text"], formt="parquet")
     settings["text"] = {"case": "restore", "output": "bag"}
     settings["output"]["partition_by"] = ["nowhere"]
@@ -163,7 +163,7 @@ def test_all_faults_are_reported_at_once():
         "release",
         "input.formt",
         "input.keep",
-        "mechanism.name",
+        "mechanism.search",
         "mechanism.epsilon",
         "text.n_max",
         "text.length",
@@ -246,7 +246,7 @@ def test_the_shipped_configurations_are_sound(path: Path):
 def test_the_shipped_mechanisms_are_sound(path: Path):
     settings = base()
     settings["mechanism"] = yaml.safe_load(path.read_text())["mechanism"]
-    assert parse_config(settings, path.name).mechanism.name == path.stem
+    assert parse_config(settings, path.name).mechanism.name == {"tem": "exponential"}.get(path.stem, path.stem)
 
 
 def test_settings_that_only_change_speed_enter_no_fingerprint():

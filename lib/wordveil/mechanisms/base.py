@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from wordveil.embedding import Embedding
 from wordveil.keys import ReleaseKeys
+from wordveil.neighbours.blocks import Workshop
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.randomness import Contexts
 
-Progress = Callable[[str], None]
 NO_FILES: Mapping[str, Path] = MappingProxyType({})
 
 
@@ -82,8 +82,11 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
-        """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point."""
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+        """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point.
+
+        Raises :class:`ValueError` for an epsilon out of range, :class:`BundleError` for what cannot be built from this embedding.
+        """
 
     @classmethod
     @abstractmethod

@@ -34,8 +34,9 @@ from scipy.special import gammaincinv, ndtri
 from wordveil.embedding import Embedding
 from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
 from wordveil.keys import ReleaseKeys, Secret
-from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, Progress, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, TokenBatch
 from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
+from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
@@ -82,13 +83,13 @@ class Laplace(Mechanism):
         self._blocks = (self._dimension + 2) // 2
 
     @classmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, progress: Progress) -> Built:
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
         epsilon = float(settings["epsilon"])
         _check_epsilon(epsilon)
         if settings.get("search") == "annoy":
             annoy_index(1)  # raises where it is missing, before minutes of work
         mean = _mean(embedding)
-        progress("measuring the embedding's diameter")
+        work.progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)
         radius = float(distances(embedding.vectors.astype(np.float64).T, mean.astype(np.float64)[:, None]).max())
         largest = max(words, round_up(radius, 6))
@@ -97,7 +98,7 @@ class Laplace(Mechanism):
             height = float(np.float32(settings.get("pad_height") or _pad_height(largest, radius)))
             largest = max(largest, round_up(math.hypot(radius, height) * (1 + 1e-9), 6))
         points = _points(embedding.vectors, mean, height, padding=padding)
-        progress("writing the search index")
+        work.progress("writing the search index")
         index = scoring_rows(points)
         digest = sha256(f"{points.shape}".encode())
         digest.update(np.ascontiguousarray(points, "<f4").tobytes())
@@ -110,17 +111,17 @@ class Laplace(Mechanism):
         )
         parameters = {"epsilon": epsilon, "padding": padding, "pad_height": height, "search": "exact"}
         built = Built(parameters, {"index": index}, guarantee)
-        return cls._with_annoy(built, settings, progress) if settings.get("search") == "annoy" else built
+        return cls._with_annoy(built, settings, work) if settings.get("search") == "annoy" else built
 
     @classmethod
-    def _with_annoy(cls, built: Built, settings: Mapping[str, Any], progress: Progress) -> Built:
+    def _with_annoy(cls, built: Built, settings: Mapping[str, Any], work: Workshop) -> Built:
         """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
         index, padding = built.arrays["index"], built.parameters["padding"]
         size = len(index) - 2
         n_trees, search_k = int(settings["n_trees"]), int(settings["search_k"])
-        progress("growing Annoy's trees")
+        work.progress("growing Annoy's trees")
         nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
-        progress("measuring the recall of the search")
+        work.progress("measuring the recall of the search")
         epsilon = built.guarantee.epsilon
         recall = cls(size, epsilon, index, padding=padding, nearest=nearest).measure_recall()
         chosen = {"search": "annoy", "n_trees": n_trees, "search_k": search_k, "search_recall": recall}

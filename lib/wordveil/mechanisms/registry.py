@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.syntf import SynTF
+from wordveil.mechanisms.uniform import Uniform
 
-MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (Laplace,)}
+MECHANISMS: dict[str, type[Mechanism]] = {mechanism.name: mechanism for mechanism in (Laplace, Exponential, SynTF, Uniform)}

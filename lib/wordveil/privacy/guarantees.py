@@ -23,6 +23,8 @@ class WordGuarantee:
     epsilon: the constant that is true, per unit of ``d``.
     diameter: an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
     slack: what integer or rounded arithmetic adds per token, beyond the distance.
+    largest: the largest loss between any two symbols, where the build computed it from the mechanism itself; None where only
+        ``epsilon * diameter + slack`` is known.
     delta: what, per token, the bound's proof leaves out at the least, as a probability; 0 where the arithmetic is exact.
         A lower bound of what is unproved, not a proved one of what can go wrong.
     """
@@ -33,17 +35,21 @@ class WordGuarantee:
     diameter: float
     slack: float = 0.0
     delta: float = 0.0
+    largest: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("nominal_epsilon", "epsilon", "diameter", "slack", "delta"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise ValueError(f"Expected {name}={value} in [0, inf).")
+        if self.largest is not None and not 0 <= self.largest < math.inf:
+            raise ValueError(f"Expected largest={self.largest} in [0, inf).")
 
     @property
     def pure(self) -> float:
-        """The largest loss of one token: ``epsilon * diameter + slack``."""
-        return self.epsilon * self.diameter + self.slack
+        """A bound of the loss of one token between any two symbols: ``epsilon * diameter + slack``, or ``largest`` if that is less."""
+        bound = self.epsilon * self.diameter + self.slack
+        return bound if self.largest is None else min(bound, self.largest)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a manifest."""

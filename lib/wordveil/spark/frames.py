@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from wordveil.arguments import parse_arguments
 from wordveil.bundle import Bundle, open_bundle
-from wordveil.config import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.errors import InputError
 from wordveil.records import STRUCT_FIELDS, UNKNOWN_COLUMN, WORDS_COLUMN, RecordSettings
+from wordveil.sections import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.spark.distribution import distribute
 from wordveil.spark.job import sanitised
 from wordveil.spark.prepare import prepared

@@ -10,6 +10,7 @@ from wordveil.building import ready_bundle
 from wordveil.bundle import Bundle
 from wordveil.config import Config
 from wordveil.keys import load_key
+from wordveil.neighbours.blocks import Workshop
 from wordveil.records import (
     ID_REASONS,
     OUTPUT_FIELDS,
@@ -60,7 +61,7 @@ def run_sanitise(
     what is wrong; the output is then as it was before.
     """
     master = load_key(config.key.file, config.key.env)
-    bundle = ready_bundle(config, progress)
+    bundle = ready_bundle(config, Workshop(progress, tasks))
     run_id = run_id or new_run_id()
     progress("starting Spark")
     spark = session()

@@ -66,7 +66,7 @@ def make_plan(config: Config, session: Callable[[], SparkSession]) -> Plan:
         columns={name: table.schema[name].dataType.simpleString() for name in named},
         kept=tuple(config.input.keep),
         mechanism=config.mechanism.name,
-        epsilon=config.mechanism.epsilon,
+        epsilon=config.mechanism.nominal_epsilon,
         bundle=bundle.fingerprint if bundle else None,
         bundle_problem=problem,
         metric=terms.guarantee.metric.identifier if terms else None,

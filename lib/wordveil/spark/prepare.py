@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordveil.config import ColumnsSection
 from wordveil.records import (
     DUPLICATE_ID,
     INVALID_ID,
@@ -15,6 +14,7 @@ from wordveil.records import (
     TEXT_COLUMN,
     UNDECODABLE,
 )
+from wordveil.sections import ColumnsSection
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

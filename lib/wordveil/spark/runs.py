@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from wordveil import __version__
 from wordveil.arguments import parse_release
 from wordveil.bundle import Bundle
-from wordveil.config import ColumnsSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.keys import KEY_BYTES, MasterKey, ReleaseKeys, load_key
+from wordveil.sections import ColumnsSection
 from wordveil.spark.tables import Files
 from wordveil.text.policy import TextPolicy
 

@@ -89,7 +89,7 @@ def make_preview(
     if wanted is None:
         return Preview(None, [])
     sample = None if wanted.rows is None else sample_table(config, wanted.bundle, session, wanted.rows, progress)
-    return Preview(sample, outlooks(wanted.bundle, wanted.words, config.mechanism.epsilon, progress=progress))
+    return Preview(sample, outlooks(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress))
 
 
 def sample_table(

@@ -10,8 +10,8 @@ import sys
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from wordveil.config import SparkSection
 from wordveil.errors import PlatformError
+from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

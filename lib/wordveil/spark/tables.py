@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config import ColumnsSection, Config
+from wordveil.config import Config
 from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
+from wordveil.sections import ColumnsSection
 from wordveil.spark.failures import cause
 
 if TYPE_CHECKING:

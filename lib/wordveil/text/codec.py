@@ -7,6 +7,8 @@ the policy dropped, copied, cut and padded.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.text.policy import TextPolicy
-from wordveil.text.scanner import Scanner, join_words
+from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.tokeniser import Pieces, Tokeniser
 from wordveil.vocabulary import Vocabulary
 
@@ -80,10 +82,13 @@ class Encoded:
 
 @dataclass(frozen=True)
 class _Words:
-    """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them."""
+    """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
+
+    ``action`` is None where every word is hidden.
+    """
 
     ids: NDArray[np.int32]
-    action: NDArray[np.int8]
+    action: NDArray[np.int8] | None
     offsets: NDArray[np.int64]
     refused: NDArray[np.object_]
     pieces: Pieces | None = None
@@ -103,6 +108,8 @@ class Codec:
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
         # Stop-words are always told in lower case.
         both_lower = policy.case != "exact" or policy.stop_words == "hide"
+        kept_kinds = (policy.unknown, policy.digits, policy.stop_words)
+        self._hides_all = all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != "quarantine"
         self._compiled = compiled and policy.tokeniser == "words" and not policy.copies and both_lower
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
@@ -119,39 +126,40 @@ class Codec:
         """``texts``: string array without nulls, valid UTF-8."""
         found = self._scanned(texts) if self._compiled else self._cut(texts)
         action, refused = found.action, found.refused
-        unknown = found.ids == self._vocabulary.unknown
+        unknown = count_in_records(found.ids, self._vocabulary.unknown, found.offsets)
+        if action is None:
+            ids, offsets = self._fit(found.ids, found.offsets)
+            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None)
         if self._policy.unknown == "quarantine":
-            stops = _count(unknown & (action == _HIDE), found.offsets) > 0
+            stops = _count((found.ids == self._vocabulary.unknown) & (action == _HIDE), found.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
             action[np.repeat(stops, np.diff(found.offsets))] = _DROP
         hidden = action == _HIDE
         skeleton = self._skeleton(found.pieces, action) if found.pieces and self._policy.copies else None
-        if hidden.all():
-            ids, offsets = self._fit(found.ids, found.offsets)
-        else:
-            ids, offsets = self._fit(found.ids[hidden], np.concatenate([[0], np.cumsum(hidden)])[found.offsets])
-        return Encoded(ids, offsets, np.diff(found.offsets), _count(unknown, found.offsets), refused, skeleton)
+        ids, offsets = self._fit(found.ids[hidden], np.concatenate([[0], np.cumsum(hidden)])[found.offsets])
+        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton)
 
     def _scanned(self, texts: pa.StringArray) -> _Words:
         """By the compiled pass; texts that it leaves out by Arrow."""
         scanned = self._scanner.scan(texts)
-        ids, action = self._id_of[scanned.ids], self._action_of[scanned.ids]
-        if self._policy.digits != "hide":
+        ids = self._id_of[scanned.ids]
+        action = None if self._hides_all else self._action_of[scanned.ids]
+        if action is not None and self._policy.digits != "hide":
             action[scanned.digits] = _ACTIONS[self._policy.digits]
         refused = np.full(len(texts), None, object)
-        if not scanned.hard.any():
+        hard = np.flatnonzero(scanned.hard)
+        if not len(hard):
             return _Words(ids, action, scanned.offsets, refused)
-        rest = self._cut(texts.filter(pa.array(scanned.hard)))
-        refused[scanned.hard] = rest.refused
+        rest = self._cut(texts.take(pa.array(hard)))
+        refused[hard] = rest.refused
         lengths = np.diff(scanned.offsets)
-        lengths[scanned.hard] = np.diff(rest.offsets)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        by_arrow = np.repeat(scanned.hard, lengths)
-        whole_ids, whole_action = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int8)
-        for whole, easy, hard in ((whole_ids, ids, rest.ids), (whole_action, action, rest.action)):
-            whole[~by_arrow] = easy
-            whole[by_arrow] = hard
-        return _Words(whole_ids, whole_action, offsets, refused)
+        lengths[hard] = np.diff(rest.offsets)
+        # Where Arrow's words belong among the others: before the tokens of the record that follows.
+        bounds = scanned.offsets[hard]
+        ids = _spliced(ids, bounds, rest.ids, rest.offsets)
+        if action is not None and rest.action is not None:
+            action = _spliced(action, bounds, rest.action, rest.offsets)
+        return _Words(ids, action, np.concatenate([[0], np.cumsum(lengths)]), refused)
 
     def _cut(self, texts: pa.StringArray) -> _Words:
         """By Arrow's regular expressions."""
@@ -168,7 +176,10 @@ class Codec:
             stops = pc.is_in(lower, self._stop_words).to_numpy(zero_copy_only=False)
         if self._policy.digits != "hide":
             digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
-        return _Words(ids, self._actions(ids == self._vocabulary.unknown, stops, digits), pieces.offsets, refused, pieces)
+        action = (
+            None if self._hides_all and not self._policy.copies else self._actions(ids == self._vocabulary.unknown, stops, digits)
+        )
+        return _Words(ids, action, pieces.offsets, refused, pieces)
 
     def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
         """The texts of drawn ids; padding leaves no trace in them."""
@@ -221,6 +232,15 @@ class Codec:
 
 def _count(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.diff(np.concatenate([[0], np.cumsum(flags)])[offsets])
+
+
+def _spliced(values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[Any]:
+    """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a slice."""
+    edges = [0, *places.tolist(), len(values)]
+    parts = [values[: edges[1]]]
+    for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):
+        parts += [inserted[offsets[slice_number] : offsets[slice_number + 1]], values[start:stop]]
+    return np.concatenate(parts)
 
 
 def _join(values: pa.StringArray, offsets: NDArray[np.int64], separator: str) -> pa.StringArray:

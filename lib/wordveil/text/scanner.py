@@ -1,8 +1,9 @@
 """Texts to token ids in one compiled pass over their bytes, for policies that copy nothing.
 
-The pass knows the characters below U+0300 and general punctuation (U+2000 to U+206F), which are in normalisation form C or
-separate words either way; what class and lower case they have is asked of Arrow, by the tokeniser's own patterns, when a scanner is made. A
-text with any other character is *hard*: it is left to Arrow. So both give the same ids.
+The pass knows the characters below U+0590 (Latin, Greek, Cyrillic, Armenian) and from U+2000 to U+2BFF (punctuation and symbols) but
+for combining marks: they are in normalisation form C, or separate words either way. What class and lower case they have is asked of Arrow, by
+the tokeniser's own patterns, when a scanner is made. A text with any other character is *hard*: it is left to Arrow. So both give
+the same ids.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
 from wordveil.text.tokeniser import Tokeniser
+from wordveil.vocabulary import SEED, WordIndex, find, mixed
 
 UInt8 = NDArray[np.uint8]
 Int32 = NDArray[np.int32]
@@ -24,14 +26,11 @@ Int64 = NDArray[np.int64]
 Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 
-_LOW, _PUNCTUATION, _PUNCTUATION_END = 0x300, 0x2000, 0x2070
+_LOW, _PUNCTUATION, _PUNCTUATION_END = 0x590, 0x2000, 0x2C00
 _KNOWN = _LOW + _PUNCTUATION_END - _PUNCTUATION
 # Classes of characters.
 _OTHER, _WORD, _INNER, _HARD = 0, 1, 2, 3
-_EMPTY = np.int32(-1)
 _LONGEST = 2**31 - 1
-# FNV-1a, 64 bits.
-_SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True)
@@ -60,14 +59,8 @@ class Scanner:
 
     def __init__(self, tokeniser: Tokeniser, words: pa.StringArray, *, lower: bool) -> None:
         self._kinds, self._digit, self._lower = _characters(tokeniser, lower=lower)
-        plain = words.cast(pa.large_string())
-        self._offsets = np.frombuffer(plain.buffers()[1], np.int64)[plain.offset : plain.offset + len(plain) + 1]
-        self._bytes = np.frombuffer(plain.buffers()[2] or b"\0", np.uint8)
-        size = 4
-        while size < 3 * len(words):
-            size *= 2
-        self._slots = np.full(size, _EMPTY, np.int32)
-        fill_slots(self._bytes, self._offsets, self._slots)
+        self._plain = self._lower[:0x80].astype(np.uint8)
+        self._index = WordIndex(words)
 
     def scan(self, texts: pa.StringArray) -> Scanned:
         """``texts``: string array without nulls, valid UTF-8, not normalised."""
@@ -84,9 +77,10 @@ class Scanner:
             self._kinds,
             self._digit,
             self._lower,
-            self._bytes,
-            self._offsets,
-            self._slots,
+            self._plain,
+            self._index.data,
+            self._index.offsets,
+            self._index.slots,
             room,
             ids,
             digits,
@@ -121,55 +115,15 @@ def _characters(tokeniser: Tokeniser, *, lower: bool) -> tuple[UInt8, NDArray[np
     kinds[tokeniser.is_word(characters)] = _WORD
     kinds[[character in tokeniser.inner for character in characters.to_pylist()]] = _INNER
     lowered = pc.utf8_lower(characters).to_pylist() if lower else characters.to_pylist()
-    mapped = np.array([ord(form) if len(form) == 1 and ord(form) < _LOW else -1 for form in lowered], np.int32)
+    mapped = np.array([ord(form) if len(form) == 1 and ord(form) < 0x10000 else -1 for form in lowered], np.int32)
     kinds[(mapped < 0) & (kinds == _WORD)] = _HARD
-    # A word that is copied apart from its neighbours is the same in normalisation form C as within them.
-    stable = np.asarray(pc.equal(pc.utf8_normalize(characters, form="NFC"), characters)) | (kinds == _OTHER)
-    kinds[~stable] = _HARD
+    kinds[np.asarray(pc.match_substring_regex(characters, r"\p{M}"))] = _HARD
+    normal = pc.utf8_normalize(characters, form="NFC")
+    changes = ~np.asarray(pc.equal(normal, characters))
+    # A separator that becomes another one still separates.
+    kinds[changes & ((kinds != _OTHER) | tokeniser.is_word(normal))] = _HARD
     digit = np.asarray(pc.match_substring_regex(characters, r"\p{N}"))
     return kinds, digit, mapped
-
-
-@compiled
-def _mixed(code: np.uint64, byte: np.uint8) -> np.uint64:
-    return (code ^ np.uint64(byte)) * _FACTOR
-
-
-@compiled
-def _slot(code: np.uint64, mask: np.uint64) -> np.uint64:
-    return (code ^ (code >> np.uint64(29))) & mask
-
-
-@compiled
-def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
-    """Open addressing: each word's number in the first free slot from its hash on."""
-    mask = np.uint64(len(slots) - 1)
-    for word in range(len(offsets) - 1):
-        code = _SEED
-        for place in range(offsets[word], offsets[word + 1]):
-            code = _mixed(code, data[place])
-        slot = _slot(code, mask)
-        while slots[slot] >= 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = word
-
-
-@compiled
-def _find(code: np.uint64, word: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
-    """The number of the word in ``word``, or -1."""
-    mask = np.uint64(len(slots) - 1)
-    slot = _slot(code, mask)
-    while slots[slot] >= 0:
-        found = slots[slot]
-        start = offsets[found]
-        if offsets[found + 1] - start == length:
-            place = 0
-            while place < length and data[start + place] == word[place]:
-                place += 1
-            if place == length:
-                return int(found)
-        slot = (slot + np.uint64(1)) & mask
-    return -1
 
 
 @compiled
@@ -196,15 +150,38 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
     """Add a character to the word in ``room``: its new length and hash."""
     if point < 0x80:
         room[length] = point
-        return length + 1, _mixed(code, room[length])
+        return length + 1, mixed(code, room[length])
     if point < 0x800:
         room[length] = 0xC0 | (point >> 6)
         room[length + 1] = 0x80 | (point & 0x3F)
-        return length + 2, _mixed(_mixed(code, room[length]), room[length + 1])
+        return length + 2, mixed(mixed(code, room[length]), room[length + 1])
     room[length] = 0xE0 | (point >> 12)
     room[length + 1] = 0x80 | ((point >> 6) & 0x3F)
     room[length + 2] = 0x80 | (point & 0x3F)
-    return length + 3, _mixed(_mixed(_mixed(code, room[length]), room[length + 1]), room[length + 2])
+    return length + 3, mixed(mixed(mixed(code, room[length]), room[length + 1]), room[length + 2])
+
+
+@compiled
+def _plain_run(
+    data: UInt8,
+    place: Whole,
+    end: Whole,
+    kinds: UInt8,
+    plain: UInt8,
+    digit: NDArray[np.bool_],
+    room: UInt8,
+    length: int,
+    code: np.uint64,
+) -> tuple[Whole, int, np.uint64, Whole]:
+    """Single-byte letters and digits from a place on, by far the most there is, added to the word; and whether there was a digit."""
+    numeric: Whole = False
+    while place < end and data[place] < 0x80 and kinds[data[place]] == _WORD:
+        room[length] = plain[data[place]]
+        code = mixed(code, room[length])
+        numeric |= digit[data[place]]
+        length += 1
+        place += 1
+    return place, length, code, numeric
 
 
 @compiled
@@ -214,6 +191,7 @@ def scan_texts(
     kinds: UInt8,
     digit: NDArray[np.bool_],
     lower: Int32,
+    plain: UInt8,
     words: UInt8,
     word_offsets: Int64,
     slots: Int32,
@@ -223,14 +201,14 @@ def scan_texts(
     bounds: Int64,
     hard: NDArray[np.bool_],
 ) -> None:
-    """See :class:`Scanner`. ``room`` takes the longest word in the form that is looked up."""
+    """See :class:`Scanner`. ``plain``: lower case of single bytes. ``room`` takes the longest word in the form that is looked up."""
     token = 0
     for record in range(len(offsets) - 1):
         first = token
         place: Whole = np.int64(offsets[record])
         end = np.int64(offsets[record + 1])
         length, kept = 0, 0  # of the word so far; and up to its last letter, so that a mark at its end is left out
-        code, kept_code = _SEED, _SEED
+        code, kept_code = SEED, SEED
         numeric: Whole = False
         after_inner = False
         while True:
@@ -239,6 +217,13 @@ def scan_texts(
             known: Whole = 0
             ended = place >= end
             if not ended:
+                before = place
+                place, length, code, found = _plain_run(data, place, end, kinds, plain, digit, room, length, code)
+                if place > before:
+                    kept, kept_code = length, code
+                    numeric |= found
+                    after_inner = False
+                    continue
                 place, point, known, kind = _read(data, place, kinds)
             if kind == _WORD:
                 length, code = _append(room, length, code, lower[known])
@@ -255,14 +240,26 @@ def scan_texts(
                 break
             else:
                 if kept > 0:
-                    ids[token] = _find(kept_code, room, kept, words, word_offsets, slots)
+                    ids[token] = find(kept_code, room, kept, words, word_offsets, slots)
                     digits[token] = numeric
                     token += 1
-                    length, kept, code = 0, 0, _SEED
+                    length, kept, code = 0, 0, SEED
                     numeric, after_inner = False, False
                 if ended:
                     break
         bounds[record + 1] = token
+
+
+@compiled
+def count_in_records(ids: Int32, symbol: int, offsets: Int64) -> Int64:
+    """How many of each record's ids are ``symbol``: int64 ``(records,)``."""
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    for record in range(len(counts)):
+        total = 0
+        for token in range(offsets[record], offsets[record + 1]):
+            total += ids[token] == symbol
+        counts[record] = total
+    return counts
 
 
 @compiled

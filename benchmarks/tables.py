@@ -1,0 +1,254 @@
+"""The exponential mechanism with neighbour tables, end to end in Spark, over a pass that only splits and joins.
+
+In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, 256 neighbours, every token drawn,
+nothing kept by word):
+
+* job: the main job's own path from Parquet to Parquet: scan, tokenise, look up, draw, join, account, write;
+* split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids and texts.
+
+A profile of the same code in one process says where the time goes, and how long the bundle takes to build is told too.
+
+    python benchmarks/tables.py [--quick] [--copies N]
+
+Writes benchmarks/results/tables.json and prints tables. Without the data directory: the demo embedding and gensim's articles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from common import machine, save_results
+from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed
+
+ROUNDS, COPIES = 3, 4
+EPSILON, NEIGHBOURS = 8.0, 256
+FILES = 8
+
+
+def reviews() -> list[str]:
+    """Film reviews of the data directory, else the news articles of gensim's wheel."""
+    source = DATA / "aclImdb.jsonl.xz"
+    if not source.exists():
+        return list(real_texts())
+    with lzma.open(source, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def write_reviews(path: Path, texts: list[str], copies: int) -> None:
+    """The texts ``copies`` times under new ids, as Parquet files of some row groups."""
+    path.mkdir()
+    column = pa.array(texts)
+    for number in range(FILES * copies):
+        part = column.take(pa.array(range(number % FILES, len(column), FILES)))
+        ids = pa.array([f"{number}-{row}" for row in range(len(part))])
+        pq.write_table(pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet", row_group_size=2_000)
+
+
+class Tables:
+    """The job over one embedding and its session."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        name = "mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo"
+        embedding = load_embedding(name)
+        self.shape = embedding.vectors.shape
+        embedding.save(home / "embedding")
+        (home / "key").touch(mode=0o600)
+        (home / "key").write_text(os.urandom(32).hex())
+        self.settings: dict[str, Any] = {
+            "format_version": 1,
+            "release": "bench",
+            "input": {"path": "", "id": "id", "text": "text_body"},
+            "mechanism": {
+                "name": "exponential",
+                "epsilon": EPSILON,
+                "neighbours": NEIGHBOURS,
+                "embedding": str(home / "embedding"),
+                "public": True,
+            },
+            "bundle": str(home / "bundles"),
+            "text": {"profile": "strict", "length": "as_is"},
+            "key": {"file": str(home / "key")},
+            "output": {"path": ""},
+            "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
+        }
+
+    def config(self, corpus: Path, run: str) -> Any:
+        """The configuration of one run."""
+        from wordveil.config import parse_config
+
+        places = {"input": {**self.settings["input"], "path": str(corpus)}, "output": {"path": str(self.home / f"out-{run}")}}
+        return parse_config({**self.settings, **places}, "benchmark")
+
+    def build(self) -> dict[str, float]:
+        """Build the bundle; seconds and the process' greatest resident size."""
+        from wordveil.building import build_bundle
+
+        started = time.perf_counter()
+        bundle = build_bundle(self.config(self.home / "none", "none"))
+        taken = time.perf_counter() - started
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
+
+    def run(self, corpus: Path, run: str) -> Any:
+        """One run of the job; its report."""
+        from wordveil.spark.job import run_sanitise
+        from wordveil.spark.session import build_session
+
+        config = self.config(corpus, run)
+        return run_sanitise(config, lambda: build_session(config.spark))
+
+    def split_and_join(self, corpus: Path, run: str) -> float:
+        """Seconds of the pass that only splits and joins."""
+        from pyspark.sql import SparkSession
+
+        def split_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            for batch in batches:
+                text = pc.binary_join(pc.utf8_split_whitespace(batch.column(1)), " ")
+                yield pa.RecordBatch.from_arrays([batch.column(0), text], names=["id", "text"])
+
+        spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise SystemExit("The job left no session.")
+        started = time.perf_counter()
+        table = spark.read.parquet(str(corpus)).select("id", "text_body")
+        table.mapInArrow(split_join, "id string, text string").write.parquet(str(self.home / f"plain-{run}"))
+        return time.perf_counter() - started
+
+
+def profile(tables: Tables, corpus: Path) -> dict[str, float]:
+    """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
+    from wordveil import records
+    from wordveil.building import build_bundle
+    from wordveil.keys import load_key
+    from wordveil.mechanisms.tables import Table as Probabilities
+    from wordveil.randomness import KeyedStream
+    from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
+    from wordveil.text.codec import Codec
+
+    config = tables.config(corpus, "profile")
+    keys = load_key(config.key.file, None).for_release("bench")
+    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), build_bundle(config), keys)
+    table = pq.read_table(min(corpus.glob("*.parquet"))).combine_chunks()
+    columns = [table["id"].chunk(0), table["text_body"].chunk(0), pa.nulls(len(table), pa.string())]
+    batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
+    parts = [batch.slice(start, 1024) for start in range(0, len(table), 1024)]
+    totals: dict[str, float] = {}
+    patched: dict[tuple[Any, str], str] = {
+        (Codec, "encode"): "texts to ids",
+        (Codec, "decode"): "ids to texts",
+        (records, "contexts"): "contexts (BLAKE2b)",
+        (RecordSanitiser, "_tags"): "content tags (BLAKE2b)",
+        (RecordSanitiser, "_privacy"): "accounting",
+        (KeyedStream, "record_words"): "random words (AES)",
+        (Probabilities, "draw"): "drawing from the table",
+    }
+    originals = {place: getattr(*place) for place in patched}
+    for (owner, method), what in patched.items():
+
+        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
+            with timed(totals, _what):
+                return _original(*arguments, **named)
+
+        setattr(owner, method, wrapper)
+    rounds = []
+    try:
+        for _ in range(4):
+            totals.clear()
+            with timed(totals, "all"):
+                drawn = sum(
+                    part.column("privacy").field("tokens").to_numpy().sum() for one in parts for part in sanitiser.sanitise(one)
+                )
+            rounds.append({name: seconds / drawn * 1e6 for name, seconds in totals.items()})
+    finally:
+        for (owner, method), original in originals.items():
+            setattr(owner, method, original)
+    best = min(rounds[1:], key=lambda steps: steps["all"])
+    return {**best, "the rest": best["all"] - sum(share for name, share in best.items() if name != "all")}
+
+
+def show(content: dict[str, Any]) -> None:
+    """The tables of the results."""
+    words, dimension = content["words"], content["dimension"]
+    table = Table(
+        title=f"Exponential, {words:,} x {dimension}, {NEIGHBOURS} neighbours, {content['tokens']:,} tokens, {SLOTS} cores"
+    )
+    for heading in ("pass", "seconds", "million tokens a second"):
+        table.add_column(heading, justify="right")
+    for name in ("job", "split_and_join"):
+        seconds = statistics.median(run[name] for run in content["runs"])
+        table.add_row(name.replace("_", " "), f"{seconds:.1f}", f"{content['tokens'] / seconds / 1e6:.2f}")
+    Console().print(table)
+    print(f"the job reaches {content['ratio']:.2f} of the pass that splits and joins (median of the rounds)")
+    print(f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB resident")
+    steps = Table(title="Where the time goes, one process")
+    for heading in ("step", "us a token", "share"):
+        steps.add_column(heading, justify="left" if heading == "step" else "right")
+    whole = content["microseconds_per_token"]["all"]
+    for step, taken in sorted(content["microseconds_per_token"].items(), key=lambda item: -item[1]):
+        steps.add_row(step, f"{taken:.4f}", f"{taken / whole:.1%}")
+    Console().print(steps)
+
+
+def main() -> None:
+    """Measure, write, show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
+    parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
+    arguments = parser.parse_args()
+    before = machine()
+    texts = reviews()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        build = tables.build()
+        write_reviews(home / "warm", texts[:2000], 1)
+        write_reviews(home / "corpus", texts[:: 10 if arguments.quick else 1], arguments.copies)
+        tables.run(home / "warm", "warm")
+        tables.split_and_join(home / "warm", "warm")
+        runs = []
+        for number in range(1 if arguments.quick else ROUNDS):
+            report = tables.run(home / "corpus", str(number))
+            runs.append({"job": report.seconds, "split_and_join": tables.split_and_join(home / "corpus", str(number))})
+        steps = profile(tables, home / "corpus")
+    content = {
+        "machine": before,
+        "words": tables.shape[0],
+        "dimension": tables.shape[1],
+        "epsilon": EPSILON,
+        "neighbours": NEIGHBOURS,
+        "tokens": report.tokens,
+        "records": report.records,
+        "build": build,
+        "runs": runs,
+        "tokens_per_second": report.tokens / statistics.median(run["job"] for run in runs),
+        "ratio": statistics.median(run["split_and_join"] / run["job"] for run in runs),
+        "microseconds_per_token": steps,
+    }
+    save_results("tables", arguments.quick, content)
+    show(content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Metric spaces whose distances weigh words: Euclidean, Manhattan, angular.
+
+Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a distance
+depends on its two points alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+FloatArray = NDArray[np.float64]
+
+_EUCLIDEAN, _MANHATTAN, _ANGULAR = 0, 1, 2
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Space:
+    """One metric.
+
+    Attributes
+    ----------
+    name: as it stands in the configuration and in the ``privacy`` column.
+    code: which metric the compiled loops compute.
+    diameter: the largest distance that the space has; infinite where it has none.
+    """
+
+    name: str
+    code: int
+    diameter: float
+
+    def points(self, vectors: NDArray[np.float32]) -> FloatArray:
+        """The points of word vectors ``(count, n)``: themselves, or their directions.
+
+        Raises :class:`ValueError` where a vector has no direction and one is needed.
+        """
+        points = vectors.astype(np.float64)
+        if self.code == _ANGULAR:
+            squares = row_squares(points)
+            if not squares.all():
+                raise ValueError(
+                    f"Expected vectors of a length over 0: number {int(np.argmin(squares))} is zero and has no direction. "
+                    "Take mechanism.metric: euclidean, or remove the word."
+                )
+            points /= np.sqrt(squares)[:, None]
+        return points
+
+    def distances(self, point: FloatArray, others: FloatArray) -> FloatArray:
+        """Distances of one point ``(n,)`` from others ``(count, n)``: float64 ``(count,)``."""
+        found = np.empty(len(others))
+        distances_from(self.code, point, others, np.arange(len(others), dtype=np.int32), found)
+        return found
+
+    def error(self, points: FloatArray) -> float:
+        """Upper bound of what rounding adds to a distance between two of ``points``.
+
+        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions by
+        as many of 1.
+        """
+        terms: float = 4 * (points.shape[1] + 8) * _UNIT
+        if self.code == _ANGULAR:
+            return 4 * terms
+        reach = float(np.abs(points - points[:1]).sum(axis=1).max()) if self.code == _MANHATTAN else _radius(points)
+        return terms * 2 * reach
+
+
+SPACES = {
+    space.name: space
+    for space in (
+        Space("euclidean", _EUCLIDEAN, np.inf),
+        Space("manhattan", _MANHATTAN, np.inf),
+        Space("angular", _ANGULAR, np.pi),
+    )
+}
+
+
+def _radius(points: FloatArray) -> float:
+    return float(np.sqrt(row_squares(points - points[:1]).max()))
+
+
+@compiled
+def row_squares(points: FloatArray) -> FloatArray:
+    """Squared lengths of rows, float64 ``(count,)``."""
+    squares = np.zeros(len(points))
+    for row in range(len(points)):
+        for k in range(points.shape[1]):
+            squares[row] += points[row, k] * points[row, k]
+    return squares
+
+
+@compiled
+def distances_from(code: int, point: FloatArray, points: FloatArray, which: NDArray[np.int32], out: FloatArray) -> None:
+    """``out[j]``: the distance of ``point`` from ``points[which[j]]``."""
+    n = len(point)
+    for j in range(len(which)):
+        other = points[which[j]]
+        if code == _MANHATTAN:
+            total = 0.0
+            for k in range(n):
+                total += abs(point[k] - other[k])
+            out[j] = total
+        elif code == _EUCLIDEAN:
+            total = 0.0
+            for k in range(n):
+                gap = point[k] - other[k]
+                total += gap * gap
+            out[j] = np.sqrt(total)
+        else:  # exact near 0 and near pi, unlike the arc cosine of the inner product
+            apart, along = 0.0, 0.0
+            for k in range(n):
+                gap = point[k] - other[k]
+                both = point[k] + other[k]
+                apart += gap * gap
+                along += both * both
+            out[j] = 2.0 * np.arctan2(np.sqrt(apart), np.sqrt(along))

@@ -1,0 +1,205 @@
+"""The exponential mechanism over a vocabulary, whole, truncated, and with lists of neighbours.
+
+McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability ``exp(-beta s(w, x)) / Z(w)``.
+Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists of the ``k`` nearest words:
+``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the list of ``w``; with both, the
+smallest of the three.
+
+Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` because each of the distances of
+which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and a minimum of such functions is one. So
+
+    ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),
+
+and ``beta = epsilon / 2`` makes it ``epsilon d``-private. With ``gamma`` the same holds for ``min(d, gamma)``, which is a metric too, so
+that no loss exceeds ``epsilon gamma``. The lists must be exact: a word that a list misses has the weight of a far one.
+
+The unknown word and padding are points at distance ``gamma`` from every word and from each other; without ``gamma``, at the
+embedding's diameter. The unknown word draws every output alike. Padding is an output, outside every word's list.
+
+``tight``: the largest beta in [epsilon/2, epsilon] found by bisection for which every pair's loss is under ``epsilon d``: of words it is at most
+``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.geometry.euclidean import round_up
+from wordveil.geometry.spaces import SPACES, FloatArray, Space
+from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.tabled import (
+    MOST_COLUMNS,
+    TableMechanism,
+    certified,
+    check_columns,
+    check_epsilon,
+    largest_loss,
+    symbol_rows,
+    too_large,
+)
+from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
+from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.lists import Lists
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+
+# Up to so many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
+_EXHAUSTIVE = 600
+_TIGHT_STEPS = 12
+# What float64 may err by in the logarithms that the bisection compares.
+_TOLERANCE = 1e-9
+
+
+class Exponential(TableMechanism):
+    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.Table`."""
+
+    name = "exponential"
+    sampler_version = 1
+
+    @classmethod
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+        epsilon = float(settings["epsilon"])
+        check_epsilon(epsilon)
+        space = SPACES[settings.get("metric") or "euclidean"]
+        gamma, neighbours = settings.get("gamma"), settings.get("neighbours")
+        points = _points(space, embedding)
+        lists = find_lists(space, points, neighbours, gamma, work)
+        most = gamma or diameter_of(lists)
+        work.progress("weighing words")
+        beta = tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.get("tight") else epsilon / 2
+        rows = symbol_rows(lists, beta, most, padding=padding)
+        work.progress("arranging and certifying the table")
+        table, slack = certified(rows, beta * space.error(points))
+        if embedding.size <= _EXHAUSTIVE:
+            work.progress("checking every pair of words")
+            slack = max(0.0, round_up(excess(table, space, points, epsilon, most, padding=padding), 6)) + 1e-9
+        guarantee = WordGuarantee(
+            metric=Metric(space.name + ("-capped" if gamma else ""), _digest(space, points, most, padding=padding)),
+            nominal_epsilon=epsilon,
+            epsilon=epsilon,
+            diameter=most,
+            slack=slack,
+            largest=largest_loss(table, embedding.size, padding=padding),
+        )
+        parameters = {"epsilon": epsilon, "beta": beta, "most": most, "padding": padding, "metric": space.name}
+        return Built(parameters, table.arrays, guarantee)
+
+
+def _points(space: Space, embedding: Embedding) -> FloatArray:
+    try:
+        return space.points(embedding.vectors)
+    except ValueError as error:
+        raise BundleError(f"mechanism.metric = {space.name}: {error}") from None
+
+
+def find_lists(space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: Workshop) -> Lists:
+    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
+    if gamma is None:
+        check_columns(len(points), neighbours)
+    try:
+        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
+    except ValueError:
+        raise too_large(len(points)) from None
+
+
+def diameter_of(lists: Lists) -> float:
+    """An upper bound of all distances, rounded up so that it does not move with the last bits of a product."""
+    return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
+
+
+def _digest(space: Space, points: FloatArray, most: float, *, padding: bool) -> str:
+    digest = sha256(f"{space.name} {points.shape} {most} {padding}".encode())
+    digest.update(np.ascontiguousarray(points, "<f8").data)
+    return digest.hexdigest()
+
+
+def log_totals(lists: Lists, beta: float, most: float, outputs: int) -> FloatArray:
+    """``ln Z`` of each word."""
+    lengths = np.diff(lists.offsets)
+    cut = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)
+    weights = np.exp(-np.minimum(beta * lists.distances, np.repeat(cut, lengths)))
+    return np.asarray(np.log(np.add.reduceat(weights, lists.offsets[:-1]) + (outputs - lengths) * np.exp(-cut)))
+
+
+def tight_beta(space: Space, points: FloatArray, lists: Lists, epsilon: float, most: float, *, padding: bool) -> float:
+    """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
+    low, high = epsilon / 2, epsilon
+    for _ in range(_TIGHT_STEPS):
+        middle = (low + high) / 2
+        if _valid(space, points, lists, middle, epsilon, most, padding=padding):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _valid(space: Space, points: FloatArray, lists: Lists, beta: float, epsilon: float, most: float, *, padding: bool) -> bool:
+    totals = log_totals(lists, beta, most, len(points) + padding)
+    return _symbols_valid(lists, totals, beta, epsilon, most, padding=padding) and _words_valid(
+        space, points, lists, totals, beta, epsilon, most
+    )
+
+
+def _symbols_valid(lists: Lists, totals: FloatArray, beta: float, epsilon: float, most: float, *, padding: bool) -> bool:
+    """Whether the losses between words, unknown word and padding are under ``epsilon * most``."""
+    outputs = len(totals) + padding
+    far = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)  # a word's score of what is not in its list
+    alike = math.log(outputs)
+    losses = [alike - totals.min(), (totals + far).max() - alike]
+    if padding:
+        cap = min(beta * most, MOST_SCORE)
+        total = math.log(1.0 + len(totals) * math.exp(-cap))
+        # Between padding and a word they are greatest at padding itself and at the word itself.
+        losses += [(totals + far).max() - total, cap + total - totals.min(), alike - total, cap + total - alike]
+    return bool(max(losses) <= epsilon * most + _TOLERANCE)
+
+
+def _words_valid(
+    space: Space, points: FloatArray, lists: Lists, totals: FloatArray, beta: float, epsilon: float, most: float
+) -> bool:
+    """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
+
+    Pairs in a list are looked at one by one. Two words that are not are at least ``cut`` apart, so only words whose totals
+    lie further apart than that allows are measured.
+    """
+    spare = epsilon - beta
+    row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
+    listed = np.abs(totals[lists.ids] - totals[row])
+    if (listed > spare * np.minimum(lists.distances, most) + _TOLERANCE).any():
+        return False
+    order = np.argsort(totals, kind="stable")
+    ranked = totals[order]
+    reach = spare * np.minimum(lists.cut, most) + _TOLERANCE
+    below, above = np.searchsorted(ranked, totals - reach, "left"), np.searchsorted(ranked, totals + reach, "right")
+    for word in np.flatnonzero((below > 0) | (above < len(ranked))):
+        others = np.concatenate([order[: below[word]], order[above[word] :]])
+        apart = np.minimum(space.distances(points[word], points[others]), most)
+        if (np.abs(totals[others] - totals[word]) > spare * apart + _TOLERANCE).any():
+            return False
+    return True
+
+
+def excess(table: Table, space: Space, points: FloatArray, epsilon: float, most: float, *, padding: bool) -> float:
+    """The largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole numbers."""
+    size = len(points)
+    symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.stack([probabilities(table, symbol) for symbol in symbols]))
+    largest = -math.inf
+    for place, symbol in enumerate(symbols):
+        apart: NDArray[np.float64] = np.full(len(symbols), most)
+        if symbol < size:
+            apart[:size] = np.minimum(space.distances(points[symbol], points), most)
+        apart[place] = 0.0
+        possible = logs[place] > -math.inf  # what never happens tells nothing; what another symbol never gives tells everything
+        losses = (logs[place, possible] - logs[:, possible]).max(axis=1)
+        largest = max(largest, float((losses - epsilon * apart).max()))
+    return largest

@@ -1,0 +1,66 @@
+"""SynTF's word replacement: the exponential mechanism over a rating of words for each other.
+
+Weggenmann and Kerschbaum 2018, as Bo, Ding, Fung, Iqbal 2021 use it for their baseline: a word ``w`` becomes ``x`` with probability
+proportional to ``exp(epsilon u(w, x) / 2)``. The rating is the cosine of the two words' vectors, brought to [0, 1]:
+``u = (1 + cos) / 2``. A rating changes by at most 1 between any two words, so a token's loss is at most epsilon, whatever the
+words: a pure bound that knows no distance. What the table's loss really is, is computed from its whole numbers, and
+that is charged.
+
+With ``neighbours: k`` words beyond the ``k`` best rated have the rating of the best of them, and are drawn alike: ratings are
+still in [0, 1]. The unknown word rates all outputs alike, and padding rates itself 1 and everything else 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from wordveil.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.exponential import find_lists
+from wordveil.mechanisms.tabled import TableMechanism, certified, check_epsilon, largest_loss, symbol_rows
+from wordveil.neighbours.blocks import Workshop
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+
+_ANGULAR = SPACES["angular"]
+
+
+class SynTF(TableMechanism):
+    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.Table`."""
+
+    name = "syntf"
+    sampler_version = 1
+
+    @classmethod
+    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+        epsilon = float(settings["epsilon"])
+        check_epsilon(epsilon)
+        try:
+            points = _ANGULAR.points(embedding.vectors)
+        except ValueError as error:
+            raise BundleError(f"mechanism.name = syntf: {error}") from None
+        angles = find_lists(_ANGULAR, points, settings.get("neighbours"), None, work)
+        # The rating falls with the angle, so that the nearest are the best rated.
+        ratings = replace(angles, distances=_missing(angles.distances), cut=_missing(np.minimum(angles.cut, np.pi)))
+        work.progress("arranging the table")
+        table, _ = certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
+        loss = largest_loss(table, embedding.size, padding=padding)
+        guarantee = WordGuarantee(
+            metric=Metric("discrete", sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()),
+            nominal_epsilon=epsilon,
+            epsilon=loss,
+            diameter=1.0,
+        )
+        return Built({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
+
+
+def _missing(angle: Any) -> Any:
+    """What a rating lacks to 1: ``1 - (1 + cos) / 2``, exact near 0."""
+    return np.sin(angle / 2) ** 2

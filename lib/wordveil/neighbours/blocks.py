@@ -1,0 +1,125 @@
+"""Lists of neighbours block by block: on all cores, kept on disk until the build is done, so that a build resumes.
+
+What is kept are functions of the public vectors alone.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from wordveil.geometry.spaces import SPACES, FloatArray, Space
+from wordveil.neighbours.lists import Lists, NeighbourSearch
+
+_VERSION = 1
+Span = tuple[int, int]
+Compute = Callable[[Span], Lists]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Which lists are wanted: all that a process needs to compute some of them.
+
+    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`; ``most``, ``within``: as :class:`NeighbourSearch` has them.
+    """
+
+    metric: str
+    points: FloatArray
+    most: int | None
+    within: float
+
+    def search(self) -> NeighbourSearch:
+        """What computes a block."""
+        return NeighbourSearch(SPACES[self.metric], self.points, self.most, self.within)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the lists."""
+        digest = sha256(f"{_VERSION} {self.metric} {self.points.shape} {self.most} {self.within}".encode())
+        digest.update(np.ascontiguousarray(self.points, "<f8").data)
+        return digest.hexdigest()[:32]
+
+
+def on_this_machine(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Lists]]:
+    """Compute blocks on all cores of this machine, and yield each as it is done."""
+    search = task.search()
+    cores = len(os.sched_getaffinity(0))
+    # One thread a block: NumPy's own threads would leave a core idle between products.
+    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
+        # A few at a time, so that finished blocks do not pile up in memory.
+        for first in range(0, len(spans), cores):
+            part = spans[first : first + cores]
+            yield from zip(part, pool.map(lambda span: search.block(*span), part), strict=True)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """How a build works, none of which changes what is built.
+
+    Attributes
+    ----------
+    progress: is told what happens next.
+    steps: is told how many of how many steps are done.
+    kept: directory for blocks that are done; None keeps none.
+    compute: computes the blocks of a task in any order.
+    """
+
+    progress: Callable[[str], None] = lambda _: None
+    steps: Callable[[int, int], None] = lambda _done, _all: None
+    kept: Path | None = None
+    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, Lists]]] = on_this_machine
+
+    def lists(self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int) -> Lists:
+        """The lists of all points. Raises :class:`ValueError` where they have more than ``most_entries`` entries."""
+        task = Task(space.name, points, most, within)
+        rows = task.search().rows
+        spans = list(pairwise([*range(0, len(points), rows), len(points)]))
+        place = self.kept / f"lists-{task.digest}" if self.kept else None
+        done = {span: lists for span in spans if (lists := _read(place, span)) is not None}
+        self.progress("finding the neighbours of every word")
+        entries = sum(len(lists.ids) for lists in done.values())
+        self.steps(len(done), len(spans))
+        for span, lists in self.compute(task, [span for span in spans if span not in done]):
+            done[span] = lists
+            entries += len(lists.ids)
+            if entries > most_entries:
+                raise ValueError(f"over {most_entries:,} entries")
+            _keep(place, span, lists)
+            self.steps(len(done), len(spans))
+        return Lists.joined([done[span] for span in spans])
+
+
+def _file(place: Path, span: Span) -> Path:
+    return place / f"{span[0]:09d}-{span[1]:09d}.npz"
+
+
+def _keep(place: Path | None, span: Span, lists: Lists) -> None:
+    if place is None:
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    draft = place / f".{os.getpid()}-{span[0]}.npz"
+    with draft.open("wb") as file:
+        np.savez(file, **asdict(lists))
+    draft.rename(_file(place, span))
+
+
+def _read(place: Path | None, span: Span) -> Lists | None:
+    """A block that was kept; None where it was not, or where the file is damaged."""
+    if place is None:
+        return None
+    try:
+        with np.load(_file(place, span)) as file:
+            arrays = {name: file[name] for name in file.files}
+        farthest = float(arrays.pop("farthest"))
+        return Lists(**arrays, farthest=farthest)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        return None

@@ -1,0 +1,198 @@
+"""Exact lists of the nearest words of every word.
+
+An approximate list breaks the guarantee of whatever draws from it (a missed neighbour gets the weight of a far word), so these are
+exact: a float32 product (Manhattan: a float32 loop) scores all words with a rigorous bound on its error, and every word that
+could belong to the list is measured again in float64, in a fixed order of addition. Ties go to the lower id.
+
+Rows are independent of each other: a block of them is computed anywhere and kept, so that a build resumes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled, compiled_bounds
+from wordveil.geometry.spaces import FloatArray, Space, distances_from, row_squares
+
+Float32 = NDArray[np.float32]
+Int32 = NDArray[np.int32]
+
+_UNIT = 2.0**-24
+# Bytes of one block's scores; two blocks are at work at once on two cores, each with a copy for the selection.
+_BLOCK_BYTES = 128 * 2**20
+_MOST_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists of neighbours of consecutive words, the word itself among them.
+
+    Attributes
+    ----------
+    offsets: int64 ``(rows + 1,)``.
+    ids: int32 ``(entries,)``, rising within a list.
+    distances: float64 ``(entries,)``.
+    cut: float64 ``(rows,)``: no word outside a list is nearer; the distance of the nearest one outside, or infinity if there is none.
+    farthest: upper bound of the distance of any word from one of these.
+    """
+
+    offsets: NDArray[np.int64]
+    ids: Int32
+    distances: FloatArray
+    cut: FloatArray
+    farthest: float
+
+    @classmethod
+    def joined(cls, parts: list[Lists]) -> Lists:
+        """Lists of consecutive blocks as one."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return cls(
+            np.concatenate([[0], np.cumsum(lengths)]),
+            np.concatenate([part.ids for part in parts]),
+            np.concatenate([part.distances for part in parts]),
+            np.concatenate([part.cut for part in parts]),
+            max(part.farthest for part in parts),
+        )
+
+
+class NeighbourSearch:
+    """Finds the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
+
+    ``most``: the longest list, the word itself included; None for all words. ``within``: only words nearer than this.
+    An instance serves one thread.
+    """
+
+    def __init__(self, space: Space, points: FloatArray, most: int | None, within: float) -> None:
+        self._space = space
+        self._points = points
+        self._most = len(points) if most is None else min(most, len(points))
+        self._within = within
+        centred = points - points.mean(axis=0) if space.name == "euclidean" else points
+        self._rough = centred.astype(np.float32)
+        self._squares = row_squares(centred)
+        self._longest = float(np.sqrt(self._squares.max()))
+
+    @property
+    def rows(self) -> int:
+        """Words of one block: what its memory allows."""
+        return max(1, min(_MOST_ROWS, _BLOCK_BYTES // (4 * len(self._points))))
+
+    def block(self, start: int, stop: int) -> Lists:
+        """The lists of the words ``start`` to ``stop - 1``."""
+        scores, slack, highest = self._scores(start, stop)
+        limit = self._limits(scores, slack)
+        counts = count_below(scores, limit)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        near = np.empty(offsets[-1], np.int32)
+        gather_below(scores, limit, offsets, near)
+        return self._measured(start, offsets, near, highest)
+
+    def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
+        """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
+
+        Squared distance for vectors and directions, distance for Manhattan.
+        """
+        n = self._rough.shape[1]
+        if self._space.name == "manhattan":
+            scores = np.empty((stop - start, len(self._rough)), np.float32)
+            rough_manhattan(self._rough[start:stop], self._rough, scores)
+            # Summing errs by n units of the result; rounding the two points by a unit of their lengths.
+            lengths = np.abs(self._points).sum(axis=1)
+            slack = 1.1 * _UNIT * ((n + 2) * scores.max(axis=1).astype(np.float64) + 2 * (lengths[start:stop] + lengths.max()))
+            return scores, slack, float((scores.max(axis=1) + slack).max())
+        scores = self._rough[start:stop] @ self._rough.T
+        bias = self._squares.astype(np.float32)
+        squares_from_products(scores, bias[start:stop], bias)
+        reach = np.sqrt(self._squares[start:stop]) + self._longest
+        slack = 1.1 * _UNIT * (n + 8) * reach * reach
+        highest = float(np.sqrt(max((scores.max(axis=1) + slack).max(), 0.0)))
+        if self._space.name == "angular":
+            highest = 2.0 * float(np.arcsin(min(1.0, highest / 2))) * (1 + 1e-9)
+        return scores, slack, highest
+
+    def _limits(self, scores: Float32, slack: FloatArray) -> Float32:
+        """Scores up to these may belong to a list, or be the nearest outside it."""
+        most = min(self._most, scores.shape[1] - 1)
+        limit = np.full(len(scores), np.inf)
+        if self._most < scores.shape[1]:
+            for row, values in enumerate(scores):
+                limit[row] = np.partition(values, most)[most]
+        if np.isfinite(self._within):
+            # The nearest word outside is wanted too, wherever it is, so that `cut` is its distance.
+            limit = np.minimum(limit, self._as_score(self._within))
+        wide = (limit + 2 * slack) * (1 + 1e-6)
+        return wide.astype(np.float32)
+
+    def _as_score(self, distance: float) -> float:
+        if self._space.name == "euclidean":
+            return distance * distance
+        return distance if self._space.name == "manhattan" else (2 * np.sin(min(distance, np.pi) / 2)) ** 2
+
+    def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> Lists:
+        """The lists among the words ``near``, by their distances in float64."""
+        lengths, ids, distances = [], [], []
+        cut = np.empty(len(offsets) - 1)
+        for row in range(len(cut)):
+            which = near[offsets[row] : offsets[row + 1]]
+            found = np.empty(len(which))
+            distances_from(self._space.code, self._points[start + row], self._points, which, found)
+            order = np.lexsort((which, found))
+            inside = min(self._most, int(np.searchsorted(found[order], self._within)))
+            complete = len(which) == len(self._points)
+            cut[row] = min(found[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within)
+            chosen = np.sort(order[:inside])
+            lengths.append(inside)
+            ids.append(which[chosen])
+            distances.append(found[chosen])
+        return Lists(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(ids), np.concatenate(distances), cut, highest)
+
+
+@compiled_bounds
+def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
+    """Manhattan distances in float32, in tiles that stay in cache."""
+    for first in range(0, len(words), 256):
+        last = min(first + 256, len(words))
+        for row in range(len(rows)):
+            for word in range(first, last):
+                total = np.float32(0.0)
+                for k in range(rows.shape[1]):
+                    total += abs(rows[row, k] - words[word, k])
+                out[row, word] = total
+
+
+@compiled
+def squares_from_products(scores: Float32, left: Float32, right: Float32) -> None:
+    """Squared distances in place of inner products, from the squares of both sides."""
+    for row in range(len(scores)):
+        base = left[row]
+        values = scores[row]
+        for word in range(len(values)):
+            values[word] = (base + right[word]) - np.float32(2.0) * values[word]
+
+
+@compiled
+def count_below(scores: Float32, limit: Float32) -> NDArray[np.int64]:
+    """How many scores of each row are at most its limit."""
+    counts = np.zeros(len(scores), np.int64)
+    for row in range(len(scores)):
+        values = scores[row]
+        most = limit[row]
+        total = 0
+        for word in range(len(values)):
+            total += values[word] <= most
+        counts[row] = total
+    return counts
+
+
+@compiled
+def gather_below(scores: Float32, limit: Float32, offsets: NDArray[np.int64], out: Int32) -> None:
+    """The words of those scores, row after row."""
+    for row in range(len(scores)):
+        place = offsets[row]
+        for word in range(scores.shape[1]):
+            if scores[row, word] <= limit[row]:
+                out[place] = word
+                place += 1

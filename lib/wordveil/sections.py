@@ -1,0 +1,188 @@
+"""The sections of a configuration as pydantic models.
+
+Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
+(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the key
+lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from wordveil.text.policy import PROFILES
+
+DEFAULT_MAX_BYTES = 16 * 2**20
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
+ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+
+
+class Section(BaseModel):
+    """A part of the configuration: unknown keys are faults, values are not converted between types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ColumnsSection(Section):
+    """Which columns of a table are what."""
+
+    id: Name
+    text: Name
+    author: Name | None = None
+    keep: list[Name] = []
+    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
+    """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
+
+
+class InputSection(ColumnsSection):
+    """The corpus."""
+
+    path: Name
+    format: Literal["parquet"] = "parquet"
+
+
+class MechanismSection(Section):
+    """What replaces a word: what all mechanisms have in common."""
+
+    embedding: Name
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
+    public: Literal[True]
+
+    own: ClassVar[tuple[str, ...]] = ()
+    """The settings that enter a bundle's recipe."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe, with their values."""
+        return {name: getattr(self, name) for name in self.own}
+
+    @property
+    def nominal_epsilon(self) -> float:
+        """Epsilon as configured: per unit of the metric's distance and token; 0 where there is none to configure."""
+        return float(getattr(self, "epsilon", 0.0))
+
+
+class LaplaceSection(MechanismSection):
+    """Noise on word vectors, then the nearest word. ``epsilon`` has no default."""
+
+    name: Literal["laplace"]
+    epsilon: Annotated[float, Field(gt=1e-100, allow_inf_nan=False)]
+    search: Literal["exact", "annoy"] = "exact"
+    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
+        return {name: getattr(self, name) for name in ("epsilon", "search", "pad_height", *trees)}
+
+
+class ExponentialSection(MechanismSection):
+    """Words drawn with weights that fall with their distance. ``epsilon`` has no default."""
+
+    name: Literal["exponential"]
+    epsilon: TableEpsilon
+    metric: Literal["euclidean", "manhattan", "angular"] = "euclidean"
+    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Distances beyond it count as it: the truncated exponential mechanism."""
+    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
+    """Words further away than so many nearest ones are drawn alike; left out, each word has a weight of its own."""
+    tight: bool = False
+    """The largest weight of a distance that keeps epsilon, in place of epsilon / 2."""
+
+    own = ("epsilon", "metric", "gamma", "neighbours", "tight")
+
+
+class SynTFSection(MechanismSection):
+    """Words drawn with weights that rise with their similarity. ``epsilon`` is pure, a token, and has no default."""
+
+    name: Literal["syntf"]
+    epsilon: TableEpsilon
+    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
+
+    own = ("epsilon", "neighbours")
+
+
+class RandomSection(MechanismSection):
+    """Words drawn uniformly from the vocabulary."""
+
+    name: Literal["random"]
+
+
+AnyMechanism = Annotated[LaplaceSection | ExponentialSection | SynTFSection | RandomSection, Field(discriminator="name")]
+MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
+    "laplace": LaplaceSection,
+    "exponential": ExponentialSection,
+    "syntf": SynTFSection,
+    "random": RandomSection,
+}
+
+
+class TextSection(Section):
+    """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
+
+    profile: Literal["strict", "readable"] = "strict"
+    tokeniser: Literal["words", "characters", "whitespace"] | None = None
+    hyphens: Literal["split", "inner"] | None = None
+    unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
+    case: Literal["lower", "exact", "restore"] | None = None
+    digits: Literal["hide", "drop", "keep"] | None = None
+    punctuation: Literal["drop", "keep"] | None = None
+    stop_words: Literal["hide", "drop", "keep"] | None = None
+    stop_word_list: Literal["english"] | list[Name] = "english"
+    length: Literal["as_is", "pad", "sample"] | None = None
+    n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
+    output: Literal["sequence", "bag"] | None = None
+    refused: Literal["quarantine", "empty"] | None = None
+
+    def policy_settings(self) -> dict[str, Any]:
+        """The settings of the policy: the profile's, overridden by what is set here."""
+        chosen = {
+            name: value for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items() if value is not None
+        }
+        settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
+        if settings.get("stop_words", "hide") != "hide":
+            settings["stop_word_list"] = _stop_words(self.stop_word_list)
+        return settings
+
+
+class KeySection(Section):
+    """Where the master key lies: exactly one of the two."""
+
+    file: Name | None = None
+    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+
+
+class OutputSection(Section):
+    """The table that is written."""
+
+    path: Name
+    format: Literal["parquet"] = "parquet"
+    partition_by: list[Name] = []
+    records_per_file: Annotated[int, Field(ge=1)] | None = None
+    """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
+
+
+class SparkSection(Section):
+    """How the job runs. Nothing here changes what is released."""
+
+    master: Name | None = None
+    """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
+    app_name: Name = "wordveil"
+    bundle: Literal["auto", "path", "archive"] = "auto"
+    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
+    local mode and the archive elsewhere."""
+    options: dict[str, str] = {}
+
+
+def _stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(choice, str):
+        text = (resources.files("wordveil") / "data" / "stop_words" / f"{choice}.txt").read_text("utf-8")
+        return tuple(text.split())
+    return tuple(sorted({word.lower() for word in choice}))

@@ -1,0 +1,349 @@
+"""Mechanisms with a table: the law that is drawn is the table's, and the table's exact loss is under what is recorded.
+
+Laws are computed from the whole numbers in the bundle, distances by brute force here. Each fault that such mechanisms are
+known for is built in and must be caught: lists that miss neighbours, a tail left out, a gamma too small for the unknown word, a
+forgotten factor 1/2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.spatial.distance import cdist
+
+from helpers import KEYS, build, counted_contexts, load_built, make_bundle, random_embedding, token_batch, toy_embedding
+from wordveil.embedding import Embedding
+from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.exponential import Exponential, excess
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.syntf import SynTF
+from wordveil.mechanisms.tabled import TableMechanism, certified, symbol_rows
+from wordveil.mechanisms.tables import MOST_SCORE, Table, build_table, probabilities
+from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.lists import Lists
+from wordveil.text.codec import Codec
+from wordveil.text.policy import with_profile
+
+FloatArray = NDArray[np.float64]
+SIZE = 120
+PAD, UNKNOWN = SIZE, SIZE + 1
+EPSILON = 4.0
+SETTINGS: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "gamma": {"gamma": 1.5},
+    "wide gamma": {"gamma": 50.0},
+    "neighbours": {"neighbours": 10},
+    "both": {"gamma": 1.5, "neighbours": 30},
+    "gamma under the nearest": {"gamma": 0.01, "neighbours": 5},
+    "tight": {"tight": True},
+    "tight neighbours": {"tight": True, "neighbours": 10},
+    "tight both": {"tight": True, "neighbours": 10, "gamma": 1.5},
+}
+CASES = [(name, "euclidean") for name in SETTINGS] + [
+    (name, metric) for name in ("whole", "both", "tight neighbours") for metric in ("manhattan", "angular")
+]
+EVERY_CASE = pytest.mark.parametrize(("name", "metric"), CASES)
+PADDED = pytest.mark.parametrize("padding", [True, False])
+
+
+@pytest.fixture(scope="module")
+def toy() -> Embedding:
+    """Clusters, so that lists are of unlike width, and two words in one place."""
+    rng = np.random.default_rng(4)
+    centres = rng.standard_normal((8, 3)) * 1.5
+    vectors = centres[rng.integers(0, 8, SIZE)] + rng.standard_normal((SIZE, 3)) * rng.choice([0.02, 0.3, 1.0], (SIZE, 1))
+    vectors[7] = vectors[3]
+    return toy_embedding(random_embedding(SIZE, 3).words.to_pylist(), vectors)
+
+
+def settings(name: str, metric: str = "euclidean", epsilon: float = EPSILON) -> dict[str, Any]:
+    return {"epsilon": epsilon, "metric": metric, **SETTINGS[name]}
+
+
+def symbols(*, padding: bool) -> list[int]:
+    return [symbol for symbol in range(SIZE + 2) if padding or symbol != PAD]
+
+
+def laws(table: Table, *, padding: bool) -> FloatArray:
+    return np.stack([probabilities(table, symbol) for symbol in symbols(padding=padding)])
+
+
+def distances(embedding: Embedding, metric: str, most: float, *, padding: bool) -> FloatArray:
+    """Capped distances of all symbols, the unknown word and padding at ``most`` from everything."""
+    vectors = embedding.vectors.astype(np.float64)
+    if metric == "angular":
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        apart, along = (np.linalg.norm(unit[:, None] + sign * unit[None], axis=2) for sign in (-1, 1))
+        words = 2 * np.arctan2(apart, along)
+    else:
+        words = cdist(vectors, vectors, {"euclidean": "euclidean", "manhattan": "cityblock"}[metric])
+    count = len(symbols(padding=padding))
+    found = np.full((count, count), most)
+    found[:SIZE, :SIZE] = np.minimum(words, most)
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def losses(law: FloatArray) -> FloatArray:
+    """``losses[w, v]``: the largest log ratio of the law of ``w`` to that of ``v``."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(law)
+    return (logs[:, None] - logs[None]).max(axis=2)
+
+
+@EVERY_CASE
+@PADDED
+def test_exact_loss_is_under_the_recorded_bound(name: str, metric: str, padding: bool, toy: Embedding):
+    built = build(toy, settings(name, metric), padding=padding, mechanism="exponential")
+    guarantee = built.guarantee
+    found = losses(laws(Table.of(built.arrays), padding=padding))
+    apart = distances(toy, metric, guarantee.diameter, padding=padding)
+    assert guarantee.slack < 1e-5
+    assert (found <= guarantee.epsilon * apart + guarantee.slack).all()
+    assert guarantee.largest is not None
+    assert found.max() <= guarantee.largest <= found.max() + 1e-6
+    assert found.max() <= guarantee.pure <= guarantee.epsilon * guarantee.diameter + guarantee.slack
+    # It says something: half of it does not hold.
+    assert (found > 0.5 * guarantee.epsilon * apart + guarantee.slack)[apart > 0].any()
+
+
+@EVERY_CASE
+def test_an_embedding_too_large_to_check_pair_by_pair_gets_a_bound_that_holds(
+    name: str, metric: str, toy: Embedding, monkeypatch: pytest.MonkeyPatch
+):
+    exhaustive = build(toy, settings(name, metric), padding=True, mechanism="exponential").guarantee
+    monkeypatch.setattr("wordveil.mechanisms.exponential._EXHAUSTIVE", 0)
+    by_formula = build(toy, settings(name, metric), padding=True, mechanism="exponential").guarantee
+    assert exhaustive.slack <= by_formula.slack * (1 + 1e-5) + 2e-9
+    assert by_formula.slack < 1e-5
+
+
+def test_tight_gives_words_more_weight_for_the_same_bound(toy: Embedding):
+    plain, tight = (build(toy, settings(name), padding=True, mechanism="exponential") for name in ("whole", "tight"))
+    assert tight.parameters["beta"] > 1.1 * plain.parameters["beta"]
+    kept = [float(np.diag(laws(Table.of(built.arrays), padding=True)).mean()) for built in (plain, tight)]
+    assert kept[1] > kept[0]
+
+
+def test_a_larger_beta_than_tight_breaks_the_bound(toy: Embedding):
+    """So tight is close to the largest; the bisection's bound of words is an upper one, hence the margin."""
+    built = build(toy, settings("tight"), padding=True, mechanism="exponential")
+    assert faulty_excess(toy, beta=1.3 * built.parameters["beta"], lists=full_lists(toy)) > 0.1
+
+
+# Draws.
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name"), [*(("exponential", name) for name in SETTINGS), ("syntf", "whole"), ("syntf", "neighbours")]
+)
+def test_draws_follow_the_table(mechanism: str, name: str, toy: Embedding):
+    chosen = {key: value for key, value in SETTINGS[name].items() if mechanism == "exponential" or key == "neighbours"}
+    epsilons = (1.5, 2.2) if mechanism == "exponential" else (6.0, 9.0)
+    loaded = []
+    for epsilon in epsilons:
+        built = build(toy, {"epsilon": epsilon, **chosen}, padding=True, mechanism=mechanism)
+        loaded.append(load_built(MECHANISMS[mechanism], SIZE, built))
+    right, wrong = loaded
+    assert isinstance(right, TableMechanism)
+    assert isinstance(wrong, TableMechanism)
+    draws, told_apart = 40_000, 0
+    for symbol in (0, 7, 60, PAD, UNKNOWN):
+        batch = token_batch([[symbol] * (draws // 4)] * 4, counted_contexts(4, series=symbol))
+        counts = np.bincount(right.draw(batch, KEYS).ids, minlength=SIZE + 1)
+        assert p_value(counts, probabilities(right.table, symbol)) > 1e-4
+        told_apart += p_value(counts, probabilities(wrong.table, symbol)) < 1e-6
+    assert told_apart >= (1 if name != "gamma under the nearest" else 0)
+
+
+def p_value(counts: NDArray[np.int64], law: FloatArray) -> float:
+    """Chi-square, with outputs that are expected less than five times put together."""
+    expected = law * counts.sum()
+    common = expected >= 5
+    observed = np.append(counts[common], counts[~common].sum())
+    wanted = np.append(expected[common], expected[~common].sum())
+    if wanted[-1] == 0:
+        observed, wanted = observed[:-1], wanted[:-1]
+    return float(stats.chisquare(observed, wanted * observed.sum() / wanted.sum()).pvalue)
+
+
+def test_random_draws_every_word_alike_and_never_padding(toy: Embedding):
+    mechanism = load_built(MECHANISMS["random"], SIZE, build(toy, {}, padding=True, mechanism="random"))
+    for symbol in (0, PAD, UNKNOWN):
+        drawn = mechanism.draw(token_batch([[symbol] * 30_000], counted_contexts(1, series=symbol)), KEYS).ids
+        counts = np.bincount(drawn, minlength=SIZE)
+        assert len(counts) == SIZE
+        assert stats.chisquare(counts).pvalue > 1e-4
+
+
+# Faults.
+
+
+def full_lists(embedding: Embedding, most: int | None = None) -> Lists:
+    return Workshop().lists(SPACES["euclidean"], embedding.vectors.astype(np.float64), most, math.inf, 10**7)
+
+
+def faulty_excess(embedding: Embedding, *, beta: float, lists: Lists, most: float = 50.0, edit: Any = lambda table: table) -> float:
+    points = embedding.vectors.astype(np.float64)
+    table = edit(build_table(symbol_rows(lists, beta, most, padding=True)))
+    return excess(table, SPACES["euclidean"], points, EPSILON, most, padding=True)
+
+
+@pytest.mark.parametrize("most", [None, 10, 40])
+def test_nothing_exceeds_where_nothing_is_broken(most: int | None, toy: Embedding):
+    assert faulty_excess(toy, beta=EPSILON / 2, lists=full_lists(toy, most)) < 1e-6
+
+
+@pytest.mark.parametrize("most", [None, 10, 40])
+def test_a_forgotten_half_is_caught(most: int | None, toy: Embedding):
+    assert faulty_excess(toy, beta=EPSILON, lists=full_lists(toy, most)) > 0.5
+
+
+def test_lists_with_a_recall_of_95_percent_are_caught(toy: Embedding):
+    lists = full_lists(toy, 20)
+    rng = np.random.default_rng(1)
+    row = np.repeat(np.arange(SIZE), np.diff(lists.offsets))
+    stays = (rng.uniform(size=len(lists.ids)) < 0.95) | (lists.ids == row)
+    assert 0.93 < stays.mean() < 0.97
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row[stays], minlength=SIZE))])
+    missing = replace(lists, offsets=offsets, ids=lists.ids[stays], distances=lists.distances[stays])
+    assert faulty_excess(toy, beta=EPSILON / 2, lists=missing) > 0.5
+
+
+def test_a_missing_tail_is_caught(toy: Embedding):
+    def without_tail(table: Table) -> Table:
+        return replace(table, alike=np.zeros_like(table.alike))
+
+    assert faulty_excess(toy, beta=EPSILON / 2, lists=full_lists(toy, 20), edit=without_tail) == math.inf
+
+
+def test_a_gamma_under_half_of_the_largest_score_is_caught(toy: Embedding):
+    """The unknown word at 0.3 from words whose scores are not capped there."""
+    lists, near = full_lists(toy, 40), 0.3
+    assert np.quantile(lists.cut, 0.5) > 2 * near
+    table = build_table(symbol_rows(lists, EPSILON / 2, 50.0, padding=True))
+    law = laws(table, padding=True)
+    place = symbols(padding=True).index(UNKNOWN)
+    assert losses(law)[place, :SIZE].max() > EPSILON * near + 0.5
+    capped = build_table(symbol_rows(lists, EPSILON / 2, near, padding=True))
+    assert losses(laws(capped, padding=True))[place, :SIZE].max() <= EPSILON * near + 1e-6
+
+
+def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: Embedding):
+    epsilon = 200.0
+    built = build(toy, settings("whole", epsilon=epsilon), padding=True, mechanism="exponential")
+    found = losses(laws(Table.of(built.arrays), padding=True))
+    apart = distances(toy, "euclidean", built.guarantee.diameter, padding=True)
+    assert epsilon / 2 * apart.max() > 2 * MOST_SCORE
+    assert (found <= epsilon * apart + built.guarantee.slack).all()
+    assert found.max() <= 2 * MOST_SCORE + math.log(SIZE + 1) + 1e-3
+
+
+def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
+    from wordveil.errors import BundleError
+
+    monkeypatch.setattr("wordveil.mechanisms.tables.MOST_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.tabled.MOST_SCORE", 100.0)
+    with pytest.raises(BundleError, match=r"cannot be certified.*Lower mechanism\.epsilon"):
+        certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
+
+
+# SynTF.
+
+
+@PADDED
+@pytest.mark.parametrize("neighbours", [None, 15])
+def test_syntf_loss_is_what_is_recorded(neighbours: int | None, padding: bool, toy: Embedding):
+    built = build(toy, {"epsilon": 5.0, "neighbours": neighbours}, padding=padding, mechanism="syntf")
+    found = losses(laws(Table.of(built.arrays), padding=padding)).max()
+    assert found <= built.guarantee.epsilon <= 5.0 + 1e-6
+    assert built.guarantee.epsilon <= found * (1 + 1e-6)
+    assert built.guarantee.pure == built.guarantee.epsilon
+    assert built.guarantee.nominal_epsilon == 5.0
+
+
+def test_syntf_weights_are_those_of_the_paper(toy: Embedding):
+    built = build(toy, {"epsilon": 5.0}, padding=False, mechanism="syntf")
+    vectors = toy.vectors.astype(np.float64)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    weights = np.exp(5.0 * (1 + unit @ unit.T) / 2 / 2)
+    law = laws(Table.of(built.arrays), padding=False)[:SIZE]
+    assert np.allclose(law, weights / weights.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_syntf_with_a_forgotten_half_exceeds_its_epsilon(toy: Embedding):
+    doubled = build(toy, {"epsilon": 10.0}, padding=True, mechanism="syntf")
+    assert losses(laws(Table.of(doubled.arrays), padding=True)).max() > 5.0
+    assert doubled.guarantee.epsilon > 5.0
+
+
+# Short documents under `strict`.
+
+
+WORDS = ("ant", "bee", "cow", "dog")
+LINE = [-1.0, 0.1, 0.4, 2.0]
+TOKENS = ("ant", "Bee", "cow", "dog", "zebra", "?!", "")
+N_MAX = 2
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "chosen"),
+    [
+        ("exponential", {"epsilon": 2.0, "gamma": 1.2}),
+        ("exponential", {"epsilon": 2.0}),
+        ("exponential", {"epsilon": 2.0, "gamma": 1.2, "neighbours": 2}),
+        ("exponential", {"epsilon": 2.0, "gamma": 1.2, "neighbours": 2, "tight": True}),
+        ("syntf", {"epsilon": 3.0}),
+        ("random", {}),
+    ],
+)
+def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(mechanism: str, chosen: dict[str, Any], tmp_path: Any):
+    embedding = toy_embedding(WORDS, [[x, 1.0] for x in LINE])
+    bundle = make_bundle(tmp_path, embedding, chosen, padding=True, mechanism=mechanism)
+    if isinstance(bundle.mechanism, TableMechanism):
+        law = np.stack([probabilities(bundle.mechanism.table, symbol) for symbol in range(6)])
+    else:
+        law = np.tile([0.25] * 4 + [0.0], (6, 1))
+    policy = with_profile("strict", n_max=N_MAX)
+    texts = [" ".join(parts) for count in range(4) for parts in itertools.product(TOKENS, repeat=count)]
+    encoded = Codec(policy, bundle.vocabulary).encode(pa.array(texts, pa.string()))
+    inputs = sorted({tuple(ids) for ids in encoded.ids.reshape(-1, N_MAX).tolist()})
+    assert len(inputs) == 5 * 5 + 5 + 1  # words and unknown words, padding at the end
+    outputs = [drawn for count in range(N_MAX + 1) for drawn in itertools.product(range(4), repeat=count)]
+    table = np.zeros((len(inputs), len(outputs)))
+    for row, ids in enumerate(inputs):
+        for drawn in itertools.product(range(5), repeat=N_MAX):
+            written = tuple(symbol for symbol in drawn if symbol != 4)
+            table[row, outputs.index(written)] += np.prod([law[a, b] for a, b in zip(ids, drawn, strict=True)])
+    assert np.allclose(table.sum(axis=1), 1)
+    reached = table.sum(axis=0) > 0
+    found = losses(table[:, reached])
+    charged = N_MAX * bundle.guarantee.pure
+    assert found.max() <= charged + 1e-9
+    if mechanism != "random":
+        assert found.max() > charged / 2, "the bound would say nothing about this pipeline"
+    if mechanism == "exponential":
+        most = bundle.guarantee.diameter
+        apart = np.full((6, 6), most)
+        apart[:4, :4] = np.minimum(np.abs(np.subtract.outer(LINE, LINE)), most)
+        np.fill_diagonal(apart, 0)
+        allowed = [[sum(apart[a, b] for a, b in zip(left, right, strict=True)) for right in inputs] for left in inputs]
+        assert (found <= 2.0 * np.array(allowed) + N_MAX * bundle.guarantee.slack + 1e-9).all()
+
+
+def test_the_exponential_mechanism_of_a_bundle_is_loaded_as_it_was_built(toy: Embedding, tmp_path: Any):
+    bundle = make_bundle(tmp_path, toy, settings("both"), padding=True, mechanism="exponential")
+    built: Built = build(toy, settings("both"), padding=True, mechanism="exponential")
+    assert isinstance(bundle.mechanism, Exponential)
+    for name, array in bundle.mechanism.table.arrays.items():
+        assert np.array_equal(array, built.arrays[name])
+    assert issubclass(SynTF, TableMechanism)

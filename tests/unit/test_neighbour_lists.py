@@ -1,0 +1,153 @@
+"""Lists of neighbours are the true ones, whatever the metric, the block and the ties; and a build resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from wordveil.geometry.spaces import SPACES
+from wordveil.neighbours.blocks import Span, Task, Workshop, on_this_machine
+from wordveil.neighbours.lists import Lists, NeighbourSearch
+
+METRICS = sorted(SPACES)
+EVERY_METRIC = pytest.mark.parametrize("metric", METRICS)
+
+
+def vectors(kind: str) -> NDArray[np.float32]:
+    rng = np.random.default_rng(7)
+    if kind == "spread":
+        return rng.standard_normal((400, 9)).astype(np.float32)
+    if kind == "ties":  # whole numbers: many equal distances, and words that stand in the same place
+        return (rng.integers(-1, 2, (400, 4)) + np.eye(4)[rng.integers(0, 4, 400)] * 3).astype(np.float32)
+    if kind == "far":  # differences drown in the rounding of large coordinates
+        return (1000 + rng.standard_normal((400, 6)) * 1e-3).astype(np.float32)
+    raise KeyError(kind)
+
+
+def brute_force(metric: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All distances, one row at a time by the code under another roof: SciPy, but for angles, whose cosines lose digits."""
+    if metric == "angular":
+        apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+        along = np.linalg.norm(points[:, None] + points[None], axis=2)
+        return 2 * np.arctan2(apart, along)
+    return cdist(points, points, {"euclidean": "euclidean", "manhattan": "cityblock"}[metric])
+
+
+def check(lists: Lists, distances: NDArray[np.float64], most: int | None, within: float) -> None:
+    size = len(distances)
+    most = size if most is None else min(most, size)
+    for word in range(size):
+        ids = lists.ids[lists.offsets[word] : lists.offsets[word + 1]]
+        found = lists.distances[lists.offsets[word] : lists.offsets[word + 1]]
+        expected = np.sort(distances[word])
+        inside = min(most, int((expected < within).sum()))
+        assert len(set(ids.tolist())) == len(ids)
+        assert abs(len(ids) - inside) <= int((np.abs(expected - within) < 1e-9).sum())
+        assert np.allclose(np.sort(found), expected[: len(ids)], rtol=1e-12, atol=1e-12)
+        assert np.allclose(found, distances[word, ids], rtol=1e-12, atol=1e-12)
+        assert (np.diff(ids) > 0).all()
+        outside = np.setdiff1d(np.arange(size), ids)
+        nearest = min(distances[word, outside].min(initial=np.inf), within)
+        assert lists.cut[word] == pytest.approx(nearest, rel=1e-12, abs=1e-12)
+        assert (found <= lists.cut[word] + 1e-12).all()
+    assert distances.max() <= lists.farthest <= distances.max() * 1.01 + 1e-3
+
+
+@EVERY_METRIC
+@pytest.mark.parametrize("kind", ["spread", "ties"])
+@pytest.mark.parametrize(("most", "share"), [(5, None), (60, None), (None, 0.4), (20, 0.4), (None, None), (1000, None)])
+def test_lists_are_those_of_brute_force(metric: str, kind: str, most: int | None, share: float | None):
+    points = SPACES[metric].points(vectors(kind))
+    distances = brute_force(metric, points)
+    within = np.inf if share is None else float(np.quantile(distances, share)) * 1.0000001
+    search = NeighbourSearch(SPACES[metric], points, most, within)
+    check(Lists.joined([search.block(0, 150), search.block(150, 151), search.block(151, 400)]), distances, most, within)
+
+
+@EVERY_METRIC
+def test_large_coordinates_lose_no_neighbour(metric: str):
+    points = SPACES[metric].points(vectors("far"))
+    distances = brute_force(metric, points)
+    lists = NeighbourSearch(SPACES[metric], points, 10, np.inf).block(0, 400)
+    for word in range(400):
+        found = lists.distances[lists.offsets[word] : lists.offsets[word + 1]]
+        assert np.allclose(np.sort(found), np.sort(distances[word])[:10], rtol=1e-7, atol=1e-9)
+
+
+@EVERY_METRIC
+def test_ties_go_to_the_lower_id(metric: str):
+    points = SPACES[metric].points(vectors("ties"))
+    lists = NeighbourSearch(SPACES[metric], points, 30, np.inf).block(0, 400)
+    whole = NeighbourSearch(SPACES[metric], points, None, np.inf).block(0, 400).distances.reshape(400, 400)
+    split = 0
+    for word in range(400):
+        expected = np.lexsort((np.arange(400), whole[word]))
+        assert lists.ids[lists.offsets[word] : lists.offsets[word + 1]].tolist() == sorted(expected[:30].tolist())
+        split += whole[word, expected[29]] == whole[word, expected[30]]
+    assert split > 100
+
+
+def test_angles_are_exact_near_nought_and_near_pi():
+    space = SPACES["angular"]
+    small = 1e-9
+    points = space.points(np.array([[1.0, 0.0], [1.0, small], [-1.0, small]], np.float32))
+    assert space.distances(points[0], points).tolist() == pytest.approx([0.0, small, np.pi - small], rel=1e-7)
+    assert np.pi - space.distances(points[0], points)[2] == pytest.approx(small, rel=1e-6)
+
+
+def test_a_vector_without_direction_has_no_angle():
+    with pytest.raises(ValueError, match="number 1 is zero and has no direction"):
+        SPACES["angular"].points(np.array([[1.0, 0.0], [0.0, 0.0]], np.float32))
+
+
+def test_a_build_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wordveil.neighbours.lists._MOST_ROWS", 50)
+    space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
+    computed: list[Span] = []
+
+    def interrupted(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Lists]]:
+        for number, pair in enumerate(on_this_machine(task, spans)):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield pair
+
+    def counted(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Lists]]:
+        computed.extend(spans)
+        yield from on_this_machine(task, spans)
+
+    steps: list[tuple[int, int]] = []
+    with pytest.raises(KeyboardInterrupt):
+        Workshop(kept=tmp_path, compute=interrupted).lists(space, points, 9, np.inf, 10**6)
+    (place,) = tmp_path.iterdir()
+    damaged = sorted(place.glob("*.npz"))[1]
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    resumed = Workshop(steps=lambda done, known: steps.append((done, known)), kept=tmp_path, compute=counted).lists(
+        space, points, 9, np.inf, 10**6
+    )
+    assert len(computed) == 6  # of eight blocks three were kept, one of them damaged
+    assert steps[0] == (2, 8)
+    assert steps[-1] == (8, 8)
+    whole = Workshop().lists(space, points, 9, np.inf, 10**6)
+    for name in ("offsets", "ids", "distances", "cut"):
+        assert np.array_equal(getattr(resumed, name), getattr(whole, name))
+
+
+def test_kept_blocks_of_other_lists_are_not_taken(tmp_path: Path):
+    space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
+    first = Workshop(kept=tmp_path).lists(space, points, 9, np.inf, 10**6)
+    other = Workshop(kept=tmp_path).lists(space, points, 8, np.inf, 10**6)
+    moved = Workshop(kept=tmp_path).lists(space, points * 2, 9, np.inf, 10**6)
+    assert np.diff(first.offsets).max() == 9
+    assert np.diff(other.offsets).max() == 8
+    assert moved.cut[0] == pytest.approx(2 * first.cut[0])
+
+
+def test_lists_that_would_not_fit_stop_early():
+    points = vectors("spread").astype(np.float64)
+    with pytest.raises(ValueError, match="over 1,000 entries"):
+        Workshop().lists(SPACES["euclidean"], points, 50, np.inf, 1000)
