@@ -4,9 +4,9 @@
 tokens. The vocabulary is small (2,000 words x 8), so that the corpus and not the search takes the time; what is measured hardly
 depends on it. A thread samples the resident memory of the driver (Python and JVM) and of Spark's Python workers.
 
-    python benchmarks/large_input.py [--quick]
+    python benchmarks/large_input.py [--quick] [--mechanism exponential]
 
-Writes benchmarks/results/large_input.json and prints a table.
+Writes benchmarks/results/large_input_<mechanism>.json and prints a table.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ from rich.table import Table
 from laplace_exact import RESULTS, SLOTS
 
 WORDS, DIMENSION = 2000, 8
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "laplace": {"name": "laplace", "epsilon": 8.0},
+    "exponential": {"name": "exponential", "epsilon": 8.0, "neighbours": 256},
+}
 LARGE_FILES = 6
 
 
@@ -149,7 +153,7 @@ def task_seconds(events: Path) -> list[float]:
     return max(stages.values(), key=sum)
 
 
-def measure(tokens: int, small_files: int, longest: int) -> dict[str, Any]:
+def measure(mechanism: str, tokens: int, small_files: int, longest: int) -> dict[str, Any]:
     """One run."""
     from wordveil.config import parse_config
     from wordveil.spark.job import run_sanitise
@@ -168,7 +172,7 @@ def measure(tokens: int, small_files: int, longest: int) -> dict[str, Any]:
             "format_version": 1,
             "release": "large",
             "input": {"path": str(home / "corpus"), "id": "id", "text": "body"},
-            "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": str(home / "vectors.txt"), "public": True},
+            "mechanism": {**MECHANISMS[mechanism], "embedding": str(home / "vectors.txt"), "public": True},
             "bundle": str(home / "bundles"),
             "build_missing": True,
             "text": {"profile": "readable"},
@@ -194,6 +198,7 @@ def measure(tokens: int, small_files: int, longest: int) -> dict[str, Any]:
         sizes = sorted(file.stat().st_size for file in (home / "out").rglob("*.parquet"))
         corpus = sum(file.stat().st_size for file in (home / "corpus").iterdir())
     return {
+        "mechanism": mechanism,
         "tokens": report.tokens,
         "records": report.records,
         "input_files": LARGE_FILES + small_files + 1,
@@ -211,7 +216,7 @@ def measure(tokens: int, small_files: int, longest: int) -> dict[str, Any]:
 
 def show(result: dict[str, Any]) -> None:
     """The table."""
-    table = Table(title="A large and ugly corpus", show_header=False)
+    table = Table(title=f"A large and ugly corpus, {result['mechanism']}", show_header=False)
     for name in ("tokens", "records", "input_files", "tasks", "output_files"):
         table.add_row(name.replace("_", " "), f"{result[name]:,}")
     table.add_row("input", f"{result['input_bytes'] / 2**20:,.0f} MiB")
@@ -229,11 +234,13 @@ def main() -> None:
     """Measure, write, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a hundredth of the tokens and files")
+    parser.add_argument("--mechanism", choices=list(MECHANISMS), default="laplace")
     arguments = parser.parse_args()
-    result = measure(1_000_000, 200, 50_000) if arguments.quick else measure(100_000_000, 20_000, 1_000_000)
+    sizes = (1_000_000, 200, 50_000) if arguments.quick else (100_000_000, 20_000, 1_000_000)
+    result = measure(arguments.mechanism, *sizes)
     RESULTS.mkdir(exist_ok=True)
     if not arguments.quick:
-        (RESULTS / "large_input.json").write_text(json.dumps(result, indent=1) + "\n")
+        (RESULTS / f"large_input_{arguments.mechanism}.json").write_text(json.dumps(result, indent=1) + "\n")
     show(result)
 
 

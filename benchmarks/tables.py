@@ -8,9 +8,10 @@ nothing kept by word):
 
 A profile of the same code in one process says where the time goes, and how long the bundle takes to build is told too.
 
-    python benchmarks/tables.py [--quick] [--copies N]
+    python benchmarks/tables.py [--quick] [--copies N] [--billion]
 
-Writes benchmarks/results/tables.json and prints tables. Without the data directory: the demo embedding and gensim's articles.
+``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and tells its time, memory and
+files; it takes some 10 GB of disk. Writes benchmarks/results/tables.json or tables_billion.json and prints tables. Without the data directory: the demo embedding and gensim's articles.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from rich.table import Table
 from common import machine, save_results
 from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed
 
-ROUNDS, COPIES = 3, 4
+ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
 EPSILON, NEIGHBOURS = 8.0, 256
 FILES = 8
 
@@ -188,6 +189,36 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
     return {**best, "the rest": best["all"] - sum(share for name, share in best.items() if name != "all")}
 
 
+def billion() -> None:
+    """The job alone over the texts 88 times under new ids."""
+    from large_input import Memory
+
+    before = machine()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        tables.build()
+        write_reviews(home / "corpus", reviews(), BILLION_COPIES)
+        with Memory() as memory:
+            report = tables.run(home / "corpus", "billion")
+        sizes = sorted(file.stat().st_size for file in (home / "out-billion").glob("*.parquet"))
+        read = sum(file.stat().st_size for file in (home / "corpus").iterdir())
+    content = {
+        "machine": before,
+        "tokens": report.tokens,
+        "records": report.records,
+        "seconds": report.seconds,
+        "tokens_per_second": report.tokens_per_second,
+        "peak_resident_bytes": memory.peak,
+        "input_bytes": read,
+        "output_files": len(sizes),
+        "output_bytes": sum(sizes),
+        "output_file_bytes": {"smallest": sizes[0], "median": statistics.median(sizes), "largest": sizes[-1]},
+    }
+    save_results("tables_billion", quick=False, content=content)
+    Console().print(content)
+
+
 def show(content: dict[str, Any]) -> None:
     """The tables of the results."""
     words, dimension = content["words"], content["dimension"]
@@ -216,7 +247,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
     parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
+    parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
     arguments = parser.parse_args()
+    if arguments.billion:
+        billion()
+        return
     before = machine()
     texts = reviews()
     with tempfile.TemporaryDirectory() as directory:

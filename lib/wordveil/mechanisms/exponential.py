@@ -54,6 +54,8 @@ from wordveil.privacy.metrics import Metric
 # Up to so many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
 _EXHAUSTIVE = 600
 _TIGHT_STEPS = 12
+# Pairs of words that a step of the bisection measures at most: some seconds in 300 dimensions.
+_MOST_MEASURED = 10_000_000
 # What float64 may err by in the logarithms that the bisection compares.
 _TOLERANCE = 1e-9
 
@@ -167,22 +169,28 @@ def _words_valid(
 ) -> bool:
     """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
-    Pairs in a list are looked at one by one. Two words that are not are at least ``cut`` apart, so only words whose totals
-    lie further apart than that allows are measured.
+    Pairs in a list are looked at one by one. Two words neither of which lists the other are at least both their ``cut`` apart, so only
+    pairs whose totals lie further apart than that allows are measured. Where there are too many of these, the answer is no.
     """
     spare = epsilon - beta
     row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
     listed = np.abs(totals[lists.ids] - totals[row])
     if (listed > spare * np.minimum(lists.distances, most) + _TOLERANCE).any():
         return False
-    order = np.argsort(totals, kind="stable")
-    ranked = totals[order]
+    # A pair (w, v), w with the larger total, is to be measured iff total w > upper v and lower w > total v.
     reach = spare * np.minimum(lists.cut, most) + _TOLERANCE
-    below, above = np.searchsorted(ranked, totals - reach, "left"), np.searchsorted(ranked, totals + reach, "right")
-    for word in np.flatnonzero((below > 0) | (above < len(ranked))):
-        others = np.concatenate([order[: below[word]], order[above[word] :]])
+    upper, lower = totals + reach, totals - reach
+    order = np.argsort(upper, kind="stable")
+    counts = np.searchsorted(upper[order], totals, "left")
+    measured = 0
+    for word in np.flatnonzero(counts):
+        others = order[: counts[word]]
+        others = others[totals[others] < lower[word]]
+        measured += len(others)
+        if measured > _MOST_MEASURED:
+            return False
         apart = np.minimum(space.distances(points[word], points[others]), most)
-        if (np.abs(totals[others] - totals[word]) > spare * apart + _TOLERANCE).any():
+        if (totals[word] - totals[others] > spare * apart + _TOLERANCE).any():
             return False
     return True
 
