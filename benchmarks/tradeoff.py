@@ -40,6 +40,7 @@ from matplotlib import pyplot as plt
 FloatArray = NDArray[np.float64]
 WORDS, DRAWS, NEIGHBOURS = 500, 4, 256
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0)
+TICKS = (0.5, 1, 2, 5, 10, 20, 40)
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "tradeoff.svg"
 NAMES = {
     "laplace": "laplace",
@@ -118,17 +119,19 @@ def measure(words: Embedding) -> dict[str, Any]:
 
 def draw(results: dict[str, dict[str, Any]]) -> None:
     """The picture: a row an embedding, words that stay on the left, distance moved on the right."""
-    figure, axes = plt.subplots(len(results), 2, figsize=(10, 3.6 * len(results)), squeeze=False)
+    figure, axes = plt.subplots(len(results), 2, figsize=(11, 3.8 * len(results)), squeeze=False)
     for line, (name, result) in zip(axes, results.items(), strict=True):
         for axis, what, label in zip(line, ("stays", "moved"), ("share of words that stay", "mean distance moved"), strict=True):
             for mechanism, shown in NAMES.items():
                 axis.plot(EPSILONS, [row[mechanism][what] for row in result["rows"]], marker=".", label=shown)
             axis.set(xscale="log", xlabel="true epsilon per unit of distance", ylabel=label, title=name)
+            axis.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+            axis.minorticks_off()
             axis.grid(alpha=0.3)
         line[1].axhline(result["moved_at_random"], color="grey", linestyle=":", label="drawn at random")
-    axes[0][0].legend(fontsize=8)
-    axes[0][1].legend(fontsize=8)
-    figure.tight_layout()
+    lines, labels = axes[0][1].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="upper center", ncol=len(labels), fontsize=8)
+    figure.tight_layout(rect=(0, 0, 1, 0.96))
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(PICTURE, metadata={"Date": None})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,13 +36,11 @@ def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
     if found is None:
         embedding = embeddings.load(place, config.mechanism.embedding_format, work.progress)
         mechanism = MECHANISMS[config.mechanism.name]
-        parts = Path(config.bundle) / _PARTS
-        built = mechanism.build(
-            embedding, config.mechanism.settings, padding=config.policy.pads, work=replace(work, kept=work.kept or parts)
-        )
+        work = replace(work, kept=work.kept or Path(config.bundle) / _PARTS)
+        built = mechanism.build(embedding, config.mechanism.settings, padding=config.policy.pads, work=work)
         provenance = {"wordveil": __version__, "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", "source": embedding.source}
         found = bundles.write(Path(config.bundle), embedding, built, recipe, provenance)
-        shutil.rmtree(parts, ignore_errors=True)
+        work.forget()
     return bundles.open_bundle(found)
 
 

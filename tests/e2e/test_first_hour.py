@@ -48,3 +48,23 @@ def test_a_table_that_is_not_there_is_named(workspace: Workspace):
     assert done.returncode == 4
     assert "--from = none" in done.stderr
     assert not (workspace.root / "job.yaml").exists()
+
+
+def test_a_sentence_is_compared_without_key_or_bundle(workspace: Workspace):
+    workspace.write_corpus(corpus(5))
+    mechanism = {"name": "exponential", "epsilon": 4.0, "gamma": 2.0, "neighbours": 5}
+    file = workspace.root / "job.yaml"
+    settings = workspace.settings(mechanism=mechanism)
+    settings["key"] = {"env": "NO_SUCH_KEY"}
+    file.write_text(json.dumps(settings))
+    sentence = " ".join(EMBEDDING.words[:6].to_pylist())
+    done = wordveil("plan", "--config", file, "--text", sentence, "--compare", "--json", cwd=workspace.root)
+    assert done.returncode == 0, done.stderr
+    comparison = json.loads(done.stdout)["comparison"]
+    assert comparison["configured"]["mechanism"] == "exponential, gamma 2, neighbours 5"
+    assert {line["mechanism"].split(",")[0] for line in comparison["equal_pure"]} == {"exponential", "laplace", "syntf", "random"}
+    assert all(len(line["text"].split()) == 6 for line in comparison["equal_kept"])
+    for arguments in (["--text", sentence], ["--compare"]):
+        refused = wordveil("plan", "--config", file, *arguments, "--json", cwd=workspace.root)
+        assert refused.returncode == 2
+        assert json.loads(refused.stdout)["faults"][0]["where"] == arguments[0]

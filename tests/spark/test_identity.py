@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sparking import Workspace, clean_environment, corpus, fresh_key, read_output
+from wordveil.config import parse_config
 from wordveil.spark.job import run_sanitise
 
 RECORDS = 400
@@ -51,6 +52,34 @@ def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
             assert rows_of(spark, filled, f"batch-{size}", text=text) == reference
     finally:
         spark.conf.set(option, before)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"name": "exponential", "epsilon": 3.0, "gamma": 3.0, "neighbours": 12, "tight": True},
+        {"name": "exponential", "epsilon": 3.0, "metric": "manhattan"},
+        {"name": "syntf", "epsilon": 20.0, "neighbours": 12},
+    ],
+    ids=["exponential", "whole", "syntf"],
+)
+@pytest.mark.parametrize("profile", ["strict", "readable"])
+def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, mechanism, profile):
+    text = {"profile": profile, **({"n_max": 24} if profile == "strict" else {})}
+    reference = rows_of(spark, filled, "reference", text=text, mechanism=mechanism)
+    assert len(reference) == RECORDS
+    assert {row["privacy"]["mechanism"] for row in reference if row["privacy"]} == {mechanism["name"]}
+    source = {"path": repartitioned(spark, filled, 5)}
+    assert rows_of(spark, filled, "parts", text=text, mechanism=mechanism, input=source) == reference
+
+
+def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):
+    settings = filled.settings(text={"profile": "strict", "n_max": 24})
+    settings["mechanism"] = {"name": "random", "embedding": str(filled.root / "embedding"), "public": True}
+    settings["output"] = {"path": str(filled.root / "random")}
+    report = run_sanitise(parse_config(settings, "test"), lambda: spark)
+    assert report.epsilon_pure == (0.0, 0.0)
+    assert {len(row["text"].split()) for row in read_output(filled.root / "random")} == {24}
 
 
 def test_cores_change_nothing_and_a_rerun_repeats_the_rows(spark, filled: Workspace):

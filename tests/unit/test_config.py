@@ -150,6 +150,34 @@ def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_a
     assert recipe.settings == {"epsilon": 8.0, "pad_height": None, **chosen}
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ({"name": None}, "mechanism.name: is required: one of laplace, exponential, syntf, random"),
+        ({"name": "exponental", "epsilon": 4.0}, "mechanism.name = exponental: should be one of"),
+        ({"name": "exponental", "epsilon": 4.0}, "Did you mean exponential?"),
+        ({"name": "exponential"}, "mechanism.epsilon: is required and has no default"),
+        ({"name": "exponential", "epsilon": 0.0}, "mechanism.epsilon = 0.0: should be greater than 0"),
+        ({"name": "exponential", "epsilon": 4.0, "gamma": 0.0}, "mechanism.gamma = 0.0: should be greater than 0"),
+        (
+            {"name": "exponential", "epsilon": 4.0, "neighbours": 1},
+            "mechanism.neighbours = 1: should be greater than or equal to 2",
+        ),
+        ({"name": "exponential", "epsilon": 4.0, "neighbors": 9}, "mechanism.neighbors: unknown key. Did you mean neighbours?"),
+        ({"name": "exponential", "epsilon": 4.0, "metric": "cosine"}, "mechanism.metric = cosine: allowed: 'euclidean'"),
+        ({"name": "exponential", "epsilon": 4.0, "tight": 1}, "mechanism.tight = 1: should be a valid boolean"),
+        ({"name": "laplace", "epsilon": 4.0, "gamma": 2.0}, "mechanism.gamma: unknown key. Allowed here:"),
+        ({"name": "syntf", "epsilon": 4.0, "gamma": 2.0}, "mechanism.gamma: unknown key"),
+        ({"name": "random", "epsilon": 4.0}, "mechanism.epsilon: unknown key. Allowed here:"),
+    ],
+)
+def test_each_mechanism_has_settings_of_its_own(mechanism: dict[str, Any], message: str):
+    settings = base()
+    chosen = {"embedding": "demo", "public": True, **mechanism}
+    settings["mechanism"] = {name: value for name, value in chosen.items() if value is not None}
+    assert any(message in fault for fault in faults(settings)), faults(settings)
+
+
 def test_all_faults_are_reported_at_once():
     settings = base()
     settings["release"] = ""

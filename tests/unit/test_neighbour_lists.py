@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from wordveil.geometry.spaces import SPACES
-from wordveil.neighbours.blocks import Span, Task, Workshop, on_this_machine
+from wordveil.neighbours.blocks import Span, Task, TooManyEntriesError, Workshop, on_this_machine
 from wordveil.neighbours.lists import Lists, NeighbourSearch
 
 METRICS = sorted(SPACES)
@@ -147,7 +147,18 @@ def test_kept_blocks_of_other_lists_are_not_taken(tmp_path: Path):
     assert moved.cut[0] == pytest.approx(2 * first.cut[0])
 
 
+def test_a_build_that_is_done_forgets_its_own_blocks_alone(tmp_path: Path):
+    space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
+    ours, theirs = Workshop(kept=tmp_path / "parts"), Workshop(kept=tmp_path / "parts")
+    ours.lists(space, points, 9, np.inf, 10**6)
+    theirs.lists(space, points, 8, np.inf, 10**6)
+    ours.forget()
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == [theirs.used[0].name]
+    theirs.forget()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_lists_that_would_not_fit_stop_early():
     points = vectors("spread").astype(np.float64)
-    with pytest.raises(ValueError, match="over 1,000 entries"):
+    with pytest.raises(TooManyEntriesError, match="over 1,000 entries"):
         Workshop().lists(SPACES["euclidean"], points, 50, np.inf, 1000)

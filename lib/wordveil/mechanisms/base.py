@@ -105,7 +105,7 @@ class Mechanism(ABC):
         """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
 
     def at_epsilon(self, epsilon: float) -> Mechanism | None:  # noqa: ARG002 - for those that can
-        """The same mechanism at another epsilon, without building anything; None where that is not possible.
+        """The mechanism at another epsilon, near enough for a look and without building anything; None where that is not possible.
 
         Previews compare epsilons with it. Raises :class:`ValueError` where ``epsilon`` is out of range.
         """

@@ -46,7 +46,7 @@ from wordveil.mechanisms.tabled import (
     too_large,
 )
 from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import TooManyEntriesError, Workshop
 from wordveil.neighbours.lists import Lists
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
@@ -108,7 +108,7 @@ def find_lists(space: Space, points: FloatArray, neighbours: int | None, gamma: 
         check_columns(len(points), neighbours)
     try:
         return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
-    except ValueError:
+    except TooManyEntriesError:
         raise too_large(len(points)) from None
 
 

@@ -6,10 +6,12 @@ What is kept are functions of the public vectors alone.
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +24,12 @@ from wordveil.neighbours.lists import Lists, NeighbourSearch
 
 _VERSION = 1
 Span = tuple[int, int]
+
+
+class TooManyEntriesError(ValueError):
+    """Lists that would take more memory than they may."""
+
+
 Compute = Callable[[Span], Lists]
 
 
@@ -71,19 +79,23 @@ class Workshop:
     steps: is told how many of how many steps are done.
     kept: directory for blocks that are done; None keeps none.
     compute: computes the blocks of a task in any order.
+    used: where blocks of this build are kept.
     """
 
     progress: Callable[[str], None] = lambda _: None
     steps: Callable[[int, int], None] = lambda _done, _all: None
     kept: Path | None = None
     compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, Lists]]] = on_this_machine
+    used: list[Path] = field(default_factory=list)
 
     def lists(self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int) -> Lists:
-        """The lists of all points. Raises :class:`ValueError` where they have more than ``most_entries`` entries."""
+        """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries`` entries."""
         task = Task(space.name, points, most, within)
         rows = task.search().rows
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))
         place = self.kept / f"lists-{task.digest}" if self.kept else None
+        if place:
+            self.used.append(place)
         done = {span: lists for span in spans if (lists := _read(place, span)) is not None}
         self.progress("finding the neighbours of every word")
         entries = sum(len(lists.ids) for lists in done.values())
@@ -92,10 +104,18 @@ class Workshop:
             done[span] = lists
             entries += len(lists.ids)
             if entries > most_entries:
-                raise ValueError(f"over {most_entries:,} entries")
+                raise TooManyEntriesError(f"over {most_entries:,} entries")
             _keep(place, span, lists)
             self.steps(len(done), len(spans))
         return Lists.joined([done[span] for span in spans])
+
+    def forget(self) -> None:
+        """Delete the blocks that this build kept."""
+        for place in self.used:
+            shutil.rmtree(place, ignore_errors=True)
+        if self.kept:
+            with suppress(OSError):  # another build's blocks are there
+                self.kept.rmdir()
 
 
 def _file(place: Path, span: Span) -> Path:
