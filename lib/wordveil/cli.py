@@ -15,13 +15,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from wordveil import __version__
 from wordveil.config import Config, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.key_commands import keys
+from wordveil.printing import people, print_json, print_table, results
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
@@ -43,16 +43,13 @@ app = typer.Typer(
         "7 Java, Spark or a package missing; 8 Spark job failed; 1 anything else."
     ),
 )
+app.add_typer(keys, name="key")
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
-
-# Everything for people goes to standard error; standard output holds results alone.
-_people = Console(stderr=True, highlight=False)
-_results = Console(highlight=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -84,14 +81,14 @@ def _print_error(error: WordveilError, *, as_json: bool) -> None:
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
         print(json.dumps({"error": type(error).__name__, "message": str(error), "faults": faults}))  # noqa: T201
     else:
-        _people.print(f"wordveil: {error}", style="red", markup=False, soft_wrap=True)
+        people.print(f"wordveil: {error}", style="red", markup=False, soft_wrap=True)
 
 
 @app.callback(invoke_without_command=True)
 def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
     if show:
-        _results.print(__version__)
+        results.print(__version__)
         raise typer.Exit
 
 
@@ -114,12 +111,12 @@ def init(
     drafting.write_draft(output, drafting.draft_config(source, columns, guess))
     facts = drafting.draft_facts(output, source, guess)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
         shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
         notes = [f"columns were guessed by their names: check {output}, fill in what is missing, then run `wordveil build`."]
-        _print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+        print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
 
 
 @app.command()
@@ -145,9 +142,9 @@ def build(
             work = replace(work, compute=on_executors(_session(settings)))
         bundle = build_bundle(settings, work)
     if as_json:
-        _print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
+        print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
     else:
-        _print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
+        print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
 
 
 @app.command()
@@ -184,7 +181,7 @@ def plan(
         preview = make_preview(settings, wanted, _session(settings), progress)
     if as_json:
         compared = {"comparison": comparison.to_dict()} if comparison else {}
-        _print_json({**result.to_dict(), **preview.to_dict(), **compared})
+        print_json({**result.to_dict(), **preview.to_dict(), **compared})
     else:
         _print_plan(result)
         _print_preview(preview)
@@ -223,7 +220,7 @@ def sanitise(
     with _progress() as (progress, tasks):
         report = run_sanitise(settings, _session(settings), overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks)
     if as_json:
-        _print_json(report.to_dict())
+        print_json(report.to_dict())
     else:
         print_report(report)
 
@@ -247,10 +244,10 @@ def _starter(section: SparkSection) -> Callable[[], SparkSession]:
 @contextmanager
 def _status() -> Iterator[Callable[[str], None]]:
     """One line that says what is being done, on a terminal; nothing elsewhere."""
-    if not _people.is_terminal:
+    if not people.is_terminal:
         yield lambda _: None
         return
-    with _people.status("checking") as status:
+    with people.status("checking") as status:
         yield status.update
 
 
@@ -258,7 +255,7 @@ def _status() -> Iterator[Callable[[str], None]]:
 def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
     """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=_people, transient=True, disable=not _people.is_terminal) as bar:
+    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
         task = bar.add_task("checking", total=None)
         yield (
             lambda text: bar.update(task, description=text),
@@ -305,7 +302,7 @@ def _print_plan(plan: Plan) -> None:
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")
-    _print_table("Plan", facts, notes)
+    print_table("Plan", facts, notes)
 
 
 def _print_preview(preview: Preview) -> None:
@@ -313,18 +310,18 @@ def _print_preview(preview: Preview) -> None:
 
     if preview.sample:
         facts = display.sample_facts(preview.sample.sample, preview.sample.to_dict())
-        _print_table("Sample", facts, [display.PRIVATE_NOTE, display.SPEED_NOTE])
+        print_table("Sample", facts, [display.PRIVATE_NOTE, display.SPEED_NOTE])
     if preview.outlooks:
-        _results.print(display.outlook_table(preview.outlooks))
-        _people.print(f"note: {display.WORDS_NOTE}", markup=False, soft_wrap=True)
+        results.print(display.outlook_table(preview.outlooks))
+        people.print(f"note: {display.WORDS_NOTE}", markup=False, soft_wrap=True)
 
 
 def _print_comparison(comparison: Comparison) -> None:
     from wordveil import display
 
     for table in display.comparison_tables(comparison):
-        _results.print(table)
-    _people.print(f"note: {display.COMPARISON_NOTE}", markup=False, soft_wrap=True)
+        results.print(table)
+    people.print(f"note: {display.COMPARISON_NOTE}", markup=False, soft_wrap=True)
 
 
 def print_report(report: RunReport) -> None:
@@ -345,7 +342,7 @@ def print_report(report: RunReport) -> None:
         "run": report.run_id,
         "output": report.output,
     }
-    _print_table(f"Release {report.release}", facts, report.notes)
+    print_table(f"Release {report.release}", facts, report.notes)
 
 
 def _span(span: tuple[float, float] | None) -> str:
@@ -356,16 +353,3 @@ def _span(span: tuple[float, float] | None) -> str:
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.6g}"
-
-
-def _print_table(title: str, facts: dict[str, Any], notes: Sequence[str]) -> None:
-    table = Table(title=title, show_header=False, title_justify="left")
-    for name, value in facts.items():
-        table.add_row(name, str(value))
-    _results.print(table)
-    for note in notes:
-        _people.print(f"note: {note}", markup=False, soft_wrap=True)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=1))  # noqa: T201 - the result itself

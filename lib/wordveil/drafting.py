@@ -219,7 +219,7 @@ text:
   profile: strict   # covers every string and hides the length; readable keeps layout, case and stop-words and shows them
   n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
 
-# Make one with: (umask 077; openssl rand -hex 32 > wordveil.key). Keep it as secret as the corpus.
+# Make one with: wordveil key new wordveil.key. Keep it as secret as the corpus.
 # key: {{file: wordveil.key}}
 
 output:

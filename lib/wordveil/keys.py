@@ -8,6 +8,7 @@ key bytes. The master key stays on the driver; Spark's workers receive the subke
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from wordveil.errors import KeyMaterialError
 
 KEY_BYTES = 32
-_MAKE_ONE = "Make one with: (umask 077; openssl rand -hex 32 > wordveil.key)"
+_MAKE_ONE = "Make one with: wordveil key new FILE"
 
 
 class Secret:
@@ -86,6 +87,25 @@ class MasterKey:
 
     def __repr__(self) -> str:
         return f"<MasterKey {self.fingerprint}>"
+
+
+def new_key(file: Path) -> MasterKey:
+    """Write a random key to a file that is not there yet, readable by its owner alone.
+
+    Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be drawn again.
+    """
+    material = secrets.token_bytes(KEY_BYTES)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise KeyMaterialError(f"{file} is there already, and a key is never overwritten. Name another file.") from None
+    except OSError as error:
+        raise KeyMaterialError(f"{file} cannot be written ({error.strerror}). Name a place where you may write.") from None
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(material.hex() + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return MasterKey(material, str(file))
 
 
 def load_key(file: str | None, env: str | None) -> MasterKey:

@@ -207,3 +207,19 @@ def test_the_readme_gives_the_two_commands():
         assert f"make {target}" in readme
         assert f"\n{target}:" in makefile
     assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_keys_are_made_and_identified(tmp_path: Path):
+    file = tmp_path / "release.key"
+    made = json.loads(wordveil("key", "new", file, "--json").stdout)
+    digits = file.read_text().strip()
+    told = wordveil("key", "fingerprint", "--file", file, "--json")
+    assert json.loads(told.stdout)["fingerprint"] == made["fingerprint"]
+    by_name = wordveil("key", "fingerprint", "--env", "SOME_KEY", "--json", SOME_KEY=digits)
+    assert json.loads(by_name.stdout)["fingerprint"] == made["fingerprint"]
+    again = wordveil("key", "new", file, "--json")
+    assert again.returncode == 5
+    assert "never overwritten" in json.loads(again.stdout)["message"]
+    assert wordveil("key", "fingerprint").returncode == 5
+    for done in (told, by_name, again):
+        assert digits not in done.stdout + done.stderr

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from wordveil.errors import KeyMaterialError
-from wordveil.keys import MasterKey, ReleaseKeys, Secret, load_key
+from wordveil.keys import MasterKey, ReleaseKeys, Secret, load_key, new_key
 
 MATERIAL = bytes.fromhex("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 PURPOSES = [field.name for field in fields(ReleaseKeys)]
@@ -224,3 +224,21 @@ def test_fingerprint_is_stable_and_no_part_of_any_key():
 
 def test_fingerprints_of_two_keys_differ():
     assert MasterKey(MATERIAL).fingerprint != MasterKey(MATERIAL[:-1] + b"\x09").fingerprint
+
+
+def test_a_new_key_is_random_private_and_read_back(tmp_path):
+    made = [new_key(tmp_path / name) for name in ("a.key", "b.key")]
+    assert made[0].fingerprint != made[1].fingerprint
+    for key, name in zip(made, ("a.key", "b.key"), strict=True):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+        assert load_key(str(tmp_path / name), None).fingerprint == key.fingerprint
+
+
+def test_a_key_is_never_overwritten(tmp_path):
+    new_key(tmp_path / "a.key")
+    before = (tmp_path / "a.key").read_bytes()
+    with pytest.raises(KeyMaterialError, match="is there already, and a key is never overwritten"):
+        new_key(tmp_path / "a.key")
+    assert (tmp_path / "a.key").read_bytes() == before
+    with pytest.raises(KeyMaterialError, match="cannot be written"):
+        new_key(tmp_path / "no" / "a.key")

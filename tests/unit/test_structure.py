@@ -51,6 +51,8 @@ ROOMS = (
         "building",
         "spark",
         "display",
+        "printing",
+        "key_commands",
         "cli",
         "__main__",
     ),

@@ -80,6 +80,7 @@ class Exponential(TableMechanism):
         rows = symbol_rows(lists, beta, most, padding=padding)
         work.progress("arranging and certifying the table")
         table, slack = certified(rows, beta * space.error(points))
+        slack += 2 * _TOLERANCE if settings.get("tight") else 0.0
         if embedding.size <= _EXHAUSTIVE:
             work.progress("checking every pair of words")
             slack = max(0.0, round_up(excess(table, space, points, epsilon, most, padding=padding), 6)) + 1e-9
