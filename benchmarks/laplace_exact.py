@@ -172,6 +172,24 @@ def timed(totals: dict[str, float], what: str) -> Iterator[None]:
         totals[what] = totals.get(what, 0.0) + time.perf_counter() - started
 
 
+@contextmanager
+def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) -> Iterator[None]:
+    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is called there."""
+    originals = {place: getattr(*place) for place in places}
+    for (owner, method), what in places.items():
+
+        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
+            with timed(totals, _what):
+                return _original(*arguments, **named)
+
+        setattr(owner, method, wrapper)
+    try:
+        yield
+    finally:
+        for (owner, method), original in originals.items():
+            setattr(owner, method, original)
+
+
 def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     """Seconds a million tokens of each step, in this process, on one thread, without Spark."""
     from wordveil.building import build_bundle
@@ -199,7 +217,7 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     )
     _ = list(sanitiser.sanitise(batch.slice(0, 2)))  # compiled code is ready then
     totals: dict[str, float] = {}
-    patched = {
+    patched: dict[tuple[Any, str], str] = {
         (Laplace, "_noise"): "noise: AES, ndtri, gammaincinv",
         (Laplace, "draw"): "draw",
         (Float32Pass, "multiply"): "product",
@@ -209,20 +227,8 @@ def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
         (ExactNearest, "_decide"): "float64 re-check",
         (ExactNearest, "search"): "search",
     }
-    originals = {place: getattr(*place) for place in patched}
-    for (owner, method), what in patched.items():
-
-        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
-            with timed(totals, _what):
-                return _original(*arguments, **named)
-
-        setattr(owner, method, wrapper)
-    try:
-        with timed(totals, "all"):
-            drawn = sum(sum(part.column("privacy").field("tokens").to_pylist()) for part in sanitiser.sanitise(batch))
-    finally:
-        for (owner, method), original in originals.items():
-            setattr(owner, method, original)
+    with timed_calls(totals, patched), timed(totals, "all"):
+        drawn = sum(sum(part.column("privacy").field("tokens").to_pylist()) for part in sanitiser.sanitise(batch))
     parts = ("product", "scan for candidates", "float64 re-check")
     totals["search: rounding and the rest"] = totals["search"] - sum(totals[part] for part in parts)
     totals["draw: gather and the rest"] = totals["draw"] - totals["search"] - totals["noise: AES, ndtri, gammaincinv"]

@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import machine, save_results
-from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed
+from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed, timed_calls
 
 ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
 EPSILON, NEIGHBOURS = 8.0, 256
@@ -165,16 +165,8 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
         (KeyedStream, "record_words"): "random words (AES)",
         (Probabilities, "draw"): "drawing from the table",
     }
-    originals = {place: getattr(*place) for place in patched}
-    for (owner, method), what in patched.items():
-
-        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
-            with timed(totals, _what):
-                return _original(*arguments, **named)
-
-        setattr(owner, method, wrapper)
     rounds = []
-    try:
+    with timed_calls(totals, patched):
         for _ in range(4):
             totals.clear()
             with timed(totals, "all"):
@@ -182,9 +174,6 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
                     part.column("privacy").field("tokens").to_numpy().sum() for one in parts for part in sanitiser.sanitise(one)
                 )
             rounds.append({name: seconds / drawn * 1e6 for name, seconds in totals.items()})
-    finally:
-        for (owner, method), original in originals.items():
-            setattr(owner, method, original)
     best = min(rounds[1:], key=lambda steps: steps["all"])
     return {**best, "the rest": best["all"] - sum(share for name, share in best.items() if name != "all")}
 

@@ -25,6 +25,8 @@ from wordveil.spark.worker import Sanitise
 ANNOY = {"search": "annoy", "n_trees": 3, "search_k": 40}
 
 
+# local-cluster writes beside pyspark: two at once would count each other's files.
+@pytest.mark.xdist_group("local-cluster")
 @pytest.mark.parametrize("search", [{}, pytest.param(ANNOY, marks=helpers.NEEDS_ANNOY)], ids=["exact", "annoy"])
 def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace, search: dict[str, object]):
     """Two executor processes, each with its own scratch; the bundle's own path is gone before they look."""
