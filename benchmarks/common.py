@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +25,32 @@ def save_results(name: str, quick: bool, content: dict[str, Any]) -> None:  # no
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"{name}{'_quick' if quick else ''}.json"
     file.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:  # it has ended
+        return found
+    return found
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Children, their children and so on."""
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def command(pid: int) -> str:
+    """The command line; empty once the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:

@@ -31,7 +31,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from laplace_exact import RESULTS, SLOTS
+from common import command, descendants, machine, save_results
+from laplace_exact import SLOTS
 
 WORDS, DIMENSION = 2000, 8
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -98,39 +99,14 @@ class Memory:
 
     def _sample(self) -> None:
         seen = {"driver python": _resident(os.getpid()), "jvm": 0, "largest worker": 0, "workers": 0}
-        for process in _descendants(os.getpid()):
-            command, size = _command(process), _resident(process)
-            if "java" in command:
+        for process in descendants(os.getpid()):
+            line, size = command(process), _resident(process)
+            if "java" in line:
                 seen["jvm"] = max(seen["jvm"], size)
-            elif "pyspark.daemon" in command:
+            elif "pyspark.daemon" in line:
                 seen["largest worker"] = max(seen["largest worker"], size)
                 seen["workers"] += size
         self.peak = {name: max(self.peak[name], size) for name, size in seen.items()}
-
-
-def _descendants(parent: int) -> list[int]:
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-    found: list[int] = []
-    todo = [parent]
-    while todo:
-        above = todo.pop()
-        below = [process for process, its_parent in parents.items() if its_parent == above]
-        found += below
-        todo += below
-    return found
-
-
-def _command(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _resident(process: int) -> int:
@@ -237,10 +213,9 @@ def main() -> None:
     parser.add_argument("--mechanism", choices=list(MECHANISMS), default="laplace")
     arguments = parser.parse_args()
     sizes = (1_000_000, 200, 50_000) if arguments.quick else (100_000_000, 20_000, 1_000_000)
+    before = machine()
     result = measure(arguments.mechanism, *sizes)
-    RESULTS.mkdir(exist_ok=True)
-    if not arguments.quick:
-        (RESULTS / f"large_input_{arguments.mechanism}.json").write_text(json.dumps(result, indent=1) + "\n")
+    save_results(f"large_input_{arguments.mechanism}", arguments.quick, {"machine": before, **result})
     show(result)
 
 

@@ -25,14 +25,13 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from common import FreshSession, built_job, index_file, machine, save_results
+from common import FreshSession, built_job, children, command, descendants, index_file, machine, save_results
 from laplace_exact import DATA, N_MAX, SLOTS, write_corpus
 
 TARGET = 1.2
@@ -41,32 +40,6 @@ PASSES = ("float32", "int8")
 RECORDS = {"demo": 600, "mixed": 80}
 WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding aside
 MIB = 2**20
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started and that still run."""
-    found: list[int] = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
-    except OSError:  # it has ended
-        return found
-    return found
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Children, their children and so on."""
-    for child in children(pid):
-        yield child
-        yield from descendants(child)
-
-
-def command(pid: int) -> str:
-    """The command line; empty once the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def workers(driver: int) -> list[int]:

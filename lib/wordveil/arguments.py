@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config import column_faults, fault_of
+from wordveil.config import column_faults, fault_of, text_faults
 from wordveil.errors import ConfigError, Fault
 from wordveil.sections import ColumnsSection, ReleaseName, Section, TextSection
-from wordveil.text.policy import TextPolicy, faults_of
+from wordveil.text.policy import TextPolicy
 
 _Model = TypeVar("_Model", bound=Section)
 
@@ -19,7 +19,7 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
     """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`."""
     faults: list[Fault] = []
     source = _parse(ColumnsSection, "input", columns, column_faults, faults)
-    text = _parse(TextSection, "text", policy, _contradictions, faults)
+    text = _parse(TextSection, "text", policy, text_faults, faults)
     if faults or source is None or text is None:
         raise ConfigError("arguments", faults)
     return source, TextPolicy(**text.policy_settings())
@@ -31,12 +31,6 @@ def parse_release(name: str) -> str:
         return TypeAdapter(ReleaseName).validate_python(name, strict=True)
     except ValidationError as error:
         raise ConfigError("arguments", [fault_of({**error.errors()[0], "loc": ("release",)})]) from None
-
-
-def _contradictions(text: TextSection) -> Iterable[Fault]:
-    return [
-        Fault(f"text.{name}", str(getattr(text, name, "") or ""), problem) for name, problem in faults_of(text.policy_settings())
-    ]
 
 
 def _parse(

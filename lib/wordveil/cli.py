@@ -21,7 +21,7 @@ from wordveil import __version__
 from wordveil.config import Config, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
 from wordveil.key_commands import keys
-from wordveil.printing import people, print_json, print_table, results
+from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _print_preview(preview: Preview) -> None:
         print_table("Sample", facts, [display.PRIVATE_NOTE, display.SPEED_NOTE])
     if preview.outlooks:
         results.print(display.outlook_table(preview.outlooks))
-        people.print(f"note: {display.WORDS_NOTE}", markup=False, soft_wrap=True)
+        print_note(display.WORDS_NOTE)
 
 
 def _print_comparison(comparison: Comparison) -> None:
@@ -321,7 +321,7 @@ def _print_comparison(comparison: Comparison) -> None:
 
     for table in display.comparison_tables(comparison):
         results.print(table)
-    people.print(f"note: {display.COMPARISON_NOTE}", markup=False, soft_wrap=True)
+    print_note(display.COMPARISON_NOTE)
 
 
 def print_report(report: RunReport) -> None:

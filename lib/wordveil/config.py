@@ -137,9 +137,7 @@ def _between(sections: _Checked) -> list[Fault]:
     if source and output:
         faults.extend(_table_faults(source, output))
     if text := sections.get("text"):
-        faults.extend(
-            Fault(f"text.{name}", _shown(getattr(text, name, None)), problem) for name, problem in faults_of(text.policy_settings())
-        )
+        faults.extend(text_faults(text))
     if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
         faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
@@ -154,6 +152,12 @@ def _between(sections: _Checked) -> list[Fault]:
     if key and (key.file is None) == (key.env is None):
         faults.append(Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run."))
     return faults
+
+
+def text_faults(text: TextSection) -> Iterable[Fault]:
+    """Settings of the policy that contradict each other."""
+    for name, problem in faults_of(text.policy_settings()):
+        yield Fault(f"text.{name}", _shown(getattr(text, name, None)), problem)
 
 
 def column_faults(source: ColumnsSection) -> Iterable[Fault]:

@@ -20,7 +20,12 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
         table.add_row(name, str(value))
     results.print(table)
     for note in notes:
-        people.print(f"note: {note}", markup=False, soft_wrap=True)
+        print_note(note)
+
+
+def print_note(note: str) -> None:
+    """A sentence for people."""
+    people.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -32,11 +32,11 @@ class Vocabulary:
         self.size = len(words)
         self.pad = self.size
         self.unknown = self.size + 1
-        self._index = WordIndex(words)
+        self.index = WordIndex(words)
 
     def lookup(self, tokens: pa.StringArray) -> NDArray[np.int32]:
         """The id of each token, ``unknown`` where it is not in the vocabulary: int32 ``(len(tokens),)``."""
-        numbers = self._index.numbers(tokens)
+        numbers = self.index.numbers(tokens)
         numbers[numbers < 0] = self.unknown
         return numbers
 

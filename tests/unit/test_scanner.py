@@ -94,7 +94,7 @@ def test_texts_of_a_slice_are_those_of_the_slice() -> None:
 
 
 def test_only_texts_with_characters_it_does_not_know_are_left_out() -> None:
-    scanner = Scanner(Tokeniser(), VOCABULARY.array, lower=True)
+    scanner = Scanner(Tokeniser(), VOCABULARY.index, lower=True)
     easy = ["plain \u201cquoted\u201d caf\u00e9\u2026", "\u0430\u0416", "\u2605 \u20ac", "\u023a", ""]
     hard = ["e\u0301", "\u6f22", "\U0001f600", "\u05d0", "a \u212a", "\u20d0"]
     assert scanner.scan(pa.array(easy + hard)).hard.tolist() == [False] * len(easy) + [True] * len(hard)

@@ -27,12 +27,10 @@ class Space:
     ----------
     name: as it stands in the configuration and in the ``privacy`` column.
     code: which metric the compiled loops compute.
-    diameter: the largest distance that the space has; infinite where it has none.
     """
 
     name: str
     code: int
-    diameter: float
 
     def points(self, vectors: NDArray[np.float32]) -> FloatArray:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
@@ -72,9 +70,9 @@ class Space:
 SPACES = {
     space.name: space
     for space in (
-        Space("euclidean", _EUCLIDEAN, np.inf),
-        Space("manhattan", _MANHATTAN, np.inf),
-        Space("angular", _ANGULAR, np.pi),
+        Space("euclidean", _EUCLIDEAN),
+        Space("manhattan", _MANHATTAN),
+        Space("angular", _ANGULAR),
     )
 }
 

@@ -31,22 +31,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.embedding import Embedding
-from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.mechanisms.base import Built
 from wordveil.mechanisms.tabled import (
-    MOST_COLUMNS,
     TableMechanism,
     certified,
-    check_columns,
     check_epsilon,
+    find_lists,
     largest_loss,
+    points_of,
     symbol_rows,
-    too_large,
 )
 from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
-from wordveil.neighbours.blocks import TooManyEntriesError, Workshop
+from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.lists import Lists
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
@@ -72,7 +70,7 @@ class Exponential(TableMechanism):
         check_epsilon(epsilon)
         space = SPACES[settings.get("metric") or "euclidean"]
         gamma, neighbours = settings.get("gamma"), settings.get("neighbours")
-        points = _points(space, embedding)
+        points = points_of(space, embedding, f"mechanism.metric = {space.name}")
         lists = find_lists(space, points, neighbours, gamma, work)
         most = gamma or diameter_of(lists)
         work.progress("weighing words")
@@ -94,23 +92,6 @@ class Exponential(TableMechanism):
         )
         parameters = {"epsilon": epsilon, "beta": beta, "most": most, "padding": padding, "metric": space.name}
         return Built(parameters, table.arrays, guarantee)
-
-
-def _points(space: Space, embedding: Embedding) -> FloatArray:
-    try:
-        return space.points(embedding.vectors)
-    except ValueError as error:
-        raise BundleError(f"mechanism.metric = {space.name}: {error}") from None
-
-
-def find_lists(space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: Workshop) -> Lists:
-    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
-    if gamma is None:
-        check_columns(len(points), neighbours)
-    try:
-        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
-    except TooManyEntriesError:
-        raise too_large(len(points)) from None
 
 
 def diameter_of(lists: Lists) -> float:

@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 
 from wordveil.embedding import Embedding
-from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Built
-from wordveil.mechanisms.exponential import find_lists
-from wordveil.mechanisms.tabled import TableMechanism, certified, check_epsilon, largest_loss, symbol_rows
+from wordveil.mechanisms.tabled import TableMechanism, certified, check_epsilon, find_lists, largest_loss, points_of, symbol_rows
 from wordveil.neighbours.blocks import Workshop
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
@@ -42,10 +40,7 @@ class SynTF(TableMechanism):
     def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
         epsilon = float(settings["epsilon"])
         check_epsilon(epsilon)
-        try:
-            points = _ANGULAR.points(embedding.vectors)
-        except ValueError as error:
-            raise BundleError(f"mechanism.name = syntf: {error}") from None
+        points = points_of(_ANGULAR, embedding, "mechanism.name = syntf")
         angles = find_lists(_ANGULAR, points, settings.get("neighbours"), None, work)
         # The rating falls with the angle, so that the nearest are the best rated.
         ratings = replace(angles, distances=_missing(angles.distances), cut=_missing(np.minimum(angles.cut, np.pi)))

@@ -10,8 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
+from wordveil.geometry.spaces import FloatArray, Space
 from wordveil.keys import ReleaseKeys
 from wordveil.mechanisms.base import NO_FILES, Mechanism, TokenBatch
 from wordveil.mechanisms.tables import (
@@ -25,6 +27,7 @@ from wordveil.mechanisms.tables import (
     listed_probabilities,
     scores_of,
 )
+from wordveil.neighbours.blocks import TooManyEntriesError, Workshop
 from wordveil.neighbours.lists import Lists
 from wordveil.randomness import KeyedStream, max_positions
 
@@ -79,18 +82,27 @@ def check_epsilon(epsilon: float) -> None:
         raise ValueError(f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive.")
 
 
-def check_columns(size: int, neighbours: int | None) -> None:
-    """Raise :class:`BundleError` where rows over all words would not fit."""
-    if neighbours is None and size * int(columns_of(np.array([size - 1]))[0]) > MOST_COLUMNS:
-        raise too_large(size)
+def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
+    """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this space."""
+    try:
+        return space.points(embedding.vectors)
+    except ValueError as error:
+        raise BundleError(f"{setting}: {error}") from None
 
 
-def too_large(size: int) -> BundleError:
-    """The error of a table that does not fit."""
-    return BundleError(
+def find_lists(space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: Workshop) -> Lists:
+    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
+    size = len(points)
+    too_large = BundleError(
         f"mechanism.neighbours is not set: rows over all {size:,} words would take more than {MOST_COLUMNS * 12 / 2**30:.0f} GiB. Set "
         "mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, words further away are drawn uniformly."
     )
+    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MOST_COLUMNS:
+        raise too_large
+    try:
+        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
+    except TooManyEntriesError:
+        raise too_large from None
 
 
 def symbol_rows(lists: Lists, scale: float, most: float, *, padding: bool) -> Rows:

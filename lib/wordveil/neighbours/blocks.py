@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
-from wordveil.neighbours.lists import Lists, NeighbourSearch
+from wordveil.neighbours.lists import Lists, NeighbourSearch, block_rows
 
 _VERSION = 1
 Span = tuple[int, int]
@@ -91,7 +91,7 @@ class Workshop:
     def lists(self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int) -> Lists:
         """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries`` entries."""
         task = Task(space.name, points, most, within)
-        rows = task.search().rows
+        rows = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))
         place = self.kept / f"lists-{task.digest}" if self.kept else None
         if place:

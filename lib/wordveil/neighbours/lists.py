@@ -58,6 +58,11 @@ class Lists:
         )
 
 
+def block_rows(count: int) -> int:
+    """How many of ``count`` words make a block: what its memory allows."""
+    return max(1, min(_MOST_ROWS, _BLOCK_BYTES // (4 * count)))
+
+
 class NeighbourSearch:
     """Finds the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
 
@@ -74,11 +79,8 @@ class NeighbourSearch:
         self._rough = centred.astype(np.float32)
         self._squares = row_squares(centred)
         self._longest = float(np.sqrt(self._squares.max()))
-
-    @property
-    def rows(self) -> int:
-        """Words of one block: what its memory allows."""
-        return max(1, min(_MOST_ROWS, _BLOCK_BYTES // (4 * len(self._points))))
+        # What rounding a point to float32 moves it, in units of the last place: by Manhattan distance alone.
+        self._sums = np.abs(points).sum(axis=1) if space.name == "manhattan" else np.empty(0)
 
     def block(self, start: int, stop: int) -> Lists:
         """The lists of the words ``start`` to ``stop - 1``."""
@@ -100,8 +102,8 @@ class NeighbourSearch:
             scores = np.empty((stop - start, len(self._rough)), np.float32)
             rough_manhattan(self._rough[start:stop], self._rough, scores)
             # Summing errs by n units of the result; rounding the two points by a unit of their lengths.
-            lengths = np.abs(self._points).sum(axis=1)
-            slack = 1.1 * _UNIT * ((n + 2) * scores.max(axis=1).astype(np.float64) + 2 * (lengths[start:stop] + lengths.max()))
+            moved = 2 * (self._sums[start:stop] + self._sums.max())
+            slack = 1.1 * _UNIT * ((n + 2) * scores.max(axis=1).astype(np.float64) + moved)
             return scores, slack, float((scores.max(axis=1) + slack).max())
         scores = self._rough[start:stop] @ self._rough.T
         bias = self._squares.astype(np.float32)

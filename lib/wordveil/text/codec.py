@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.tokeniser import Pieces, Tokeniser
-from wordveil.vocabulary import Vocabulary
+from wordveil.vocabulary import Vocabulary, WordIndex
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
@@ -114,7 +114,8 @@ class Codec:
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
             known = pa.concat_arrays([vocabulary.array, outside])
-            self._scanner = Scanner(self._tokeniser, known, lower=policy.case != "exact")
+            index = WordIndex(known) if len(outside) else vocabulary.index
+            self._scanner = Scanner(self._tokeniser, index, lower=policy.case != "exact")
             # By the scanner's numbers, the last of which, -1, is any other word.
             stop = policy.stop_words != "hide"
             stops = np.append(pc.is_in(known, self._stop_words).to_numpy(zero_copy_only=False) & stop, False)
@@ -131,7 +132,8 @@ class Codec:
             ids, offsets = self._fit(found.ids, found.offsets)
             return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None)
         if self._policy.unknown == "quarantine":
-            stops = _count((found.ids == self._vocabulary.unknown) & (action == _HIDE), found.offsets) > 0
+            hidden_ids = np.where(action == _HIDE, found.ids, np.int32(-1))
+            stops = count_in_records(hidden_ids, self._vocabulary.unknown, found.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
             action[np.repeat(stops, np.diff(found.offsets))] = _DROP
         hidden = action == _HIDE
@@ -228,10 +230,6 @@ class Codec:
         fitted = np.full((len(lengths), width), self._vocabulary.pad, np.int32)
         fitted[np.arange(width) < lengths[:, None]] = ids[position < width]
         return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
-
-
-def _count(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.diff(np.concatenate([[0], np.cumsum(flags)])[offsets])
 
 
 def _spliced(values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[Any]:

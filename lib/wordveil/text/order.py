@@ -12,8 +12,7 @@ from wordveil.randomness import Contexts, KeyedStream, scaled
 def _stream(key: Secret, contexts: Contexts, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """The record of each token and one uniform 64-bit word a token."""
     record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
-    position = np.arange(offsets[-1]) - offsets[record]
-    return record, KeyedStream(key, 1).words(contexts[record], position)[0]
+    return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
 
 
 def sample(

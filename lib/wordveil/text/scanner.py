@@ -52,15 +52,15 @@ class Scanned:
 
 
 class Scanner:
-    """Finds ``words`` (string array without duplicates, in the form in which texts' words are looked up) in texts.
+    """Finds the words of ``index``, in the form in which texts' words are looked up, in texts.
 
     ``tokeniser`` is of the kind ``words``; ``lower``: whether words are looked up in lower case.
     """
 
-    def __init__(self, tokeniser: Tokeniser, words: pa.StringArray, *, lower: bool) -> None:
+    def __init__(self, tokeniser: Tokeniser, index: WordIndex, *, lower: bool) -> None:
         self._kinds, self._digit, self._lower = _characters(tokeniser, lower=lower)
         self._plain = self._lower[:0x80].astype(np.uint8)
-        self._index = WordIndex(words)
+        self._index = index
 
     def scan(self, texts: pa.StringArray) -> Scanned:
         """``texts``: string array without nulls, valid UTF-8, not normalised."""
