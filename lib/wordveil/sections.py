@@ -19,7 +19,8 @@ DEFAULT_MAX_BYTES = 16 * 2**20
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
-ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+RELEASE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+ReleaseName = Annotated[str, StringConstraints(pattern=RELEASE_PATTERN)]
 
 
 class Section(BaseModel):
