@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -25,12 +26,13 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
     return source, TextPolicy(**text.policy_settings())
 
 
-def parse_release(name: str) -> str:
-    """A release's name, as in the configuration. Raises :class:`ConfigError`."""
+def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:
+    """A release's name, as in the configuration. Raises :class:`ConfigError`, with a fault of ``where`` in ``source``."""
     try:
         return TypeAdapter(ReleaseName).validate_python(name, strict=True)
     except ValidationError as error:
-        raise ConfigError("arguments", [fault_of({**error.errors()[0], "loc": ("release",)})]) from None
+        fault = fault_of({**error.errors()[0], "loc": ("release",)})
+        raise ConfigError(source, [replace(fault, where=where)]) from None
 
 
 def _parse(

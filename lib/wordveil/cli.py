@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from wordveil import __version__
 from wordveil.config import Config, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
-from wordveil.key_commands import keys
+from wordveil.key_commands import JsonOption, keys
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.sections import SparkSection
 
@@ -49,7 +49,6 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

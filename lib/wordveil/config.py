@@ -141,10 +141,12 @@ def _between(sections: _Checked) -> list[Fault]:
         faults.extend(column_faults(source))
     if source and output:
         faults.extend(_table_faults(source, output))
-    if text := sections.get("text"):
-        faults.extend(text_faults(text))
+    text, contradictions = sections.get("text"), []
+    if text:
+        contradictions = list(text_faults(text))
+        faults.extend(contradictions)
     if gate := sections.get("gate"):
-        faults.extend(_gate_faults(gate, source, text))
+        faults.extend(_gate_faults(gate, source, None if contradictions else text))
     if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
         faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
@@ -168,14 +170,14 @@ def text_faults(text: TextSection) -> Iterable[Fault]:
 
 
 def _gate_faults(gate: GateSection, source: ColumnsSection | None, text: TextSection | None) -> Iterable[Fault]:
-    """Exposures that do not exist, and rules that no run of this configuration can pass."""
+    """Exposures that do not exist, and rules that no run of this configuration can pass; ``text`` is sound, or None."""
     unknown = [name for name in gate.exposes or () if not is_exposure(name)]
     for name in unknown:
         near = _near(name, Exposure)
         yield Fault(
             "gate.exposes", _shown(name), f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}"
         )
-    if unknown or source is None or text is None or any(True for _ in text_faults(text)):
+    if unknown or source is None or text is None:
         return
     policy = TextPolicy(**text.policy_settings())
     shown = (*policy.exposes, *(column_exposure(name) for name in source.keep))

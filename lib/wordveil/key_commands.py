@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from wordveil.arguments import parse_release
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 from wordveil.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
 from wordveil.printing import print_json, print_table
-from wordveil.sections import RELEASE_PATTERN
 
 keys = typer.Typer(help="Make, identify, rotate and destroy keys. Keep them as secret as the corpus.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
@@ -43,9 +42,8 @@ def fingerprint(
     """Print 16 digits that identify a key and do not tell it, as run reports have them, and those of its epochs."""
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of --file and --env.")
-    if release is not None and not re.fullmatch(RELEASE_PATTERN, release):
-        problem = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit."
-        raise ConfigError("command line", [Fault("--release", release[:80], problem)])
+    if release is not None:
+        parse_release(release, "command line", "--release")
     key = load_key(file, env)
     facts = _facts(key, file or f"${env}")
     if release is not None:

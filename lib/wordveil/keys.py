@@ -278,15 +278,14 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
             raise KeyMaterialError(
                 "key.file holds what looks like a key. Put the key into a file of its own and name that file; take a new key."
             )
-        place = f"key.file {file}"
-        return _master(_digits(_read_private(Path(file)), place), place)
+        return _parse(_read_private(Path(file)), f"key.file {file}")
     assert env is not None
     content = os.environ.get(env)
     if not content:
         raise KeyMaterialError(
             f"key.env names {env}, which is not set. Put the key's 64 hexadecimal digits there, or use key.file. {_MAKE_ONE}"
         )
-    return _master(_digits(content, f"key.env {env}"), f"key.env {env}")
+    return _parse(content, f"key.env {env}")
 
 
 def _read_private(path: Path) -> str:
@@ -299,6 +298,10 @@ def _read_private(path: Path) -> str:
         raise KeyMaterialError(f"key.file {path} cannot be read ({error.strerror}). {_MAKE_ONE}") from None
     except UnicodeDecodeError:
         raise KeyMaterialError(f"key.file {path} does not hold 64 hexadecimal digits. {_MAKE_ONE}") from None
+
+
+def _parse(content: str, place: str) -> MasterKey:
+    return _master(_digits(content, place), place)
 
 
 def _digits(content: str, place: str) -> list[str]:

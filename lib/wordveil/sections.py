@@ -24,8 +24,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Least = Annotated[int, Field(ge=0)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
-RELEASE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-ReleaseName = Annotated[str, StringConstraints(pattern=RELEASE_PATTERN)]
+ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
 class Section(BaseModel):

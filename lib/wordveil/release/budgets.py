@@ -281,15 +281,18 @@ def _beyond(budget: Budget, scope: str, ordered: Sequence[Candidate], entries: S
     spent: dict[object, list[Amount]] = {}
     for entry in entries:
         spent.setdefault(_key(scope, entry), []).append(amount(entry.charge, budget.unit, budget.relation))
+    room: dict[object, int] = {}
     running: Counter[object] = Counter()
     for candidate in ordered:
         key = _key(scope, candidate)
         one = amount(candidate.charge, budget.unit, budget.relation)
         running[key] += one.quantity
-        before = spent.get(key, [])
-        same = sum(item.quantity for item in before if item.price == one.price)
-        others = total(item for item in before if item.price != one.price)
-        if same + running[key] > max_quantity(budget.limits[scope], one.price, others):
+        if key not in room:  # the same for all candidates of the key, which have one price
+            before = spent.get(key, [])
+            same = sum(item.quantity for item in before if item.price == one.price)
+            others = total(item for item in before if item.price != one.price)
+            room[key] = max_quantity(budget.limits[scope], one.price, others) - same
+        if running[key] > room[key]:
             yield candidate.record
 
 
