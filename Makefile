@@ -11,13 +11,14 @@ export OPENBLAS_NUM_THREADS := 1
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh
+.venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh scripts/delta_jars.py
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
 		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
+	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out

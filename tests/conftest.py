@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparking import Workspace
+from sparking import Workspace, delta_jars
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A local session as the job builds it, with an event log."""
+    """A local session as the job builds it, with Delta and an event log."""
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
@@ -28,13 +28,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     (home / "events").mkdir()
     options = {
         "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{home / 'events'}",
     }
-    session = build_session(SparkSection(master="local[2]", options=options))
+    session = build_session(SparkSection(master="local[2]", delta_jars=str(delta_jars()), options=options), delta=True)
     yield session
     session.stop()
 

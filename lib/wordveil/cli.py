@@ -21,6 +21,7 @@ from wordveil import __version__
 from wordveil.config import Config, load_config
 from wordveil.errors import ConfigError, Fault, WordveilError
 from wordveil.key_commands import keys
+from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.sections import SparkSection
 
@@ -48,6 +49,10 @@ ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML con
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Value of :NAME in input.where, a string. Repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 
@@ -94,7 +99,9 @@ def version(*, show: Annotated[bool, typer.Option("--version", help="Print the v
 
 @app.command()
 def init(
-    source: Annotated[str, typer.Option("--from", metavar="TABLE", help="The Parquet table to sanitise.")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="TABLE", help="The table to sanitise, of Parquet or Delta, by its path.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; it must not exist.")] = Path("job.yaml"),
     *,
     as_json: JsonOption = False,
@@ -106,9 +113,10 @@ def init(
     drafting.refuse_existing(output)
     with _status() as progress:
         progress("reading the schema")
-        columns = read_columns(_starter(SparkSection()), source)
+        is_delta = drafting.is_local_delta(source)
+        columns = read_columns(_starter(SparkSection(), delta=is_delta), source)
     guess = drafting.guess_columns(columns, drafting.table_name(source))
-    drafting.write_draft(output, drafting.draft_config(source, columns, guess))
+    drafting.write_draft(output, drafting.draft_config(source, columns, guess, "delta" if is_delta else "parquet"))
     facts = drafting.draft_facts(output, source, guess)
     if as_json:
         print_json(facts)
@@ -151,6 +159,7 @@ def build(
 def plan(
     config: ConfigOption,
     overrides: SetOption = None,
+    params: ParamOption = None,
     *,
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", help="Read the first N records: rates, lengths, keep-rate, core-hours.")
@@ -172,13 +181,14 @@ def plan(
     from wordveil.spark.sample import check_preview, make_preview
 
     settings = load_config(config, overrides or ())
+    values = parse_params(params or ())
     _check_comparison(text, compare=compare)
     with _status() as progress:
         wanted = check_preview(settings, sample, words)
         comparison = compare_mechanisms(settings, text, progress) if text else None
         progress("reading the schema")
-        result = make_plan(settings, _session(settings))
-        preview = make_preview(settings, wanted, _session(settings), progress)
+        result = make_plan(settings, _session(settings), params=values)
+        preview = make_preview(settings, wanted, _session(settings), progress, params=values)
     if as_json:
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         print_json({**result.to_dict(), **preview.to_dict(), **compared})
@@ -206,6 +216,7 @@ def _check_run_id(run_id: str | None) -> str | None:
 def sanitise(
     config: ConfigOption,
     overrides: SetOption = None,
+    params: ParamOption = None,
     *,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
     run_id: Annotated[
@@ -217,8 +228,11 @@ def sanitise(
     from wordveil.spark.job import run_sanitise
 
     settings = load_config(config, overrides or ())
+    values = parse_params(params or ())
     with _progress() as (progress, tasks):
-        report = run_sanitise(settings, _session(settings), overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks)
+        report = run_sanitise(
+            settings, _session(settings), params=values, overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks
+        )
     if as_json:
         print_json(report.to_dict())
     else:
@@ -226,14 +240,14 @@ def sanitise(
 
 
 def _session(config: Config) -> Callable[[], SparkSession]:
-    return _starter(config.spark)
+    return _starter(config.spark, delta=config.input.needs_delta)
 
 
-def _starter(section: SparkSection) -> Callable[[], SparkSession]:
+def _starter(section: SparkSection, *, delta: bool = False) -> Callable[[], SparkSession]:
     from wordveil.spark.session import build_session
 
     def start() -> SparkSession:
-        session = build_session(section)
+        session = build_session(section, delta=delta)
         # PySpark's own handler calls into the JVM from inside a call and breaks it.
         signal.signal(signal.SIGINT, _terminate)
         return session

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,6 +135,7 @@ def _between(sections: _Checked) -> list[Fault]:
     source, output = sections.get("input"), sections.get("output")
     if source:
         faults.extend(column_faults(source))
+        faults.extend(_source_faults(source))
     if source and output:
         faults.extend(_table_faults(source, output))
     if text := sections.get("text"):
@@ -178,13 +180,38 @@ def column_faults(source: ColumnsSection) -> Iterable[Fault]:
             yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
 
 
+def _source_faults(source: InputSection) -> Iterable[Fault]:
+    if (source.path is None) == (source.table is None):
+        yield Fault("input", "", "name exactly one of input.path and input.table.")
+    if source.table is not None and source.format is not None:
+        yield Fault("input.format", source.format, "is the catalogue's to say where input.table is set. Remove it.")
+    chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
+    if len(chosen) == 2:
+        yield Fault(
+            "input.timestamp", str(source.timestamp), "and input.version both say which version to read. Remove one of them."
+        )
+    if source.table is None and source.format != "delta":
+        for name, value in chosen.items():
+            yield Fault(f"input.{name}", _shown(value), "only Delta tables have versions. Say `format: delta`, or remove it.")
+    if source.timestamp is not None and not _is_timestamp(source.timestamp):
+        yield Fault("input.timestamp", _shown(source.timestamp), 'is no date or time. Write "2026-11-20 03:00:00", in quotes.')
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault]:
     for name in output.partition_by:
         if name not in source.keep:
             near = _near(name, source.keep)
             yield Fault("output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}")
-    here, there = source.path.rstrip("/"), output.path.rstrip("/")
-    if here == there or here.startswith(there + "/") or there.startswith(here + "/"):
+    here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
+    if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
         yield Fault("output.path", output.path, "is the input, or inside it, or around it. Choose another place.")
 
 
@@ -205,6 +232,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
     ("format_version", "literal_error"): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
     ("release", "string_pattern_mismatch"): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     ("key.env", "string_pattern_mismatch"): "is not the name of an environment variable. Never write the key itself here.",
 }
 

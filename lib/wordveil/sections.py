@@ -40,10 +40,33 @@ class ColumnsSection(Section):
 
 
 class InputSection(ColumnsSection):
-    """The corpus."""
+    """The corpus: a table by its path or, in the session's catalogue, by its name."""
 
-    path: Name
-    format: Literal["parquet"] = "parquet"
+    path: Name | None = None
+    table: Name | None = None
+    format: Literal["parquet", "delta"] | None = None
+    """Of a path; left out, Parquet. The catalogue knows the format of a table."""
+    version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Of a Delta table; left out, the latest as the run begins."""
+    timestamp: Name | None = None
+    """In place of ``version``: the one that was the latest then, in the session's time zone."""
+    where: Name | None = None
+    """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
+
+    @property
+    def setting(self) -> str:
+        """The setting that names the table."""
+        return "input.table" if self.table else "input.path"
+
+    @property
+    def source(self) -> str:
+        """The table, as it is named."""
+        return self.table or self.path or ""
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the session must know Delta: what a catalogue's table is shows only once it is opened."""
+        return self.format == "delta" or self.table is not None
 
 
 class MechanismSection(Section):
@@ -178,6 +201,10 @@ class SparkSection(Section):
     bundle: Literal["auto", "path", "archive"] = "auto"
     """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
     local mode and the archive elsewhere."""
+    delta_jars: Name | None = None
+    """A directory with Delta's jars, for machines that cannot fetch them."""
+    allow_unencrypted: bool = False
+    """Whether a session outside local mode may lack authentication or encryption."""
     options: dict[str, str] = {}
 
 

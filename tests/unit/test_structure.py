@@ -45,6 +45,7 @@ ROOMS = (
         "release",
         "sections",
         "yaml_file",
+        "parameters",
         "config",
         "arguments",
         "drafting",

@@ -1,4 +1,4 @@
-"""Reading and writing Parquet tables: schema checks before any data is read, output whole or not at all."""
+"""Columns of tables checked before any data is read, and outputs written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config import Config
-from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
+from wordveil.errors import ConfigError, Fault, OutputExistsError
 from wordveil.sections import ColumnsSection
-from wordveil.spark.failures import cause
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _DRAFT = ".wordveil-"
@@ -37,6 +35,10 @@ class Files:
     def sibling(self, name: str) -> Any:
         """The path ``name`` beside this one."""
         return self._jvm.org.apache.hadoop.fs.Path(self.path.getParent(), name)
+
+    def below(self, name: str) -> Any:
+        """The path ``name`` inside this one."""
+        return self._jvm.org.apache.hadoop.fs.Path(self.path, name)
 
     def exists(self, path: Any | None = None) -> bool:
         """Whether there is anything at the path."""
@@ -129,30 +131,6 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
     if files.exists() and not overwrite:
         raise OutputExistsError(f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it.")
     return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}"), run_id)
-
-
-def read_input(spark: SparkSession, config: Config) -> DataFrame:
-    """The corpus with the columns of the configuration. Reads no data, only file names and one footer.
-
-    Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
-    """
-    path = config.input.path
-    table = open_parquet(spark, path, "input.path")
-    check_columns(table.schema, config.input, f"input.path {path}")
-    return table
-
-
-def open_parquet(spark: SparkSession, path: str, where: str) -> DataFrame:
-    """The Parquet table at ``path``. Reads no data. Raises :class:`InputError`, which names the setting ``where`` and the path."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    if not Files(spark, path).exists():
-        raise InputError(f"{where} = {path}: no such file or directory.")
-    try:
-        return spark.read.parquet(path)
-    except (PySparkException, Py4JError) as error:
-        raise InputError(f"{where} = {path}: not readable as a Parquet table: {cause(error)}") from None
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:
