@@ -182,7 +182,7 @@ def column_faults(source: ColumnsSection) -> Iterable[Fault]:
 
 def _source_faults(source: InputSection) -> Iterable[Fault]:
     if (source.path is None) == (source.table is None):
-        yield Fault("input", "", "name exactly one of input.path and input.table.")
+        yield Fault("input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table.")
     if source.table is not None and source.format is not None:
         yield Fault("input.format", source.format, "is the catalogue's to say where input.table is set. Remove it.")
     chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}

@@ -66,7 +66,7 @@ class InputTable:
         if not self.is_delta:
             raise InputError(f"{self.section.setting} = {self.section.source}: only Delta tables have a change data feed.")
         options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
-        with _feed_errors(self.section, first, last), input_errors(self.section.setting, self.section.source):
+        with input_errors(self.section.setting, self.section.source), _feed_errors(self.section, first, last):
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
@@ -92,10 +92,8 @@ class InputTable:
     def _frame(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
         options = {"versionAsOf": str(chosen)} if self.is_delta else {}
-        with (
-            _version_errors(self.section.model_copy(update={"version": chosen, "timestamp": None})),
-            input_errors(self.section.setting, self.section.source),
-        ):
+        at = self.section.model_copy(update={"version": chosen, "timestamp": None})
+        with input_errors(self.section.setting, self.section.source), _version_errors(at):
             return self._load(options)
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
@@ -131,7 +129,7 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
         options["versionAsOf"] = str(section.version)
     if section.timestamp is not None:
         options["timestampAsOf"] = section.timestamp
-    with _version_errors(section), input_errors(section.setting, section.source, _kind(section)):
+    with input_errors(section.setting, section.source, _kind(section)), _version_errors(section):
         snapshot = _snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
@@ -178,11 +176,15 @@ def _kind(section: InputSection) -> str:
 
 def _snapshot(frame: DataFrame) -> Any:
     """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version to keep to."""
+    from py4j.java_gateway import is_instance_of
+
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
     relation = plan.relation() if plan.getClass().getSimpleName() == "LogicalRelation" else None
-    location = relation.location() if relation is not None and relation.getClass().getSimpleName() == "HadoopFsRelation" else None
+    gateway = frame.sparkSession.sparkContext._gateway  # noqa: SLF001
+    files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
+    location = relation.location() if relation is not None and is_instance_of(gateway, relation, files) else None
     return location.snapshotAtAnalysis() if location is not None and "TahoeLog" in location.getClass().getSimpleName() else None
 
 
@@ -238,7 +240,7 @@ def _where(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[st
     frame.createTempView(view)
     try:
         spark.conf.set(_BIND_LATE, "true")
-        found = spark.sql(f"SELECT * FROM {view} WHERE (\n{where}\n)", args=dict(params))  # noqa: S608 - values are parameters
+        found = spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n)", args=dict(params))  # noqa: S608 - values are parameters
     finally:
         spark.catalog.dropTempView(view)
         spark.conf.unset(_BIND_LATE) if before is None else spark.conf.set(_BIND_LATE, before)

@@ -50,6 +50,11 @@ class Files:
         none = self._gateway.new_array(options, 0)
         self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(source, target, none)
 
+    def try_directory(self, path: Any) -> None:
+        """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
+        self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).mkdir(path, None, True)
+        self.delete(path)
+
     def delete(self, path: Any) -> None:
         """Delete whatever is there."""
         self._system.delete(path, True)
@@ -126,11 +131,22 @@ class Draft:
 
 
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """A place of this attempt's own to write the output to. Raises :class:`OutputExistsError` where there is one and ``overwrite`` is not set."""
+    """A place of this attempt's own to write the output to.
+
+    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError` where nothing can be written.
+    """
+    from py4j.protocol import Py4JError
+
     files = Files(spark, path)
     if files.exists() and not overwrite:
         raise OutputExistsError(f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it.")
-    return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}"), run_id)
+    place = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
+    try:
+        files.try_directory(place)
+    except Py4JError:
+        problem = "no directory can be made beside it: a file is in the way, or the place is read-only or not yours."
+        raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
+    return Draft(files, place, run_id)
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:
