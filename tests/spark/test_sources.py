@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from sparking import Workspace, corpus, read_output, write_delta
+from wordveil import cli
 from wordveil.building import build_bundle
 from wordveil.errors import ConfigError, InputError
 from wordveil.sections import InputSection
@@ -255,3 +258,24 @@ def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
             call(config, no_session, params={"ds": "x", "dd": "y"})
     with pytest.raises(ConfigError, match=r"--param = ds: input\.where does not use :ds\. Remove it"):
         run_sanitise(workspace.config(), no_session, params={"ds": "x"})
+
+
+def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, monkeypatch):
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
+    write_delta(spark, corpus(30), workspace.root / "corpus")
+    file = workspace.write_config(input={"format": "delta", "where": "day = :ds and note < :most"})
+    build_bundle(workspace.config())
+    given = ["--config", str(file), "--json", "--param", "ds=d1", "--param", "most=15"]
+    cli.app(args=["plan", *given, "--sample", "100"], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["sample"]["table_rows"] == 5
+    cli.app(args=["sanitise", *given], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["records"] == 5
+    with pytest.raises(ConfigError, match="--param = 1: should be NAME=VALUE"):
+        cli.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
+
+
+def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, table: Path, monkeypatch):
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    cli.app(args=["init", "--from", str(table), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
+    drafted = yaml.safe_load((tmp_path / "job.yaml").read_text())["input"]
+    assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(table), "delta", "id", "body")

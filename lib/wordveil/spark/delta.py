@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,11 +67,20 @@ def fetched_jars(ivy: str | None = None) -> list[Path]:
 
     By path they need no resolving, which takes seconds, is told line by line, and races where two processes do it at once.
     """
-    home = Path(ivy) if ivy else Path.home() / ".ivy2.5.2"
+    home = Path(ivy) if ivy else ivy_home()
     group, name, version = artifact().split(":")
     names = (f"{group}_{name}-{version}.jar", f"{group}_delta-storage-{version}.jar")
     found = [home / "jars" / name for name in names]
     return found if all(path.is_file() for path in found) else []
+
+
+def ivy_home() -> Path:
+    """Where Spark's Ivy keeps what it fetches, as Java sees it: in the home of the user's account, whatever HOME says."""
+    try:
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        home = Path.home()
+    return home / ".ivy2.5.2"
 
 
 def artifact() -> str:
