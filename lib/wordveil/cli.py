@@ -1,5 +1,5 @@
-"""The command line. Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists;
-7 Java, Spark or a package missing; 8 the Spark job failed; 1 anything else."""
+"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists;
+7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1 anything else."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 done; 2 configuration; 4 input, embedding or bundle; 5 key; 6 output exists; "
-        "7 Java, Spark or a package missing; 8 Spark job failed; 1 anything else."
+        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists; "
+        "7 Java, Spark or a package missing; 8 Spark job failed; 9 release, ledger or budget; 1 anything else."
     ),
 )
 app.add_typer(keys, name="key")

@@ -15,11 +15,14 @@ from pydantic_core import ErrorDetails
 from wordveil.bundle import Recipe
 from wordveil.errors import ConfigError, Fault
 from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records import RESERVED_COLUMNS
+from wordveil.release.rules import is_exposure, public_faults
 from wordveil.sections import (
     MECHANISM_SECTIONS,
     AnyMechanism,
     ColumnsSection,
+    GateSection,
     InputSection,
     KeySection,
     Name,
@@ -48,6 +51,7 @@ class Config(Section):
     text: TextSection = TextSection()
     key: KeySection
     output: OutputSection
+    gate: GateSection = GateSection()
     spark: SparkSection = SparkSection()
 
     @property
@@ -109,6 +113,7 @@ def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
         "text": TextSection,
         "key": KeySection,
         "output": OutputSection,
+        "gate": GateSection,
         "spark": SparkSection,
     }
     sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
@@ -140,6 +145,8 @@ def _between(sections: _Checked) -> list[Fault]:
         faults.extend(_table_faults(source, output))
     if text := sections.get("text"):
         faults.extend(text_faults(text))
+    if gate := sections.get("gate"):
+        faults.extend(_gate_faults(gate, source, text))
     if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
         faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
@@ -160,6 +167,22 @@ def text_faults(text: TextSection) -> Iterable[Fault]:
     """Settings of the policy that contradict each other."""
     for name, problem in faults_of(text.policy_settings()):
         yield Fault(f"text.{name}", _shown(getattr(text, name, None)), problem)
+
+
+def _gate_faults(gate: GateSection, source: ColumnsSection | None, text: TextSection | None) -> Iterable[Fault]:
+    """Exposures that do not exist, and rules that no run of this configuration can pass."""
+    unknown = [name for name in gate.exposes or () if not is_exposure(name)]
+    for name in unknown:
+        near = _near(name, Exposure)
+        yield Fault(
+            "gate.exposes", _shown(name), f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}"
+        )
+    if unknown or source is None or text is None or any(True for _ in text_faults(text)):
+        return
+    policy = TextPolicy(**text.policy_settings())
+    shown = (*policy.exposes, *(column_exposure(name) for name in source.keep))
+    for name, problem in public_faults(gate.rules, policy.relation, shown):
+        yield Fault(f"gate.{name}", "", problem)
 
 
 def column_faults(source: ColumnsSection) -> Iterable[Fault]:

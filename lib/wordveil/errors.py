@@ -50,6 +50,12 @@ class ConfigError(WordveilError):
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in faults)]))
 
 
+class GateError(WordveilError):
+    """A gate did not pass, so nothing was published; names the rules that failed. Exit code 3."""
+
+    exit_code = 3
+
+
 class EmbeddingError(WordveilError):
     """An embedding that cannot be read or must not be used. Exit code 4."""
 
@@ -90,6 +96,12 @@ class SparkJobError(WordveilError):
     """A Spark job failed; the output is as it was before. Exit code 8."""
 
     exit_code = 8
+
+
+class ReleaseError(WordveilError):
+    """A release, its ledger or a budget refuses, or a manifest does not fit its signature or files. Exit code 9."""
+
+    exit_code = 9
 
 
 class WorkerError(WordveilError):

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from wordveil.errors import KeyMaterialError
-from wordveil.keys import MasterKey, load_key, new_key
+from wordveil.errors import ConfigError, Fault, KeyMaterialError
+from wordveil.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
 from wordveil.printing import print_json, print_table
+from wordveil.sections import RELEASE_PATTERN
 
-keys = typer.Typer(help="Make and identify keys. Keep them as secret as the corpus.", no_args_is_help=True)
+keys = typer.Typer(help="Make, identify, rotate and destroy keys. Keep them as secret as the corpus.", no_args_is_help=True)
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+_ROTATED = "keep a copy of this file as safe as the first one: what is drawn from now on needs the new epoch"
+_DESTROYED = "copies, backups, snapshots and blocks that storage wrote anew are not reached: destroy them where they lie"
 
 
 @keys.command()
@@ -20,25 +25,68 @@ def new(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")], *, as_json: JsonOption = False
 ) -> None:
     """Write a random key to FILE, readable by its owner alone."""
-    _show(new_key(file), str(file), as_json=as_json)
+    key = new_key(file)
+    _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
 
 
 @keys.command()
 def fingerprint(
     file: Annotated[str | None, typer.Option("--file", help="The key's file.")] = None,
     env: Annotated[str | None, typer.Option("--env", help="The environment variable that holds it.")] = None,
+    release: Annotated[
+        str | None,
+        typer.Option("--release", metavar="NAME", help="Print the public key that verifies this release's manifests, too."),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Print 16 digits that identify a key and do not tell it, as run reports have them."""
+    """Print 16 digits that identify a key and do not tell it, as run reports have them, and those of its epochs."""
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of --file and --env.")
-    _show(load_key(file, env), file or f"${env}", as_json=as_json)
+    if release is not None and not re.fullmatch(RELEASE_PATTERN, release):
+        problem = "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit."
+        raise ConfigError("command line", [Fault("--release", release[:80], problem)])
+    key = load_key(file, env)
+    facts = _facts(key, file or f"${env}")
+    if release is not None:
+        facts |= {"release": release, "public_key": public_hex(key.signing_key(release))}
+    _show(facts, as_json=as_json)
 
 
-def _show(key: MasterKey, place: str, *, as_json: bool) -> None:
-    facts = {"key": place, "fingerprint": key.fingerprint}
+@keys.command()
+def rotate(file: Annotated[Path, typer.Argument(help="The key's file.")], *, as_json: JsonOption = False) -> None:
+    """Append a new epoch to the key in FILE: from now on noise comes from it. Earlier epochs stay."""
+    key = rotate_key(file)
+    _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
+
+
+@keys.command()
+def destroy(
+    file: Annotated[Path, typer.Argument(help="The key's file.")],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Really destroy it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Overwrite the key in FILE once its releases are frozen. Nothing brings it back."""
+    if not yes:
+        key = load_key(str(file), None)
+        epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
+        problem = (
+            f"would destroy key {key.fingerprint} in {file} with {epochs}. Lost for good: drawing a new or edited record of its releases, "
+            "drawing one again to the same text, and signing manifests. What is published stays, and its manifests can still be verified."
+        )
+        raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes if that is what you want.")])
+    tombstone = destroy_key(file)
+    _show({"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}, _DESTROYED, as_json=as_json)
+
+
+def _facts(key: MasterKey, place: str) -> dict[str, Any]:
+    return {"key": place, "fingerprint": key.fingerprint, "epoch": key.epoch, "epoch_fingerprints": list(key.epoch_fingerprints)}
+
+
+def _show(facts: Mapping[str, Any], *notes: str, as_json: bool) -> None:
     if as_json:
         print_json(facts)
     else:
-        print_table("Key", facts)
+        shown = {name.replace("_", " "): ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+        print_table("Key", shown, notes)

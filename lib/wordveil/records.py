@@ -74,13 +74,20 @@ _SLICE_TOKENS = 2**20
 class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
-    ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``.
+    ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
+    configuration shows besides, such as ``gate``.
     """
 
     release: str
     run_id: str
     policy: TextPolicy
     kept: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+
+    @property
+    def exposes(self) -> tuple[str, ...]:
+        """What is shown besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
+        return (*sorted({*self.policy.exposes, *self.shown}), *sorted(column_exposure(name) for name in self.kept))
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
@@ -93,7 +100,7 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
         guarantee=bundle.guarantee,
         composition=policy.composition,
         relation=policy.relation,
-        exposes=(*policy.exposes, *sorted(column_exposure(name) for name in settings.kept)),
+        exposes=settings.exposes,
         n_max=policy.n_max,
         search=bundle.mechanism.search,
         search_recall=bundle.mechanism.search_recall,

@@ -13,13 +13,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wordveil.privacy.relations import Relation
+from wordveil.release.rules import GateRules
 from wordveil.text.policy import PROFILES
 
 DEFAULT_MAX_BYTES = 16 * 2**20
 
 Name = Annotated[str, StringConstraints(min_length=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Least = Annotated[int, Field(ge=0)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
-ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+RELEASE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+ReleaseName = Annotated[str, StringConstraints(pattern=RELEASE_PATTERN)]
 
 
 class Section(BaseModel):
@@ -190,6 +196,28 @@ class OutputSection(Section):
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
     """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
+
+
+class GateSection(Section):
+    """Rules that a release must pass to be published (:class:`wordveil.release.rules.GateRules`); none without this section."""
+
+    relation: Literal["any_text", "same_length", "same_skeleton"] | None = None
+    exposes: list[Name] | None = None
+    epsilon_pure: EpsilonLimit | None = None
+    epsilon_bound: EpsilonLimit | None = None
+    min_records: Least | None = None
+    max_empty_rate: Rate | None = None
+    min_distinct_words: Least | None = None
+    quarantine_rate: Rate | None = None
+    unknown_rate: Rate | None = None
+    unchanged_rate: Rate | None = None
+
+    @property
+    def rules(self) -> GateRules:
+        """The rules. Raises :class:`ValueError` for an exposure that does not exist, which a whole configuration cannot have."""
+        bounds = self.model_dump()
+        relation = None if self.relation is None else Relation(self.relation)
+        return GateRules(**{**bounds, "relation": relation, "exposes": None if self.exposes is None else tuple(self.exposes)})
 
 
 class SparkSection(Section):

@@ -1,18 +1,34 @@
 """A key is read from the place that the configuration names or refused with a message that helps and tells nothing; no
-way of printing shows key bytes; subkeys of two purposes or two releases differ."""
+way of printing shows key bytes; subkeys of two purposes or two releases differ. A key has epochs: rotating adds one, whole
+or not at all; destroying leaves a stone that says so."""
 
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import pickle
 from dataclasses import fields
 
 import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from typer.testing import CliRunner
 
-from wordveil.errors import KeyMaterialError
-from wordveil.keys import MasterKey, ReleaseKeys, Secret, load_key, new_key
+from wordveil.errors import ConfigError, KeyMaterialError
+from wordveil.key_commands import keys
+from wordveil.keys import (
+    MasterKey,
+    ReleaseKeys,
+    Secret,
+    Tombstone,
+    destroy_key,
+    key_faults,
+    load_key,
+    new_key,
+    public_hex,
+    rotate_key,
+)
 
 MATERIAL = bytes.fromhex("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
 PURPOSES = [field.name for field in fields(ReleaseKeys)]
@@ -242,3 +258,204 @@ def test_a_key_is_never_overwritten(tmp_path):
     assert (tmp_path / "a.key").read_bytes() == before
     with pytest.raises(KeyMaterialError, match="cannot be written"):
         new_key(tmp_path / "no" / "a.key")
+
+
+LATER = bytes(range(7, 39))
+LATEST = bytes(range(60, 92))
+
+
+def epochs_file(tmp_path, *materials, mode=0o600):
+    return key_file(tmp_path, "".join(f"{material.hex()}\n" for material in materials), mode)
+
+
+def loaded(path):
+    return load_key(str(path), None)
+
+
+def test_a_single_key_is_its_own_epoch(tmp_path):
+    key = loaded(epochs_file(tmp_path, MATERIAL))
+    assert (key.epoch, key.epoch_fingerprints) == (1, (key.fingerprint,))
+    assert key.for_release("a") == MasterKey(MATERIAL).for_release("a")
+
+
+def test_a_later_epoch_changes_the_noise_and_neither_tags_nor_fingerprint_nor_signature(tmp_path):
+    before, after = MasterKey(MATERIAL), loaded(epochs_file(tmp_path, MATERIAL, LATER, LATEST))
+    assert after.epoch == 3
+    assert after.fingerprint == before.fingerprint
+    assert after.epoch_fingerprints == tuple(MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST))
+    assert public_hex(after.signing_key("a")) == public_hex(before.signing_key("a"))
+    old, new, alone = before.for_release("a"), after.for_release("a"), MasterKey(LATEST).for_release("a")
+    assert new.tag == old.tag != alone.tag
+    for name in ("context", "noise", "sampling", "shuffle"):
+        assert getattr(new, name) == getattr(alone, name) != getattr(old, name)
+
+
+def test_the_signing_key_is_a_subkey_of_its_own():
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|signing|a")
+    assert MasterKey(MATERIAL).signing_key("a").private_bytes_raw() == kdf.derive(MATERIAL)
+    assert public_hex(MasterKey(MATERIAL).signing_key("a")) != public_hex(MasterKey(MATERIAL).signing_key("b"))
+
+
+@pytest.mark.parametrize("gap", ["\n", " ", "\r\n\r\n", "\t"])
+def test_any_white_space_parts_epochs_also_in_the_environment(tmp_path, monkeypatch, gap):
+    content = f" {MATERIAL.hex()}{gap}{LATER.hex().upper()} "
+    monkeypatch.setenv("TOY_KEY", content)
+    by_env, by_file = load_key(None, "TOY_KEY"), loaded(key_file(tmp_path, content))
+    assert by_env.epoch_fingerprints == by_file.epoch_fingerprints == MasterKey(MATERIAL, later=[LATER]).epoch_fingerprints
+
+
+@pytest.mark.parametrize(
+    ("materials", "words"),
+    [
+        ((MATERIAL, MATERIAL), "epoch 2, repeats epoch 1"),
+        ((MATERIAL, LATER, LATEST, LATER), "epoch 4, repeats epoch 2"),
+        ((MATERIAL, b"ab" * 16), "epoch 2, repeats a few byte values"),
+        ((MATERIAL, LATER[:31]), "64 hexadecimal digits"),
+    ],
+)
+def test_a_faulty_epoch_is_refused_without_showing_it(tmp_path, materials, words):
+    message = str(fault_of(file=str(epochs_file(tmp_path, *materials))))
+    assert words in message
+    for material in materials:
+        assert_tells_nothing(message, material.hex())
+
+
+def test_pickling_keeps_epochs():
+    key = MasterKey(MATERIAL, later=[LATER])
+    back = pickle.loads(pickle.dumps(key))  # noqa: S301 - our own bytes
+    assert back.epoch_fingerprints == key.epoch_fingerprints
+    assert back.for_release("a") == key.for_release("a")
+    assert_tells_nothing("".join(shown(key)), LATER.hex())
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_rotation_appends_a_random_epoch_and_keeps_the_mode(tmp_path, mode):
+    path = epochs_file(tmp_path, MATERIAL, mode=mode)
+    first = rotate_key(path)
+    second = rotate_key(path)
+    assert loaded(path).epoch_fingerprints == second.epoch_fingerprints
+    assert second.epoch_fingerprints[:2] == first.epoch_fingerprints
+    assert len(set(second.epoch_fingerprints)) == second.epoch == 3
+    assert path.read_text().split()[0] == MATERIAL.hex()
+    assert path.stat().st_mode & 0o777 == mode
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_rotation_follows_a_link_to_the_key(tmp_path):
+    (tmp_path / "there").mkdir()
+    path = epochs_file(tmp_path / "there", MATERIAL)
+    (tmp_path / "link.key").symlink_to(path)
+    rotate_key(tmp_path / "link.key")
+    assert (tmp_path / "link.key").is_symlink()
+    assert loaded(path).epoch == 2
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+@pytest.mark.parametrize(("content", "mode"), [(MATERIAL.hex(), 0o644), ("no key", 0o600), (f"{MATERIAL.hex()} " * 2, 0o600)])
+def test_no_bad_file_is_changed(tmp_path, change, content, mode):
+    path = key_file(tmp_path, content, mode)
+    with pytest.raises(KeyMaterialError):
+        change(path)
+    assert path.read_text() == content
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+def test_of_two_who_change_a_key_one_is_refused(tmp_path, change):
+    path = epochs_file(tmp_path, MATERIAL)
+    draft = tmp_path / f".{path.name}.wordveil-draft"
+    draft.write_text("")
+    with pytest.raises(KeyMaterialError, match="another command is changing the key") as caught:
+        change(path)
+    assert str(draft) in str(caught.value)
+    assert draft.exists()
+    assert loaded(path).epoch == 1
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+def test_a_change_that_fails_leaves_the_key_and_nothing_else(tmp_path, monkeypatch, change):
+    path = epochs_file(tmp_path, MATERIAL)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    for name in ("fsync", "replace", "rename"):
+        monkeypatch.setattr(os, name, fail)
+    with pytest.raises(KeyMaterialError, match="No space left on device"):
+        change(path)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+    if change is rotate_key:
+        assert path.read_text() == f"{MATERIAL.hex()}\n"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_destroyed_key_is_overwritten_in_place_and_says_so(tmp_path, mode):
+    path = epochs_file(tmp_path, MATERIAL, LATER, LATEST, mode=mode)
+    (tmp_path / "hard.key").hardlink_to(path)
+    size = path.stat().st_size
+    tombstone = destroy_key(path)
+    fingerprint = MasterKey(MATERIAL).fingerprint
+    assert tombstone.fingerprint == fingerprint
+    for name in (path.name, "hard.key"):
+        content = (tmp_path / name).read_text()
+        assert len(content) >= size
+        for material in (MATERIAL, LATER, LATEST):
+            assert_tells_nothing(content.replace(fingerprint, ""), material.hex())
+        message = str(fault_of(file=str(tmp_path / name)))
+        assert f"key {fingerprint} was destroyed on {tombstone.date}: what was drawn with it is frozen" in message
+    assert path.stat().st_mode & 0o777 == mode
+    for change in (rotate_key, destroy_key):
+        with pytest.raises(KeyMaterialError, match="was destroyed on"):
+            change(path)
+
+
+def test_a_tombstone_is_told_from_a_key_in_the_environment_too(monkeypatch):
+    monkeypatch.setenv("TOY_KEY", f"{Tombstone('0' * 16, '2026-11-20')}\n")
+    assert "was destroyed on 2026-11-20" in str(fault_of(env="TOY_KEY"))
+
+
+ROOT, SECOND, THIRD, OTHER = (MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST, bytes(range(99, 131))))
+
+
+@pytest.mark.parametrize(
+    ("root", "epochs", "words"),
+    [
+        (ROOT, (ROOT,), None),
+        (ROOT, (ROOT, SECOND), None),
+        (OTHER, (OTHER,), f"the key is {ROOT}, and the release was drawn with {OTHER}"),
+        (ROOT, (ROOT, SECOND, THIRD), "has 2 epochs, and the release was drawn with 3: the key is older"),
+        (ROOT, (ROOT, THIRD), f"epoch 2 of key {ROOT} is {SECOND}, and the release was drawn with {THIRD}"),
+        (ROOT, (ROOT, THIRD, OTHER), "epoch 2"),
+    ],
+)
+def test_a_key_is_compared_with_what_a_release_recorded(root, epochs, words):
+    fault = key_faults(root, epochs, MasterKey(MATERIAL, later=[LATER]))
+    assert fault is None if words is None else words in fault
+
+
+def command(*arguments):
+    return CliRunner().invoke(keys, [str(argument) for argument in arguments])
+
+
+def test_the_command_tells_epochs_and_the_public_key_when_asked(tmp_path):
+    path = epochs_file(tmp_path, MATERIAL)
+    assert json.loads(command("rotate", path, "--json").stdout)["epoch"] == 2
+    told = json.loads(command("fingerprint", "--file", path, "--release", "a", "--json").stdout)
+    assert told["fingerprint"] == ROOT
+    assert told["epoch_fingerprints"] == list(loaded(path).epoch_fingerprints)
+    assert told["public_key"] == public_hex(MasterKey(MATERIAL).signing_key("a"))
+    assert "public_key" not in json.loads(command("fingerprint", "--file", path, "--json").stdout)
+    assert isinstance(command("fingerprint", "--file", path, "--release", "a b").exception, ConfigError)
+    assert_tells_nothing(command("fingerprint", "--file", path).stdout, path.read_text().split()[1])
+
+
+def test_the_command_destroys_nothing_without_yes(tmp_path):
+    path = epochs_file(tmp_path, MATERIAL, LATER)
+    refused = command("destroy", path)
+    assert isinstance(refused.exception, ConfigError)
+    assert f"would destroy key {ROOT}" in str(refused.exception)
+    assert "its 2 epochs" in str(refused.exception)
+    assert loaded(path).epoch == 2
+    done = command("destroy", path, "--yes", "--json")
+    assert json.loads(done.stdout)["fingerprint"] == ROOT
+    assert "was destroyed on" in str(fault_of(file=str(path)))

@@ -21,12 +21,25 @@ class Relation(StrEnum):
     SAME_SKELETON = "same_skeleton"
     """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words."""
 
+    def covers(self, wanted: Relation) -> bool:
+        """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others themselves."""
+        return self in (Relation.ANY_TEXT, wanted)
+
 
 class Exposure(StrEnum):
     """What a release shows of a record besides its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
     """That the record was refused because of its text, or that it was not."""
+
+    EDITED = "edited"
+    """In which runs the record's text changed, and when it came back to what it had been."""
+
+    WITHDRAWN = "withdrawn"
+    """That the record was in the release and was taken out."""
+
+    GATE = "gate"
+    """That the release passed rules that read original texts: one bit about all of them, beyond every bound."""
 
     LENGTH = "length"
     """The number of tokens."""

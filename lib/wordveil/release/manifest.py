@@ -1,0 +1,246 @@
+"""Manifests: what a published table is, signed, and checked against its files.
+
+A manifest has only what may be published beside the table. Its signature is Ed25519 over canonical JSON: keys sorted by
+code point, no white space, UTF-8 as it is, and no number but whole ones. Other numbers stand as strings in their
+shortest decimal form (``"8.0"``), since JSON's readers differ in how they write them back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from wordveil.errors import ReleaseError
+from wordveil.keys import public_hex
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.rules import GateResult, Kind
+
+FORMAT_VERSION = 1
+_SHOWN_NAMES = 5
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_CREATED = "%Y-%m-%dT%H:%M:%SZ"
+
+File = tuple[str, int, str]
+"""A file of the table: its path relative to the table with ``/``, its bytes, its SHA-256 in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a published table is.
+
+    Attributes
+    ----------
+    release: the release's name.
+    draws_version, public_version: versions of the table of draws and of the public one.
+    run_ids: the runs whose draws the table holds.
+    mechanism, policy: the fingerprints.
+    key, epoch: the fingerprint of the key's root and the epoch that drew last.
+    relation, exposes: as in the ``privacy`` column.
+    input, input_version: the name of the corpus and its version; None where it has none.
+    n_max: the public number of tokens where the length is hidden, else None.
+    records: records published. How many were refused or unknown is internal.
+    rules: the digest of the gate's rules.
+    gate: one entry a rule as of :func:`gate_entries`; no values of private rules.
+    software: versions by name.
+    created: UTC, as ``2026-11-20T02:00:00Z``.
+    schema: column names and types, in order.
+    files: the table's files.
+
+    Raises :class:`ValueError` for what must not be published, cannot be signed or names a file outside the table.
+    """
+
+    release: str
+    draws_version: int
+    public_version: int
+    run_ids: tuple[str, ...]
+    mechanism: str
+    policy: str
+    key: str
+    epoch: int
+    relation: Relation
+    exposes: tuple[str, ...]
+    input: str
+    input_version: int | str | None
+    n_max: int | None
+    records: int
+    rules: str
+    gate: tuple[Mapping[str, Any], ...]
+    software: Mapping[str, str]
+    created: str
+    schema: tuple[tuple[str, str], ...]
+    files: tuple[File, ...]
+    format_version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        datetime.strptime(self.created, _CREATED)  # noqa: DTZ007 - the form is checked, and ends in Z
+        private = [entry for entry in self.gate if entry["kind"] == Kind.PRIVATE]
+        if any("value" in entry for entry in private):
+            raise ValueError("Expected no value of a private rule: it is a function of original texts.")
+        if private and Exposure.GATE not in self.exposes:
+            raise ValueError("Expected exposes to name gate: the gate has private rules.")
+        paths = [path for path, _, _ in self.files]
+        if len(set(paths)) < len(paths):
+            raise ValueError("Expected each file once.")
+        for path, size, digest in self.files:
+            if not _is_inside(path):
+                raise ValueError(f"Expected the relative path of a file inside the table, got {path!r}.")
+            if size < 0 or not _DIGEST.fullmatch(digest):
+                raise ValueError(f"Expected bytes of at least 0 and a SHA-256 of 64 hexadecimal digits for {path}.")
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256, hexadecimal, over the files' lines ``SHA256 BYTES PATH``, sorted by their UTF-8 bytes, each with a line feed."""
+        lines = sorted(f"{digest} {size} {path}\n".encode() for path, size, digest in self.files)
+        return hashlib.sha256(b"".join(lines)).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: text, whole numbers, None, lists and mappings of these."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        files = [{"path": path, "bytes": size, "sha256": digest} for path, size, digest in sorted(self.files)]
+        plain: dict[str, Any] = _plain({**values, "files": files, "checksum": self.checksum})
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
+        """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for what is no manifest of this version."""
+        _check_version(values)
+        try:
+            made = cls(
+                **{
+                    **{name: value for name, value in values.items() if name != "checksum"},
+                    "relation": Relation(values["relation"]),
+                    "run_ids": tuple(values["run_ids"]),
+                    "exposes": tuple(values["exposes"]),
+                    "gate": tuple(values["gate"]),
+                    "schema": tuple((name, kind) for name, kind in values["schema"]),
+                    "files": tuple((entry["path"], entry["bytes"], entry["sha256"]) for entry in values["files"]),
+                }
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ReleaseError(
+                f"the manifest is not complete or sound ({type(error).__name__}). Take the one that was published."
+            ) from None
+        if made.checksum != values["checksum"]:
+            raise ReleaseError("checksum: is not that of the manifest's files. Take the manifest that was published.")
+        return made
+
+
+def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
+    """A gate's rules as a manifest has them: name, kind and bound, and the value of all but private rules."""
+    return tuple(
+        {"name": one.name, "kind": str(one.kind), "bound": _plain(one.bound)}
+        | ({} if one.kind is Kind.PRIVATE else {"value": _plain(one.value)})
+        for one in result.results
+    )
+
+
+def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
+    """The signed document: ``manifest``, ``signature`` and ``public_key``, the last two in hexadecimal.
+
+    Raises :class:`ValueError` where a text cannot be UTF-8.
+    """
+    values = manifest.to_dict()
+    return {"manifest": values, "signature": private_key.sign(_canonical(values)).hex(), "public_key": public_hex(private_key)}
+
+
+def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key: str | None) -> Manifest:
+    """The manifest of a signed document, if its signature is good and ``files`` are exactly those that it lists.
+
+    ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
+    document vouches for itself alone: changes by accident are found, a forger's are not. Raises :class:`ReleaseError`, which says
+    what differs and names files, never their content.
+    """
+    values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
+    if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
+        raise ReleaseError("the document is no signed manifest: it needs manifest, public_key and signature.")
+    _check_version(values)
+    if pinned_public_key is not None and public_key != pinned_public_key.strip().lower():
+        raise ReleaseError(
+            f"public_key = {public_key[:64]}: is not {pinned_public_key.strip()[:64]}, the one you named. "
+            "Another key signed this manifest: do not trust the table."
+        )
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(bytes.fromhex(signature), _canonical(values))
+    except (InvalidSignature, ValueError, TypeError):
+        raise ReleaseError(
+            "signature: does not fit the manifest. It was changed after it was signed: take the one that was published."
+        ) from None
+    manifest = Manifest.from_dict(values)
+    _check_files(manifest, files)
+    return manifest
+
+
+def _check_version(values: Mapping[str, Any]) -> None:
+    version = values.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise ReleaseError(
+            f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. Take the one that wrote it."
+        )
+
+
+def _check_files(manifest: Manifest, files: Iterable[File]) -> None:
+    listed = {path: (size, digest) for path, size, digest in manifest.files}
+    found: dict[str, tuple[int, str]] = {}
+    twice = []
+    for path, size, digest in files:
+        if path in found:
+            twice.append(path)
+        found[path] = (size, digest.lower())
+    differences = {
+        "missing": listed.keys() - found.keys(),
+        "not in the manifest": found.keys() - listed.keys(),
+        "changed": [path for path in listed.keys() & found.keys() if listed[path] != found[path]],
+        "given twice": twice,
+    }
+    problems = [f"{what}: {_names(paths)}" for what, paths in differences.items() if paths]
+    if problems:
+        raise ReleaseError(f"the table is not the one that was signed. Files {'; '.join(problems)}.")
+
+
+def _names(paths: Iterable[str]) -> str:
+    names = sorted(paths)
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path is a file's below the table, written in one way only; a line feed would make lines of the checksum ambiguous."""
+    parts = PurePosixPath(path).parts
+    return (
+        bool(parts) and path == "/".join(parts) and ".." not in parts and not path.startswith("/") and not set(path) & set("\n\r\0")
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Values of JSON without any number but whole ones."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return str(value)
+    return value
+
+
+def _canonical(values: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is no UTF-8."""
+    _refuse_floats(values)
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def _refuse_floats(value: Any) -> None:
+    if isinstance(value, float):
+        raise ValueError("Expected whole numbers alone in a manifest; others stand as strings.")  # noqa: TRY004 - a fault of the document
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        _refuse_floats(item)
