@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparking import Workspace, delta_jars
+from sparking import SHORT_LIVED, Workspace, delta_jars
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that share the session run in one process."""
+    """Tests that share the session run in one process, or in that of the group which their module names."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("session"))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("session"))
             item.add_marker(pytest.mark.spark)
 
 
@@ -24,10 +26,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
+    os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
         "spark.sql.shuffle.partitions": "2",
+        # Queries over a few rows spend more time on being compiled and planned anew than on running; tests of commands do without this.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
