@@ -15,7 +15,7 @@ import pyarrow as pa
 from wordveil.arguments import parse_arguments
 from wordveil.bundle import Bundle, open_bundle
 from wordveil.errors import InputError
-from wordveil.records import STRUCT_FIELDS, UNKNOWN_COLUMN, WORDS_COLUMN, RecordSettings
+from wordveil.records import STATISTICS, STRUCT_FIELDS, RecordSettings
 from wordveil.sections import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.spark.distribution import distribute
 from wordveil.spark.job import sanitised
@@ -67,7 +67,7 @@ def sanitise(
     settings, opened = _settings(session, bundle, run, checked, columns)
     place, identity = distribute(session.sparkContext, opened, how)
     result = sanitised(prepared(frame, columns), Sanitise(settings, run.keys, place, identity))
-    return result.drop(WORDS_COLUMN, UNKNOWN_COLUMN)
+    return result.drop(*STATISTICS)
 
 
 def register(

@@ -19,6 +19,7 @@ from wordveil.records import (
     REASON_COLUMN,
     RELEASED,
     STATISTIC_FIELDS,
+    STATISTICS,
     TEXT_COLUMN,
     TEXT_REASONS,
     UNKNOWN_COLUMN,
@@ -143,7 +144,7 @@ def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
         F.max(pure).alias("greatest_pure"),
         *(F.count_if((F.col("status") == QUARANTINED) & (F.col("reason") == reason)).alias(reason) for reason in _REASONS),
     )
-    writer = observed.drop(WORDS_COLUMN, UNKNOWN_COLUMN).write.mode("error")
+    writer = observed.drop(*STATISTICS).write.mode("error")
     if config.output.partition_by:
         writer = writer.partitionBy(*config.output.partition_by)
     if config.output.records_per_file:
