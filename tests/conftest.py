@@ -33,7 +33,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         "spark.sql.shuffle.partitions": "2",
         # Queries over a few rows spend more time on being compiled and planned anew than on running; tests of commands do without this.
         "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # Delta deletes old files by ten thousand tasks otherwise.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),

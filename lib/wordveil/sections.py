@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text.policy import PROFILES
 
@@ -58,6 +59,9 @@ class InputSection(ColumnsSection):
     """In place of ``version``: the one that was the latest then, in the session's time zone."""
     where: Name | None = None
     """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
+    changes: Literal["feed", "scan"] | None = None
+    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out, by
+    comparing the contents of all records."""
 
     @property
     def setting(self) -> str:
@@ -192,10 +196,39 @@ class OutputSection(Section):
     """The table that is written."""
 
     path: Name
-    format: Literal["parquet"] = "parquet"
+    """A Parquet table, or the home of a release with Delta tables in it."""
+    format: Literal["parquet", "delta"] = "parquet"
+    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public table."""
+    public: Name | None = None
+    """Where a release's public table is; left out, in its home."""
+    public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
+    """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
+    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release). Changes no row."""
+
+
+class LedgerSection(Section):
+    """Where releases that share records and authors are charged."""
+
+    path: Name
+
+
+class BudgetsSection(Section):
+    """Limits of what records may cost (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
+
+    unit: Name
+    """``pure``, or the identifier of a metric, as the ``privacy`` column has it."""
+    relation: Literal["any_text", "same_length", "same_skeleton"]
+    record: EpsilonLimit | None = None
+    author: EpsilonLimit | None = None
+    corpus: EpsilonLimit | None = None
+    on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+
+    @property
+    def budget(self) -> Budget:
+        """The budget."""
+        return Budget(**{**self.model_dump(), "relation": Relation(self.relation)})
 
 
 class GateSection(Section):

@@ -73,7 +73,7 @@ def run_sanitise(
     require_classic(spark)
     draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
     table = read_input(spark, config, params)
-    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.gate.rules.shown)
+    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.shown)
     place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
     job = Sanitise(settings, master.for_release(config.release), place, identity)
     started = time.perf_counter()

@@ -61,7 +61,7 @@ def make_plan(config: Config, session: Callable[[], SparkSession], *, params: Ma
     except BundleError as error:
         bundle, problem = None, str(error)
     table = read_input(session(), config, params)
-    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.gate.rules.shown)
+    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
     named = [config.input.id, config.input.text, *([config.input.author] if config.input.author else []), *config.input.keep]
