@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format bench bench-search clean
+.PHONY: help quickstart test lint format chaos bench bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -36,6 +36,9 @@ lint: .venv/installed  ## formatter, linter, types
 format: .venv/installed  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; hours
+	cd tests && ../$(BIN)/python chaos.py --kills 200
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py
