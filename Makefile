@@ -5,19 +5,20 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format bench bench-search clean
+.PHONY: help quickstart test lint format chaos bench bench-search clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh
+.venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh scripts/delta_jars.py
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
 		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
+	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
@@ -35,6 +36,9 @@ lint: .venv/installed  ## formatter, linter, types
 format: .venv/installed  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; hours
+	cd tests && ../$(BIN)/python chaos.py --kills 200
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py

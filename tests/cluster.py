@@ -10,14 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyspark
 
-from sparking import clean_environment
+from sparking import SHORT_LIVED, clean_environment
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -36,23 +36,30 @@ def namespace() -> list[str]:
 
 
 class Cluster:
-    """``hidden``: directories that exist on the driver and are empty for the workers."""
+    """``hidden``: directories that exist on the driver and are empty for the workers. ``options``: more for ``spark-defaults.conf``.
 
-    def __init__(self, home: Path, hidden: Iterable[Path]) -> None:
+    The workers are two hosts to Spark, so that it will start a second copy of a slow task.
+    """
+
+    def __init__(self, home: Path, hidden: Iterable[Path] = (), options: Mapping[str, str] | None = None) -> None:
         self._home = home
         self._hidden = list(hidden)
+        self._options = dict(options or {})
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._named: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers = {"worker-1": "127.0.0.1", "worker-2": "127.0.0.2"}
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self._port = listener.getsockname()[1]
         self.master = f"spark://127.0.0.1:{self._port}"
-        self._environment = {
+        self.environment = {
             **clean_environment(),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_CONF_DIR": str(home / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
             "OMP_NUM_THREADS": "1",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
         }
 
     def __enter__(self) -> Self:
@@ -66,24 +73,37 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.task.maxFailures": "4",
+            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            **self._options,
         }
         lines = "".join(f"{name} {value}\n" for name, value in options.items())
         (self._home / "conf" / "spark-defaults.conf").write_text(lines)
         shutil.copy(ROOT / "lib" / "wordveil" / "data" / "log4j2.properties", self._home / "conf")
         self._start("master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port))
         hide = "".join(f"mount -t tmpfs none '{path}' && " for path in self._hidden)
-        for name in ("worker-1", "worker-2"):
-            place = self._home / name
-            place.mkdir()
-            shell = [*namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
-            self._start(
-                name,
-                shell,
-                "org.apache.spark.deploy.worker.Worker",
-                *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", str(place / "work")),
-                self.master,
-            )
+        self._shell = [*namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
+        for name in self.workers:
+            self.start_worker(name)
         return self
+
+    def start_worker(self, name: str) -> None:
+        """Start a worker: one of :attr:`workers`, at the beginning or when it has been killed."""
+        place = self._home / name
+        place.mkdir(exist_ok=True)
+        self._start(
+            name,
+            self._shell,
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", self.workers[name], "--cores", "1", "--memory", "1g", "--work-dir", str(place / "work")),
+            self.master,
+        )
+
+    def kill_worker(self, name: str) -> None:
+        """Kill a worker, and with its namespace its executors, without warning."""
+        process = self._named.pop(name)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self._processes.remove(process)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for process in reversed(self._processes):
@@ -92,19 +112,24 @@ class Cluster:
 
     def _start(self, name: str, shell: Sequence[str], main: str, *arguments: str) -> None:
         command = [*shell, str(SPARK_HOME / "bin" / "spark-class"), main, "--webui-port", "0", *arguments]
-        environment = {**self._environment, "SPARK_LOCAL_DIRS": str(self._home / name / "scratch")}
+        environment = {**self.environment, "SPARK_LOCAL_DIRS": str(self._home / name / "scratch")}
         with (self._home / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         self._processes.append(process)
+        self._named[name] = process
 
     def submit(self, *arguments: object, scratch: Path, local: int | None = None) -> subprocess.Popen[str]:
         """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``; to ``local`` cores if that is given."""
         master = self.master if local is None else f"local[{local}]"
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, str(ROOT / "jobs" / "sanitise.py")]
-        environment = {**self._environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
+        environment = {**self.environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
         return subprocess.Popen(
             [*command, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+
+    def pids(self) -> list[int]:
+        """Process ids of master and workers."""
+        return [process.pid for process in self._processes]
 
     def executors(self) -> list[int]:
         """Process ids of the executors."""

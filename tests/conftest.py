@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparking import Workspace
+from sparking import SHORT_LIVED, Workspace, delta_jars
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that share the session run in one process."""
+    """Tests that share the session run in one process, or in that of the group which their module names."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("session"))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("session"))
             item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """A local session as the job builds it, with an event log."""
+    """A local session as the job builds it, with Delta and an event log."""
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
+    os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
         "spark.sql.shuffle.partitions": "2",
+        # Queries over a few rows spend more time on being compiled and planned anew than on running; tests of commands do without this.
+        "spark.sql.codegen.wholeStage": "false",
+        # Delta deletes old files by ten thousand tasks otherwise.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{home / 'events'}",
     }
-    session = build_session(SparkSection(master="local[2]", options=options))
+    session = build_session(SparkSection(master="local[2]", delta_jars=str(delta_jars()), options=options), delta=True)
     yield session
     session.stop()
 

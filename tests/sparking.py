@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pytest
 import yaml
 
 import helpers
@@ -83,7 +86,7 @@ class Workspace:
             "spark": {"master": "local[2]"},
         }
         for name, value in sections.items():
-            base[name] = {**base[name], **value} if isinstance(value, Mapping) and name != "text" else value
+            base[name] = {**base.get(name, {}), **value} if isinstance(value, Mapping) and name != "text" else value
         return base
 
     def config(self, **sections: Mapping[str, Any] | Any) -> Config:
@@ -95,6 +98,37 @@ class Workspace:
         path = self.root / name
         path.write_text(yaml.safe_dump(self.settings(**sections)))
         return path
+
+
+def delta_jars() -> Path:
+    """A directory with the jars that Delta needs, and no others: a session starts sooner by path than by resolving them.
+
+    Fails, and skips nothing, where they were never fetched.
+    """
+    from wordveil.spark.delta import fetched_jars
+
+    found = fetched_jars()
+    if not found:
+        pytest.fail(
+            "Delta's jars are not on this machine. `make .venv/installed` fetches them, or scripts/delta_jars.py.", pytrace=False
+        )
+    home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{found[0].stem}"
+    home.mkdir(exist_ok=True)
+    for jar in found:
+        with contextlib.suppress(FileExistsError):
+            (home / jar.name).symlink_to(jar)
+    return home
+
+
+def write_delta(spark: Any, table: pa.Table, path: Path | str, *, feed: bool = False, mode: str = "append") -> None:
+    """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its change data feed on."""
+    frame = spark.createDataFrame(table)
+    writer = frame.coalesce(1).write.format("delta").mode(mode)
+    if mode == "overwrite":
+        writer = writer.option("overwriteSchema", "true")
+    if feed:
+        writer = writer.option("delta.enableChangeDataFeed", "true")
+    writer.save(str(path))
 
 
 def read_output(path: Path | str, order_by: str = "id") -> list[dict[str, Any]]:
@@ -109,6 +143,11 @@ def fresh_key() -> str:
     return secrets.token_hex(32)
 
 
+# Java's second compiler takes a quarter of the time that processes of a minute need, and gives it back to longer ones alone.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def clean_environment() -> dict[str, str]:
     """The environment for a command of its own."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    return {**kept, "SPARK_SUBMIT_OPTS": SHORT_LIVED}

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config import column_faults, fault_of, text_faults
+from wordveil.config import fault_of
+from wordveil.contradictions import column_faults, text_faults
 from wordveil.errors import ConfigError, Fault
 from wordveil.sections import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.text.policy import TextPolicy

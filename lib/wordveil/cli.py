@@ -4,33 +4,42 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from wordveil import __version__
 from wordveil.config import Config, load_config
-from wordveil.errors import ConfigError, Fault, WordveilError
-from wordveil.key_commands import JsonOption, keys
+from wordveil.console import (
+    ConfigOption,
+    JsonOption,
+    ParamOption,
+    RunOption,
+    SetOption,
+    print_report,
+    progress_bar,
+    session_of,
+    starter,
+    status,
+    terminate,
+)
+from wordveil.errors import ConfigError, Fault, GateError, WordveilError
+from wordveil.key_commands import keys
+from wordveil.ledger_commands import ledger
+from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
+from wordveil.release_commands import releases
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from wordveil.bundle import Bundle
     from wordveil.comparison import Comparison
     from wordveil.spark.plan import Plan
-    from wordveil.spark.report import RunReport
     from wordveil.spark.sample import Preview
 
 app = typer.Typer(
@@ -44,21 +53,19 @@ app = typer.Typer(
     ),
 )
 app.add_typer(keys, name="key")
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
-]
+app.add_typer(releases, name="release")
+app.command(name="ledger")(ledger)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the console script and of the jobs: runs one command and exits with its code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = app(args=list(arguments), standalone_mode=False)
     except WordveilError as error:
-        _print_error(error, as_json="--json" in arguments)
+        # A gate has printed its own document, which says what failed.
+        _print_error(error, as_json="--json" in arguments and not isinstance(error, GateError))
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(130)
@@ -68,11 +75,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()  # a usage error of the command line
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(code or 0)
-
-
-def _terminate(number: int, _: FrameType | None) -> None:
-    """Leave by way of the ``finally`` blocks, so that an unfinished output is removed."""
-    sys.exit(128 + number)
 
 
 def _print_error(error: WordveilError, *, as_json: bool) -> None:
@@ -93,7 +95,9 @@ def version(*, show: Annotated[bool, typer.Option("--version", help="Print the v
 
 @app.command()
 def init(
-    source: Annotated[str, typer.Option("--from", metavar="TABLE", help="The Parquet table to sanitise.")],
+    source: Annotated[
+        str, typer.Option("--from", metavar="TABLE", help="The table to sanitise, of Parquet or Delta, by its path.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; it must not exist.")] = Path("job.yaml"),
     *,
     as_json: JsonOption = False,
@@ -103,11 +107,12 @@ def init(
     from wordveil.spark.schema import read_columns
 
     drafting.refuse_existing(output)
-    with _status() as progress:
+    with status() as progress:
         progress("reading the schema")
-        columns = read_columns(_starter(SparkSection()), source)
+        is_delta = drafting.is_local_delta(source)
+        columns = read_columns(starter(SparkSection(), delta=is_delta), source)
     guess = drafting.guess_columns(columns, drafting.table_name(source))
-    drafting.write_draft(output, drafting.draft_config(source, columns, guess))
+    drafting.write_draft(output, drafting.draft_config(source, columns, guess, "delta" if is_delta else "parquet"))
     facts = drafting.draft_facts(output, source, guess)
     if as_json:
         print_json(facts)
@@ -133,12 +138,12 @@ def build(
     from wordveil.neighbours.blocks import Workshop
 
     settings = load_config(config, overrides or ())
-    with _progress() as (progress, steps):
+    with progress_bar() as (progress, steps):
         work = Workshop(progress, steps)
         if on_spark:
             from wordveil.spark.lists import on_executors
 
-            work = replace(work, compute=on_executors(_session(settings)))
+            work = replace(work, compute=on_executors(session_of(settings)))
         bundle = build_bundle(settings, work)
     if as_json:
         print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
@@ -150,6 +155,7 @@ def build(
 def plan(
     config: ConfigOption,
     overrides: SetOption = None,
+    params: ParamOption = None,
     *,
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", help="Read the first N records: rates, lengths, keep-rate, core-hours.")
@@ -171,13 +177,14 @@ def plan(
     from wordveil.spark.sample import check_preview, make_preview
 
     settings = load_config(config, overrides or ())
+    values = parse_params(params or ())
     _check_comparison(text, compare=compare)
-    with _status() as progress:
+    with status() as progress:
         wanted = check_preview(settings, sample, words)
         comparison = compare_mechanisms(settings, text, progress) if text else None
         progress("reading the schema")
-        result = make_plan(settings, _session(settings))
-        preview = make_preview(settings, wanted, _session(settings), progress)
+        result = make_plan(settings, session_of(settings), params=values)
+        preview = make_preview(settings, wanted, session_of(settings), progress, params=values)
     if as_json:
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         print_json({**result.to_dict(), **preview.to_dict(), **compared})
@@ -195,71 +202,60 @@ def _check_comparison(text: str | None, *, compare: bool) -> None:
         raise ConfigError("command line", [Fault("--text", text[:80], "is shown by --compare: add it.")])
 
 
-def _check_run_id(run_id: str | None) -> str | None:
-    if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
-        raise ConfigError("command line", [Fault("--run-id", run_id[:80], "1 to 200 letters, digits, '.', '_', ':', '+' or '-'.")])
-    return run_id
-
-
 @app.command()
 def sanitise(
     config: ConfigOption,
     overrides: SetOption = None,
+    params: ParamOption = None,
     *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that exists.")] = False,
-    run_id: Annotated[
-        str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of this run in the output; made up if left out.")
-    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an output that exists; never of a release (output.format: delta).")
+    ] = False,
+    full_snapshot: Annotated[
+        bool,
+        typer.Option("--full-snapshot", help="The input is the whole corpus: records of the release that are not in it leave it."),
+    ] = False,
+    run_id: RunOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sanitise the corpus and write one table of released and quarantined records, whole or not at all."""
-    from wordveil.spark.job import run_sanitise
-
+    """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with it."""
     settings = load_config(config, overrides or ())
-    with _progress() as (progress, tasks):
-        report = run_sanitise(settings, _session(settings), overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks)
+    values = parse_params(params or ())
+    lives = settings.output.format == "delta"
+    _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
+    with progress_bar() as (progress, tasks):
+        if lives:
+            from wordveil.spark.release import run_release
+
+            report = run_release(
+                settings,
+                session_of(settings),
+                params=values,
+                run_id=run_id,
+                full_snapshot=full_snapshot,
+                progress=progress,
+                tasks=tasks,
+            )
+        else:
+            from wordveil.spark.job import run_sanitise
+
+            report = run_sanitise(
+                settings, session_of(settings), params=values, overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks
+            )
     if as_json:
         print_json(report.to_dict())
     else:
-        print_report(report)
+        print_report(report, lives=lives)
 
 
-def _session(config: Config) -> Callable[[], SparkSession]:
-    return _starter(config.spark)
-
-
-def _starter(section: SparkSection) -> Callable[[], SparkSession]:
-    from wordveil.spark.session import build_session
-
-    def start() -> SparkSession:
-        session = build_session(section)
-        # PySpark's own handler calls into the JVM from inside a call and breaks it.
-        signal.signal(signal.SIGINT, _terminate)
-        return session
-
-    return start
-
-
-@contextmanager
-def _status() -> Iterator[Callable[[str], None]]:
-    """One line that says what is being done, on a terminal; nothing elsewhere."""
-    if not people.is_terminal:
-        yield lambda _: None
-        return
-    with people.status("checking") as status:
-        yield status.update
-
-
-@contextmanager
-def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
-        task = bar.add_task("checking", total=None)
-        yield (
-            lambda text: bar.update(task, description=text),
-            lambda done, known: bar.update(task, completed=done, total=known or None),
-        )
+def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
+    lives = config.output.format == "delta"
+    if overwrite and lives:
+        problem = "a release (output.format: delta) is never overwritten: what it drew is charged. Remove it, or begin a release of another name."
+        raise ConfigError("command line", [Fault("--overwrite", "", problem)])
+    if full_snapshot and not lives:
+        problem = "is about a release: a Parquet output is made of the whole input anyway. Remove it, or say output.format: delta."
+        raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])
 
 
 def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
@@ -281,6 +277,8 @@ def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
 
 
 def _print_plan(plan: Plan) -> None:
+    from wordveil.display import number
+
     hidden = plan.tokens is not None
     unit = f"a record of {plan.tokens} tokens" if hidden else "a token (the length is public)"
     facts = {
@@ -289,12 +287,12 @@ def _print_plan(plan: Plan) -> None:
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
         "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} per unit of distance and token",
         "bundle": plan.bundle or "none yet",
-        "largest distance": _number(plan.diameter),
+        "largest distance": number(plan.diameter),
         "composition": plan.composition,
         "holds for": f"pairs of texts related by {plan.relation}",
         "exposes": ", ".join(plan.exposes) or "nothing",
-        f"epsilon of {unit}": _number(plan.epsilon_bound),
-        "pure epsilon": _number(plan.epsilon_pure)
+        f"epsilon of {unit}": number(plan.epsilon_bound),
+        "pure epsilon": number(plan.epsilon_pure)
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
@@ -321,34 +319,3 @@ def _print_comparison(comparison: Comparison) -> None:
     for table in display.comparison_tables(comparison):
         results.print(table)
     print_note(display.COMPARISON_NOTE)
-
-
-def print_report(report: RunReport) -> None:
-    """The short table at the end of a run."""
-    quarantined = ", ".join(f"{count:,} {reason}" for reason, count in report.quarantined.items())
-    rate = report.unknown_rate
-    facts = {
-        "records": f"{report.records:,}",
-        "released": f"{report.released:,}",
-        "quarantined": f"{report.records - report.released:,}" + (f" ({quarantined})" if quarantined else ""),
-        "tokens drawn": f"{report.tokens:,}",
-        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        "epsilon a token": f"{report.epsilon:g} per unit of {report.metric.split(':')[0]} distance",
-        "epsilon a record": _span(report.epsilon_bound) + f" between texts related by {report.relation}",
-        "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else "none: unbounded for any two texts",
-        "exposes": ", ".join(report.exposes) or "nothing",
-        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
-        "run": report.run_id,
-        "output": report.output,
-    }
-    print_table(f"Release {report.release}", facts, report.notes)
-
-
-def _span(span: tuple[float, float] | None) -> str:
-    if span is None:
-        return "nothing released"
-    return _number(span[0]) if span[0] == span[1] else f"{_number(span[0])} to {_number(span[1])}"
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.6g}"

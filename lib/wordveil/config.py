@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,18 +10,16 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.bundle import Recipe
+from wordveil.contradictions import Sections, contradictions, did_you_mean, shown_over_time, shown_value
 from wordveil.errors import ConfigError, Fault
-from wordveil.neighbours.annoy import faults_of as annoy_faults
-from wordveil.privacy.relations import Exposure, column_exposure
-from wordveil.records import RESERVED_COLUMNS
-from wordveil.release.rules import is_exposure, public_faults
 from wordveil.sections import (
     MECHANISM_SECTIONS,
     AnyMechanism,
-    ColumnsSection,
+    BudgetsSection,
     GateSection,
     InputSection,
     KeySection,
+    LedgerSection,
     Name,
     OutputSection,
     ReleaseName,
@@ -31,11 +27,10 @@ from wordveil.sections import (
     SparkSection,
     TextSection,
 )
-from wordveil.text.policy import TextPolicy, faults_of
+from wordveil.text.policy import TextPolicy
 from wordveil.yaml_file import read_yaml, set_key
 
 FORMAT_VERSION = 1
-_SHOWN = 80
 
 
 class Config(Section):
@@ -50,6 +45,8 @@ class Config(Section):
     text: TextSection = TextSection()
     key: KeySection
     output: OutputSection
+    ledger: LedgerSection | None = None
+    budgets: BudgetsSection | None = None
     gate: GateSection = GateSection()
     spark: SparkSection = SparkSection()
 
@@ -57,6 +54,11 @@ class Config(Section):
     def policy(self) -> TextPolicy:
         """The text policy."""
         return TextPolicy(**self.text.policy_settings())
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What the release shows besides the policy's exposures and kept columns."""
+        return shown_over_time(self.output, self.budgets, self.policy) + self.gate.rules.shown
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""
@@ -67,16 +69,6 @@ class Config(Section):
             embedding=self.mechanism.embedding,
             embedding_digest=embedding_digest,
         )
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """Sections that are sound by themselves, for the checks between sections; ``mechanism`` as it was written."""
-
-    sections: dict[str, Any]
-
-    def get(self, name: str) -> Any:
-        return self.sections.get(name)
 
 
 def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
@@ -100,23 +92,25 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
     except ValidationError as error:
         found.extend(fault_of(details) for details in error.errors(include_url=False))
     known = {fault.where for fault in found}
-    found.extend(fault for fault in _between(_sound_sections(raw)) if fault.where not in known)
+    found.extend(fault for fault in contradictions(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
         raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
     return config
 
 
-def _sound_sections(raw: Mapping[str, Any]) -> _Checked:
+def _sound_sections(raw: Mapping[str, Any]) -> Sections:
     models: dict[str, type[Section]] = {
         "input": InputSection,
         "text": TextSection,
         "key": KeySection,
         "output": OutputSection,
         "gate": GateSection,
+        "ledger": LedgerSection,
+        "budgets": BudgetsSection,
         "spark": SparkSection,
     }
     sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
-    return _Checked({**sound, "mechanism": raw.get("mechanism")})
+    return Sections({**sound, "mechanism": raw.get("mechanism")})
 
 
 def _sound(model: type[Section], values: Any) -> Section | None:
@@ -131,86 +125,6 @@ def _sound(model: type[Section], values: Any) -> Section | None:
         return model.model_validate({name: value for name, value in values.items() if name not in faulty})
     except ValidationError:
         return None
-
-
-def _between(sections: _Checked) -> list[Fault]:
-    """Faults that no single value shows."""
-    faults: list[Fault] = []
-    source, output = sections.get("input"), sections.get("output")
-    if source:
-        faults.extend(column_faults(source))
-    if source and output:
-        faults.extend(_table_faults(source, output))
-    text, contradictions = sections.get("text"), []
-    if text:
-        contradictions = list(text_faults(text))
-        faults.extend(contradictions)
-    if gate := sections.get("gate"):
-        faults.extend(_gate_faults(gate, source, None if contradictions else text))
-    if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
-        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
-    if spark := sections.get("spark"):
-        faults.extend(
-            Fault(
-                "spark.options", name, "would drop damaged or missing files without a word, and their records with them. Remove it."
-            )
-            for name in spark.options
-            if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles")
-        )
-    key = sections.get("key")
-    if key and (key.file is None) == (key.env is None):
-        faults.append(Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run."))
-    return faults
-
-
-def text_faults(text: TextSection) -> Iterable[Fault]:
-    """Settings of the policy that contradict each other."""
-    for name, problem in faults_of(text.policy_settings()):
-        yield Fault(f"text.{name}", _shown(getattr(text, name, None)), problem)
-
-
-def _gate_faults(gate: GateSection, source: ColumnsSection | None, text: TextSection | None) -> Iterable[Fault]:
-    """Exposures that do not exist, and rules that no run of this configuration can pass; ``text`` is sound, or None."""
-    unknown = [name for name in gate.exposes or () if not is_exposure(name)]
-    for name in unknown:
-        near = _near(name, Exposure)
-        yield Fault(
-            "gate.exposes", _shown(name), f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}"
-        )
-    if unknown or source is None or text is None:
-        return
-    policy = TextPolicy(**text.policy_settings())
-    shown = (*policy.exposes, *(column_exposure(name) for name in source.keep))
-    for name, problem in public_faults(gate.rules, policy.relation, shown):
-        yield Fault(f"gate.{name}", "", problem)
-
-
-def column_faults(source: ColumnsSection) -> Iterable[Fault]:
-    """Columns that contradict each other, or that the output cannot have."""
-    if source.text == source.id:
-        yield Fault("input.text", source.text, "is the id column too. An id is published as it is, so it must not be the text.")
-    if source.text in source.keep:
-        yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
-    if source.author == source.text:
-        yield Fault("input.author", source.text, "is the text column.")
-    for name in source.keep:
-        if name == source.id:
-            yield Fault("input.keep", name, "is the id column, which is always there. Remove it.")
-        if source.keep.count(name) > 1:
-            yield Fault("input.keep", name, "stands there twice.")
-    for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
-        if name in RESERVED_COLUMNS or name.startswith("__"):
-            yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
-
-
-def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault]:
-    for name in output.partition_by:
-        if name not in source.keep:
-            near = _near(name, source.keep)
-            yield Fault("output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}")
-    here, there = source.path.rstrip("/"), output.path.rstrip("/")
-    if here == there or here.startswith(there + "/") or there.startswith(here + "/"):
-        yield Fault("output.path", output.path, "is the input, or inside it, or around it. Choose another place.")
 
 
 _MESSAGES: dict[tuple[str, str], str] = {
@@ -229,7 +143,20 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
     ("format_version", "literal_error"): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
+    (
+        "budgets.unit",
+        "missing",
+    ): "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...).",
+    (
+        "budgets.relation",
+        "missing",
+    ): "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton.",
     ("release", "string_pattern_mismatch"): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    (
+        "output.public_table",
+        "string_pattern_mismatch",
+    ): "a table's name in the catalogue: one to three parts with dots between, without quotes.",
+    ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     ("key.env", "string_pattern_mismatch"): "is not the name of an environment variable. Never write the key itself here.",
 }
 
@@ -246,10 +173,10 @@ def fault_of(details: ErrorDetails) -> Fault:
     where = ".".join(str(part) for part in path)
     if kind == "extra_forbidden":
         allowed = list(model.model_fields) if model else _keys_of(path[:-1])
-        near = _near(str(path[-1]), allowed)
+        near = did_you_mean(str(path[-1]), allowed)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
     message = _MESSAGES.get((where, kind)) or _message(details)
-    return Fault(where, "" if kind == "missing" or where.startswith("key") else _shown(details["input"]), message)
+    return Fault(where, "" if kind == "missing" or where.startswith("key") else shown_value(details["input"]), message)
 
 
 def _name_fault(section: Any) -> Fault:
@@ -258,7 +185,7 @@ def _name_fault(section: Any) -> Fault:
     allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
     if name is None:
         return Fault("mechanism.name", "", f"is required: {allowed}")
-    return Fault("mechanism.name", _shown(name), f"should be {allowed}{_near(str(name), MECHANISM_SECTIONS)}")
+    return Fault("mechanism.name", shown_value(name), f"should be {allowed}{did_you_mean(str(name), MECHANISM_SECTIONS)}")
 
 
 def _message(details: ErrorDetails) -> str:
@@ -266,7 +193,7 @@ def _message(details: ErrorDetails) -> str:
         return "is required."
     if details["type"] == "literal_error":
         allowed = str(details.get("ctx", {}).get("expected", ""))
-        near = _near(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
+        near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
         return f"allowed: {allowed}.{near}"
     text = details["msg"].replace("Input should be", "should be").rstrip(".")
     if details["type"].startswith("float") and isinstance(details["input"], str):
@@ -282,15 +209,6 @@ def _keys_of(path: Sequence[int | str]) -> list[str]:
         assert issubclass(annotation, BaseModel)
         model = annotation
     return list(model.model_fields)
-
-
-def _near(name: str, allowed: Iterable[str]) -> str:
-    return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
-
-
-def _shown(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def _order(where: str) -> int:

@@ -1,15 +1,18 @@
-"""Tables and notes of a preview, for people."""
+"""Tables and notes of previews and runs, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from wordveil.comparison import Comparison, Line
 from wordveil.preview import Outlook, Sample
+
+if TYPE_CHECKING:
+    from wordveil.spark.report import RunReport
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: choose it on public "
@@ -20,6 +23,14 @@ COMPARISON_NOTE = (
     "drawn with a throwaway key. kept: of words evenly spread over the vocabulary, each counted once. pure: what a token's "
     "replacement loses between any two words at most. Equal nominal epsilons of two mechanisms are not equal protection."
 )
+CHANGES = {
+    "all": "all: nothing of this input was known yet",
+    "feed": "feed: what the table's change data feed names",
+    "scan": "scan: the contents of all records were compared",
+    "none": "none: the input has not changed; nothing was read",
+    "withdraw": "withdraw: records were withdrawn as asked",
+}
+"""What the ``changes`` of a run say, for people."""
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
 
 
@@ -98,3 +109,39 @@ def _lines(title: str, lines: Sequence[Line]) -> Table:
         epsilon = "" if line.epsilon is None else f"{line.epsilon:g}"
         table.add_row(line.mechanism, epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}", line.text)
     return table
+
+
+def report_facts(report: RunReport, *, lives: bool = False) -> dict[str, str]:
+    """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its input, or nothing."""
+    rate = report.unknown_rate
+    facts = {}
+    if lives:
+        facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
+        if report.input_version is not None:
+            facts["input version"] = str(report.input_version)
+    pure = "none: unbounded for any two texts" if report.released else "nothing released"
+    return facts | {
+        "records": f"{report.records:,}",
+        "released": f"{report.released:,}",
+        "quarantined": _reasons(report.quarantined),
+        "tokens drawn": f"{report.tokens:,}",
+        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
+        "epsilon a token": f"{report.epsilon:g} per unit of {report.metric.split(':')[0]} distance",
+        "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
+        if report.epsilon_bound
+        else "nothing released",
+        "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else pure,
+        "exposes": ", ".join(report.exposes) or "nothing",
+        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
+        "run": report.run_id,
+        "output": report.output,
+    }
+
+
+def _span(span: tuple[float, float]) -> str:
+    return number(span[0]) if span[0] == span[1] else f"{number(span[0])} to {number(span[1])}"
+
+
+def number(value: float | None) -> str:
+    """A figure in six digits."""
+    return "unknown" if value is None else f"{value:,.6g}"

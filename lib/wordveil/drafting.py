@@ -124,8 +124,13 @@ def table_name(path: str) -> str:
     return path.rstrip("/").rsplit("/", maxsplit=1)[-1].removesuffix(".parquet")
 
 
-def draft_config(path: str, columns: Sequence[Column], guess: Guess) -> str:
-    """The configuration as commented YAML. It loads once :attr:`Guess.to_fill` is filled in."""
+def is_local_delta(path: str) -> bool:
+    """Whether a Delta table lies at a path of this machine; other file systems are only known to Spark."""
+    return (Path(path.removeprefix("file:")) / "_delta_log").is_dir()
+
+
+def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet") -> str:
+    """The configuration as commented YAML, of a table of format ``kind``. It loads once :attr:`Guess.to_fill` is filled in."""
     name = table_name(path)
     release = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:128] or "corpus"
     types = {column.name: column.type for column in columns}
@@ -133,6 +138,7 @@ def draft_config(path: str, columns: Sequence[Column], guess: Guess) -> str:
     return _TEMPLATE.format(
         release=_scalar(release),
         path=_scalar(path),
+        format=kind,
         id=_named(guess.id, guess.id_candidates, "unique; published as it is, so nothing private may stand in it"),
         text=_named(guess.text, guess.text_candidates, "what is sanitised; it never reaches the output"),
         author=f"author: {_scalar(guess.author)}" if guess.author else "# author: the column that says who wrote a record, if any",
@@ -193,6 +199,7 @@ release: {release}
 
 input:
   path: {path}
+  format: {format}
   id: {id}
   text: {text}
   {author}

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from wordveil.arguments import parse_release
+from wordveil.config import load_config
+from wordveil.console import JsonOption, SetOption, require_release, session_of, status
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 from wordveil.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
 from wordveil.printing import print_json, print_table
 
 keys = typer.Typer(help="Make, identify, rotate and destroy keys. Keep them as secret as the corpus.", no_args_is_help=True)
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 _ROTATED = "keep a copy of this file as safe as the first one: what is drawn from now on needs the new epoch"
 _DESTROYED = "copies, backups, snapshots and blocks that storage wrote anew are not reached: destroy them where they lie"
 
@@ -60,12 +61,29 @@ def rotate(file: Annotated[Path, typer.Argument(help="The key's file.")], *, as_
 
 @keys.command()
 def destroy(
-    file: Annotated[Path, typer.Argument(help="The key's file.")],
+    file: Annotated[Path | None, typer.Argument(help="The key's file; or name --config.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="A release's configuration: marks the release as frozen, then destroys its key.file."),
+    ] = None,
+    overrides: SetOption = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Really destroy it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Overwrite the key in FILE once its releases are frozen. Nothing brings it back."""
+    """Overwrite the key in FILE, or of a release's configuration, once its releases are final. Nothing brings it back."""
+    settings = None
+    if config is not None and file is None:
+        settings = load_config(config, overrides or ())
+        require_release(settings, config)
+        if settings.key.file is None:
+            problem = "a variable cannot be destroyed from here. Destroy the secret where it is kept."
+            raise ConfigError(str(config), [Fault("key.env", "", problem)])
+        file = Path(settings.key.file)
+    elif file is None or config is not None or overrides:
+        raise ConfigError(
+            "command line", [Fault("key destroy", "", "name exactly one of FILE and --config; --set goes with --config.")]
+        )
     if not yes:
         key = load_key(str(file), None)
         epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
@@ -74,8 +92,15 @@ def destroy(
             "drawing one again to the same text, and signing manifests. What is published stays, and its manifests can still be verified."
         )
         raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes if that is what you want.")])
+    frozen = {}
+    if settings is not None:
+        from wordveil.spark.upkeep import freeze
+
+        with status() as progress:
+            frozen = {"release": settings.release, "frozen": freeze(settings, session_of(settings), progress=progress)}
     tombstone = destroy_key(file)
-    _show({"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}, _DESTROYED, as_json=as_json)
+    facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}
+    _show(facts | frozen, _DESTROYED, as_json=as_json)
 
 
 def _facts(key: MasterKey, place: str) -> dict[str, Any]:

@@ -111,9 +111,13 @@ class MasterKey:
         """32 bytes derived from the root for ``purpose`` (ASCII) and ``release`` by HKDF-SHA256."""
         return _derived(self._epochs[0], purpose, release)
 
-    def for_release(self, release: str) -> ReleaseKeys:
-        """All subkeys of ``release`` in the current epoch; the tag key is the root's in every epoch."""
-        current = {name: _derived(self._epochs[-1], name, release) for name in ("context", "noise", "sampling", "shuffle")}
+    def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
+        """All subkeys of ``release`` in an epoch, by default the current one; the tag key is the root's in every epoch.
+
+        Raises :class:`IndexError` for an epoch that the key does not have.
+        """
+        chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
+        current = {name: _derived(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
         return ReleaseKeys(**current, tag=self.subkey("tag", release))
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:

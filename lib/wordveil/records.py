@@ -18,7 +18,7 @@ from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import column_exposure
 from wordveil.randomness import TAG_BYTES, contexts, framed, id_payload, macs
 from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import sample, shuffle
+from wordveil.text.order import kept_words, sample, shuffle
 from wordveil.text.policy import TextPolicy
 
 RELEASED = "released"
@@ -33,7 +33,9 @@ TEXT_REASONS = (NULL_TEXT, OVERSIZE, UNDECODABLE, "script_without_word_spaces", 
 
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
 TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
-WORDS_COLUMN, UNKNOWN_COLUMN = "__words", "__unknown"
+WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN = "__words", "__unknown", "__unchanged"
+# Columns of what :meth:`RecordSanitiser.inspect` returns, beside the id and ``__reason``.
+TAG_COLUMN, TOKENS_COLUMN = "__tag", "__tokens"
 
 PRIVACY_TYPE = pa.struct(
     [
@@ -64,7 +66,13 @@ OUTPUT_FIELDS = (
 )
 # What a function for SQL returns: of the output's columns those that a caller has not given.
 STRUCT_FIELDS = OUTPUT_FIELDS[:4]
-STATISTIC_FIELDS = (pa.field(WORDS_COLUMN, pa.int64()), pa.field(UNKNOWN_COLUMN, pa.int64()))
+STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
+INSPECTED_FIELDS = (
+    pa.field(REASON_COLUMN, pa.string()),
+    pa.field(TAG_COLUMN, pa.binary()),
+    pa.field(TOKENS_COLUMN, pa.int64()),
+)
+STATISTICS = tuple(field.name for field in STATISTIC_FIELDS)
 RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
 
 _SLICE_TOKENS = 2**20
@@ -75,7 +83,7 @@ class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
     ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
-    configuration shows besides, such as ``gate``.
+    configuration shows besides, such as ``gate``. ``internal`` is the number of columns that pass unchanged and are never published.
     """
 
     release: str
@@ -83,6 +91,7 @@ class RecordSettings:
     policy: TextPolicy
     kept: tuple[str, ...]
     shown: tuple[str, ...] = ()
+    internal: int = 0
 
     @property
     def exposes(self) -> tuple[str, ...]:
@@ -108,11 +117,11 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept columns, ``__text`` (string) and ``__reason`` (string), in this order.
+    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason`` (string), in this order.
 
     A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
-    output batches with the same records in the same order and the columns id, kept columns, :data:`OUTPUT_FIELDS` and
-    :data:`STATISTIC_FIELDS`.
+    output batches with the same records in the same order and the columns id, kept and internal columns,
+    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`.
     """
 
     def __init__(self, settings: RecordSettings, bundle: Bundle, keys: ReleaseKeys) -> None:
@@ -130,38 +139,56 @@ class RecordSanitiser:
 
         Raises :class:`ValueError` where there are more or fewer columns than are accounted for.
         """
-        if batch.num_columns != len(self._settings.kept) + 3:
-            raise ValueError(f"Expected {len(self._settings.kept) + 3} columns, got {batch.num_columns}.")
+        expected = len(self._settings.kept) + self._settings.internal + 3
+        if batch.num_columns != expected:
+            raise ValueError(f"Expected {expected} columns, got {batch.num_columns}.")
         for start in range(0, batch.num_rows, self._rows):
-            yield self._sanitise_slice(batch.slice(start, self._rows))
+            piece = batch.slice(start, self._rows)
+            yield self._assemble(piece, *self._encode(piece))
 
-    def _sanitise_slice(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """All but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content tag and the tokens that it would cost.
+
+        Draws nothing. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
+        """
+        for start in range(0, batch.num_rows, self._rows):
+            piece = batch.slice(start, self._rows)
+            reason, accepted, encoded = self._encode(piece)
+            place = np.full(piece.num_rows, -1)
+            place[accepted] = np.arange(len(accepted))
+            spread = pa.array(place, mask=place < 0)
+            record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
+            tokens = np.diff(encoded.offsets) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
+            columns = [
+                pa.array(reason, pa.string()),
+                self._tags(record_ids, encoded).take(spread),
+                pa.array(tokens, pa.int64()).take(spread),
+            ]
+            passed = piece.num_columns - 2
+            schema = pa.schema([*(piece.schema.field(place) for place in range(passed)), *INSPECTED_FIELDS])
+            yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
+
+    def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Encoded]:
+        """Why each record is refused (None if it is not), the places of those that are not, and their tokens."""
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         if self._policy.refused == "empty":
             reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
-        accepted = np.flatnonzero(reason == None)  # noqa: E711 - elementwise
-        texts = pc.fill_null(batch.column(TEXT_COLUMN).take(pa.array(accepted)), "")
-        encoded = self._codec.encode(texts)
-        late = encoded.refused
-        if self._policy.n_max is None:
-            late[np.diff(encoded.offsets) > self._bundle.mechanism.max_tokens] = TOO_MANY_TOKENS
-        if self._policy.refused == "quarantine" and (late != None).any():  # noqa: E711 - elementwise
+        texts = batch.column(TEXT_COLUMN)
+        while True:
+            accepted = np.flatnonzero(reason == None)  # noqa: E711 - elementwise
+            encoded = self._codec.encode(pc.fill_null(texts.take(pa.array(accepted)), ""))
+            late = encoded.refused
+            if self._policy.n_max is None:
+                late[np.diff(encoded.offsets) > self._bundle.mechanism.max_tokens] = TOO_MANY_TOKENS
+            if self._policy.refused == "empty" or not (late != None).any():  # noqa: E711 - elementwise
+                return reason, accepted, encoded
             reason[accepted] = late
-            return self._finish(batch, reason)
-        return self._assemble(batch, reason, accepted, encoded)
-
-    def _finish(self, batch: pa.RecordBatch, reason: NDArray[np.object_]) -> pa.RecordBatch:
-        """The same slice once more, its newly refused records marked and without text."""
-        refused = pa.array(reason != None)  # noqa: E711 - elementwise
-        texts = pc.if_else(refused, pa.scalar(None, pa.string()), batch.column(TEXT_COLUMN))
-        arrays = [*batch.columns[:-2], texts, pa.array(reason, pa.string())]
-        return self._sanitise_slice(pa.RecordBatch.from_arrays(arrays, schema=batch.schema))
 
     def _assemble(
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
     ) -> pa.RecordBatch:
         record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
-        texts, drawn = self._draw(record_ids, encoded)
+        texts, drawn, unchanged = self._draw(record_ids, encoded)
         place = np.full(batch.num_rows, -1)
         place[accepted] = np.arange(len(accepted))
         quarantined = place < 0
@@ -175,14 +202,15 @@ class RecordSanitiser:
             pa.repeat(self._settings.run_id, batch.num_rows),
             pa.array(encoded.words, pa.int64()).take(spread),
             pa.array(encoded.unknown, pa.int64()).take(spread),
+            pa.array(unchanged, pa.int64()).take(spread),
         ]
         passed = batch.num_columns - 2
         fields = [batch.schema.field(place) for place in range(passed)]
         schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
-    def _draw(self, record_ids: list[bytes], encoded: Encoded) -> tuple[pa.StringArray, NDArray[np.int64]]:
-        """Sanitised texts and the number of tokens drawn, of accepted records."""
+    def _draw(self, record_ids: list[bytes], encoded: Encoded) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
+        """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of accepted records."""
         ids, offsets = encoded.ids, encoded.offsets
         context = contexts(self._keys.context, self._scope, record_ids, ids, offsets)
         if self._policy.length == "sample":
@@ -190,10 +218,11 @@ class RecordSanitiser:
             unknown = self._bundle.vocabulary.unknown
             ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
         drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
+        same = kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
         ids = drawn.ids
         if self._policy.output == "bag":
             ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
-        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets)
+        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), same
 
     def _tags(self, record_ids: list[bytes], encoded: Encoded) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record, and telling nothing else."""

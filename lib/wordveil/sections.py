@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text.policy import PROFILES
 
@@ -45,10 +46,36 @@ class ColumnsSection(Section):
 
 
 class InputSection(ColumnsSection):
-    """The corpus."""
+    """The corpus: a table by its path or, in the session's catalogue, by its name."""
 
-    path: Name
-    format: Literal["parquet"] = "parquet"
+    path: Name | None = None
+    table: Name | None = None
+    format: Literal["parquet", "delta"] | None = None
+    """Of a path; left out, Parquet. The catalogue knows the format of a table."""
+    version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Of a Delta table; left out, the latest as the run begins."""
+    timestamp: Name | None = None
+    """In place of ``version``: the one that was the latest then, in the session's time zone."""
+    where: Name | None = None
+    """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
+    changes: Literal["feed", "scan"] | None = None
+    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out, by
+    comparing the contents of all records."""
+
+    @property
+    def setting(self) -> str:
+        """The setting that names the table."""
+        return "input.table" if self.table else "input.path"
+
+    @property
+    def source(self) -> str:
+        """The table, as it is named."""
+        return self.table or self.path or ""
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the session must know Delta: what a catalogue's table is shows only once it is opened."""
+        return self.format == "delta" or self.table is not None
 
 
 class MechanismSection(Section):
@@ -168,10 +195,39 @@ class OutputSection(Section):
     """The table that is written."""
 
     path: Name
-    format: Literal["parquet"] = "parquet"
+    """A Parquet table, or the home of a release with Delta tables in it."""
+    format: Literal["parquet", "delta"] = "parquet"
+    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public table."""
+    public: Name | None = None
+    """Where a release's public table is; left out, in its home."""
+    public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
+    """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition. Changes no row."""
+    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release). Changes no row."""
+
+
+class LedgerSection(Section):
+    """Where releases that share records and authors are charged."""
+
+    path: Name
+
+
+class BudgetsSection(Section):
+    """Limits of what records may cost (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
+
+    unit: Name
+    """``pure``, or the identifier of a metric, as the ``privacy`` column has it."""
+    relation: Literal["any_text", "same_length", "same_skeleton"]
+    record: EpsilonLimit | None = None
+    author: EpsilonLimit | None = None
+    corpus: EpsilonLimit | None = None
+    on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+
+    @property
+    def budget(self) -> Budget:
+        """The budget."""
+        return Budget(**{**self.model_dump(), "relation": Relation(self.relation)})
 
 
 class GateSection(Section):
@@ -205,6 +261,10 @@ class SparkSection(Section):
     bundle: Literal["auto", "path", "archive"] = "auto"
     """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
     local mode and the archive elsewhere."""
+    delta_jars: Name | None = None
+    """A directory with Delta's jars, for machines that cannot fetch them."""
+    allow_unencrypted: bool = False
+    """Whether a session outside local mode may lack authentication or encryption."""
     options: dict[str, str] = {}
 
 

@@ -88,6 +88,7 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace, text):
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file:{events}",
         "spark.local.dir": str(scratch),
+        "spark.io.encryption.enabled": "false",  # else nothing could be found in scratch
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
     }
     config = filled.write_config(input={"max_bytes": 2000}, text=text, spark={"master": "local[2]", "options": options})
@@ -110,7 +111,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
     from wordveil.spark.distribution import distribute
     from wordveil.spark.job import sanitised
     from wordveil.spark.prepare import prepared
-    from wordveil.spark.tables import read_input
+    from wordveil.spark.sources import read_input
     from wordveil.spark.worker import Sanitise
 
     config = filled.config()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,16 @@ def test_the_base_is_sound():
         ("mechanism.search_k", 50, "mechanism.search_k: belongs to search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
-        ("input.format", "delta", "allowed: 'parquet'"),
+        ("input.format", "detla", "allowed: 'parquet' or 'delta'. Did you mean delta?"),
+        ("input.path", None, "input.path: name exactly one of input.path and input.table"),
+        ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
+        ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),
+        ("input.version", 3, "input.version = 3: only Delta tables have versions. Say `format: delta`"),
+        ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta tables have versions"),
+        ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "write it in quotes"),
+        ("input.where", "", "input.where"),
+        ("spark", {"delta_jars": 5}, "spark.delta_jars = 5: should be a valid string"),
+        ("spark", {"allow_unencrypted": "yes"}, "spark.allow_unencrypted = yes: should be a valid boolean"),
         ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
         ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
         ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output uses itself"),
@@ -176,6 +186,25 @@ def test_each_mechanism_has_settings_of_its_own(mechanism: dict[str, Any], messa
     chosen = {"embedding": "demo", "public": True, **mechanism}
     settings["mechanism"] = {name: value for name, value in chosen.items() if value is not None}
     assert any(message in fault for fault in faults(settings)), faults(settings)
+
+
+def test_an_input_is_a_path_or_a_table_at_one_version():
+    delta = {**base(), "input": {**base()["input"], "format": "delta", "version": 12}}
+    config = parse_config(delta, "job.yaml")
+    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.path", "lake/in", True)
+    table = {name: value for name, value in delta["input"].items() if name not in ("path", "format")} | {"table": "lake.tickets"}
+    config = parse_config({**base(), "input": table}, "job.yaml")
+    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.table", "lake.tickets", True)
+    assert not parse_config(base(), "job.yaml").input.needs_delta
+    assert faults({**base(), "input": {**table, "format": "delta"}}) == [
+        "input.format = delta: is the catalogue's to say where input.table is set. Remove it."
+    ]
+    worded = {**table, "version": None, "timestamp": "yesterday"}
+    assert faults({**base(), "input": worded}) == [
+        'input.timestamp = yesterday: is no date or time. Write "2026-11-20 03:00:00", in quotes.'
+    ]
+    both = {**base(), "input": {**delta["input"], "timestamp": "2026-11-20 03:00:00"}}
+    assert "input.timestamp = 2026-11-20 03:00:00: and input.version both say" in faults(both)[0]
 
 
 def test_all_faults_are_reported_at_once():

@@ -6,7 +6,16 @@ import pytest
 import yaml
 
 from wordveil.config import parse_config
-from wordveil.drafting import Column, draft_config, draft_facts, guess_columns, refuse_existing, table_name, write_draft
+from wordveil.drafting import (
+    Column,
+    draft_config,
+    draft_facts,
+    guess_columns,
+    is_local_delta,
+    refuse_existing,
+    table_name,
+    write_draft,
+)
 from wordveil.errors import ConfigError, OutputExistsError
 
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
@@ -86,6 +95,17 @@ def test_a_draft_loads_once_it_is_filled_in():
     with pytest.raises(ConfigError) as error:
         parse_config(yaml.safe_load(text), "draft")
     assert {fault.where for fault in error.value.faults} == {"mechanism.epsilon", "mechanism.public", "key"}
+
+
+def test_a_draft_says_the_format(tmp_path):
+    table = columns("id:int", "body:string")
+    guess = guess_columns(table)
+    assert parse_config(filled(draft_config("t", table, guess)), "draft").input.format == "parquet"
+    assert parse_config(filled(draft_config("t", table, guess, "delta")), "draft").input.format == "delta"
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    assert is_local_delta(f"file:{tmp_path}/t")
+    assert not is_local_delta(str(tmp_path))
+    assert not is_local_delta("s3a://bucket/t")
 
 
 def test_what_is_not_guessed_is_named_by_the_check():

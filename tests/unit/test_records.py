@@ -72,7 +72,19 @@ def words_drawn(text):
 
 def test_output_columns(sanitiser):
     out = run(sanitiser(kept=["ds"]), [TEXT], ds=["2026-11-20"])
-    assert out.schema.names == ["id", "ds", "text", "status", "reason", "privacy", "content_tag", "run_id", "__words", "__unknown"]
+    assert out.schema.names == [
+        "id",
+        "ds",
+        "text",
+        "status",
+        "reason",
+        "privacy",
+        "content_tag",
+        "run_id",
+        "__words",
+        "__unknown",
+        "__unchanged",
+    ]
     assert [out.schema.field(field.name) for field in (*OUTPUT_FIELDS, *STATISTIC_FIELDS)] == [*OUTPUT_FIELDS, *STATISTIC_FIELDS]
     assert out["ds"].to_pylist() == ["2026-11-20"]
     assert out["run_id"].to_pylist() == ["run-1"]

@@ -177,12 +177,13 @@ def job(rules, **text):
     return {
         "format_version": 1,
         "release": "support-mail",
-        "input": {"path": "lake/in", "id": "ticket", "text": "body", "keep": ["ds"]},
+        "input": {"path": "lake/in", "format": "delta", "id": "ticket", "text": "body", "keep": ["ds"]},
         "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
         "bundle": "bundles",
         "text": text or {"profile": "strict", "n_max": 64},
         "key": {"env": "WORDVEIL_KEY"},
-        "output": {"path": "lake/out"},
+        "output": {"path": "lake/out", "format": "delta"},
+        "ledger": {"path": "lake/ledger"},
         "gate": rules,
     }
 
@@ -194,12 +195,13 @@ def faults(rules, **text):
 
 
 def test_a_gate_is_read_from_the_configuration():
-    rules = {"relation": "any_text", "exposes": ["presence", "column:ds", "gate"], "min_records": 10, "unknown_rate": 1}
+    shown = ["presence", "edited", "withdrawn", "column:ds", "gate"]
+    rules = {"relation": "any_text", "exposes": shown, "min_records": 10, "unknown_rate": 1}
     config = parse_config(job(rules), "job.yaml")
-    assert config.gate.rules == GateRules(Relation.ANY_TEXT, ("presence", "column:ds", "gate"), min_records=10, unknown_rate=1.0)
+    assert config.gate.rules == GateRules(Relation.ANY_TEXT, tuple(shown), min_records=10, unknown_rate=1.0)
     assert parse_config(job({}), "job.yaml").gate.rules == GateRules()
-    settings = RecordSettings(config.release, "", config.policy, ("ds",), config.gate.rules.shown)
-    assert settings.exposes == ("gate", "presence", "column:ds")
+    settings = RecordSettings(config.release, "", config.policy, ("ds",), config.shown)
+    assert settings.exposes == ("edited", "gate", "presence", "withdrawn", "column:ds")
     assert evaluate(config.gate.rules, Measured(exposes=settings.exposes)).results[1].passed
 
 
@@ -215,10 +217,10 @@ def test_a_gate_is_read_from_the_configuration():
         ({"min_records": -1}, "gate.min_records = -1: should be greater than or equal to 0"),
         ({"min_records": 1.5}, "gate.min_records = 1.5"),
         ({"epsilon_bound": math.inf}, "finite"),
-        ({"exposes": ["column:ds"]}, "gate.exposes: the release shows presence besides"),
-        ({"exposes": ["presence"]}, "gate.exposes: the release shows column:ds besides"),
+        ({"exposes": ["column:ds", "edited", "withdrawn"]}, "gate.exposes: the release shows presence besides"),
+        ({"exposes": ["presence"]}, "gate.exposes: the release shows column:ds, edited, withdrawn besides"),
         (
-            {"exposes": ["presence", "column:ds"], "unknown_rate": 0.1},
+            {"exposes": ["presence", "edited", "withdrawn", "column:ds"], "unknown_rate": 0.1},
             "gate.exposes: lacks gate, which a gate with private rules shows",
         ),
     ],
@@ -237,3 +239,10 @@ def test_faults_of_a_gate_name_the_rule_and_the_mend(rules, words):
 def test_a_gate_that_no_run_can_pass_is_a_fault_before_anything_is_drawn(rules, words):
     assert words in faults(rules, profile="readable")
     parse_config(job(rules), "job.yaml")
+
+
+@pytest.mark.parametrize("rules", [{"min_records": 1}, {"exposes": ["presense"]}])
+def test_a_gate_of_a_parquet_output_is_a_fault(rules):
+    """It would hold nobody back: a Parquet output is there once it is written."""
+    with pytest.raises(ConfigError, match=r"gate: needs output\.format: delta"):
+        parse_config({**job(rules), "output": {"path": "lake/out"}, "ledger": None}, "job.yaml")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from wordveil.arguments import parse_arguments
 from wordveil.bundle import Bundle, open_bundle
 from wordveil.errors import InputError
-from wordveil.records import STRUCT_FIELDS, UNKNOWN_COLUMN, WORDS_COLUMN, RecordSettings
+from wordveil.records import STATISTICS, STRUCT_FIELDS, RecordSettings
 from wordveil.sections import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.spark.distribution import distribute
 from wordveil.spark.job import sanitised
@@ -43,12 +43,14 @@ def sanitise(
     policy: Mapping[str, Any] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
     how: str = "auto",
+    allow_unencrypted: bool = False,
 ) -> DataFrame:
     """The records of ``frame``, sanitised: id, kept columns, text, status, reason, privacy, content_tag, run_id.
 
     The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build`` prints it.
     ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's ``text`` section,
-    by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration.
+    by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration. ``allow_unencrypted``: whether a session
+    outside local mode may lack Spark's authentication or encryption.
 
     Counts the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
     checked, not set. Raises :class:`ConfigError` with every fault of the arguments, :class:`PlatformError` for a session that
@@ -56,7 +58,7 @@ def sanitise(
     """
     columns, checked = parse_arguments({"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, policy or {})
     session = frame.sparkSession
-    check_session(session)
+    check_session(session, allow_unencrypted=allow_unencrypted)
     if frame.isStreaming:
         raise InputError(
             "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
@@ -65,7 +67,7 @@ def sanitise(
     settings, opened = _settings(session, bundle, run, checked, columns)
     place, identity = distribute(session.sparkContext, opened, how)
     result = sanitised(prepared(frame, columns), Sanitise(settings, run.keys, place, identity))
-    return result.drop(WORDS_COLUMN, UNKNOWN_COLUMN)
+    return result.drop(*STATISTICS)
 
 
 def register(
@@ -77,6 +79,7 @@ def register(
     max_bytes: int = DEFAULT_MAX_BYTES,
     how: str = "auto",
     name: str = FUNCTION,
+    allow_unencrypted: bool = False,
 ) -> None:
     """Make ``sanitise(record_id, text)`` known to the session's SQL: a struct of text, status, reason, privacy.
 
@@ -84,7 +87,7 @@ def register(
     found, and two records with one id and one text get the same noise.
     """
     columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
-    check_session(session)
+    check_session(session, allow_unencrypted=allow_unencrypted)
     settings, opened = _settings(session, bundle, run, checked, columns)
     place, identity = distribute(session.sparkContext, opened, how)
     body = SanitiseColumns(Sanitise(settings, run.keys, place, identity), max_bytes)

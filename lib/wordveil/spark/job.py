@@ -1,9 +1,9 @@
-"""The main job: a Parquet corpus in, one table of sanitised and quarantined records out."""
+"""The main job: a corpus in, one table of sanitised and quarantined records out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wordveil.building import ready_bundle
@@ -11,6 +11,7 @@ from wordveil.bundle import Bundle
 from wordveil.config import Config
 from wordveil.keys import load_key
 from wordveil.neighbours.blocks import Workshop
+from wordveil.parameters import check_params
 from wordveil.records import (
     ID_REASONS,
     OUTPUT_FIELDS,
@@ -18,6 +19,7 @@ from wordveil.records import (
     REASON_COLUMN,
     RELEASED,
     STATISTIC_FIELDS,
+    STATISTICS,
     TEXT_COLUMN,
     TEXT_REASONS,
     UNKNOWN_COLUMN,
@@ -32,7 +34,8 @@ from wordveil.spark.progress import TaskProgress, watched
 from wordveil.spark.report import RunReport
 from wordveil.spark.runs import new_run_id
 from wordveil.spark.session import require_classic
-from wordveil.spark.tables import draft_output, read_input
+from wordveil.spark.sources import NO_PARAMS, read_input
+from wordveil.spark.tables import draft_output
 from wordveil.spark.worker import Sanitise
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ def run_sanitise(
     config: Config,
     session: Callable[[], SparkSession],
     *,
+    params: Mapping[str, str] = NO_PARAMS,
     overwrite: bool = False,
     run_id: str | None = None,
     progress: Callable[[str], None] = _silent,
@@ -57,9 +61,10 @@ def run_sanitise(
 ) -> RunReport:
     """Sanitise the corpus of ``config`` and write the output table, whole or not at all.
 
-    ``session`` is called once everything that needs no Spark is found in order. Raises a :class:`WordveilError` that says
+    ``session`` is called once everything that needs no Spark is found in order. ``params``: those of ``input.where``. Raises a :class:`WordveilError` that says
     what is wrong; the output is then as it was before.
     """
+    check_params(config.input.where, params)
     master = load_key(config.key.file, config.key.env)
     bundle = ready_bundle(config, Workshop(progress, tasks))
     run_id = run_id or new_run_id()
@@ -67,8 +72,8 @@ def run_sanitise(
     spark = session()
     require_classic(spark)
     draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
-    table = read_input(spark, config)
-    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.gate.rules.shown)
+    table = read_input(spark, config, params)
+    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.shown)
     place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
     job = Sanitise(settings, master.for_release(config.release), place, identity)
     started = time.perf_counter()
@@ -139,7 +144,7 @@ def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
         F.max(pure).alias("greatest_pure"),
         *(F.count_if((F.col("status") == QUARANTINED) & (F.col("reason") == reason)).alias(reason) for reason in _REASONS),
     )
-    writer = observed.drop(WORDS_COLUMN, UNKNOWN_COLUMN).write.mode("error")
+    writer = observed.drop(*STATISTICS).write.mode("error")
     if config.output.partition_by:
         writer = writer.partitionBy(*config.output.partition_by)
     if config.output.records_per_file:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.building import find_bundle
 from wordveil.config import Config
 from wordveil.errors import BundleError
+from wordveil.parameters import check_params
 from wordveil.privacy.accounting import price
 from wordveil.records import RecordSettings, release_terms
-from wordveil.spark.tables import read_input
+from wordveil.spark.sources import NO_PARAMS, read_input
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,22 +48,26 @@ class Plan:
         return dict(self.__dict__)
 
 
-def make_plan(config: Config, session: Callable[[], SparkSession]) -> Plan:
-    """Check the configuration against the input's schema and price the public maximum length."""
+def make_plan(config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS) -> Plan:
+    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of ``input.where``.
+
+    Raises a :class:`WordveilError` that says what is wrong.
+    """
+    check_params(config.input.where, params)
     policy = config.policy
     problem = None
     try:
         bundle = find_bundle(config)
     except BundleError as error:
         bundle, problem = None, str(error)
-    table = read_input(session(), config)
-    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.gate.rules.shown)
+    table = read_input(session(), config, params)
+    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
     named = [config.input.id, config.input.text, *([config.input.author] if config.input.author else []), *config.input.keep]
     return Plan(
         release=config.release,
-        input=config.input.path,
+        input=config.input.source,
         columns={name: table.schema[name].dataType.simpleString() for name in named},
         kept=tuple(config.input.keep),
         mechanism=config.mechanism.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wordveil.records import (
@@ -23,29 +24,43 @@ if TYPE_CHECKING:
 _BROADCAST_IDS = 1_000_000
 
 
-def prepared(table: DataFrame, columns: ColumnsSection) -> DataFrame:
-    """The columns id, kept, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
+def prepared(table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None) -> DataFrame:
+    """The columns id, kept, ``internal``, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
 
-    The texts pass Spark once; the ids are read first, to find those that stand twice.
+    The texts pass Spark once; the ids are read first, to find those that stand twice, unless ``refused`` names a column that
+    holds what is known of the ids, and other reasons found before (null for records that have none).
     """
-    from pyspark.sql import functions as F  # noqa: N812 - its usual name
-    from pyspark.sql.types import BinaryType, StringType
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import BinaryType
 
-    record_id, text = column(columns.id), column(columns.text)
+    text = column(columns.text)
     texts_are_binary = isinstance(table.schema[columns.text].dataType, BinaryType)
-    ids_are_strings = isinstance(table.schema[columns.id].dataType, StringType)
-    table, duplicate = _marked(table, _repeated_ids(table, columns.id), columns.id)
+    known = F.col(refused) if refused else None
+    if known is None:
+        table, known = identified(table, columns)
     as_string = text.cast("string") if texts_are_binary or not _is_string(table, columns.text) else text
-    reason = (
-        F.when(record_id.isNull(), NULL_ID)
-        .when(~F.is_valid_utf8(record_id) if ids_are_strings else F.lit(False), INVALID_ID)
-        .when(duplicate, DUPLICATE_ID)
-        .when(text.isNull(), NULL_TEXT)
+    unreadable = (
+        F.when(text.isNull(), NULL_TEXT)
         .when(F.octet_length(text) > columns.max_bytes, OVERSIZE)
         .when(~F.is_valid_utf8(as_string), UNDECODABLE)
     )
-    kept = [column(name) for name in columns.keep]
-    return table.select(record_id, *kept, F.when(reason.isNull(), as_string).alias(TEXT_COLUMN), reason.alias(REASON_COLUMN))
+    reason = F.coalesce(known, unreadable)
+    passed = [column(name) for name in (columns.id, *columns.keep, *internal)]
+    return table.select(*passed, F.when(reason.isNull(), as_string).alias(TEXT_COLUMN), reason.alias(REASON_COLUMN))
+
+
+def identified(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
+    """The table, and why each record's id is unsound (null where it is sound). Counts the ids, and reads nothing else."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    record_id = column(columns.id)
+    table, duplicate = _marked(table, _repeated_ids(table, columns.id), columns.id)
+    reason = (
+        F.when(record_id.isNull(), NULL_ID)
+        .when(~F.is_valid_utf8(record_id) if _is_string(table, columns.id) else F.lit(False), INVALID_ID)
+        .when(duplicate, DUPLICATE_ID)
+    )
+    return table, reason
 
 
 def _is_string(table: DataFrame, name: str) -> bool:

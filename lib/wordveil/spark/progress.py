@@ -21,11 +21,12 @@ TaskProgress = Callable[[int, int], None]
 def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
     """Runs the body's Spark jobs as job group ``group`` and reports on them; cancels them if the body is interrupted."""
     stop = threading.Event()
+    ended: dict[int, tuple[int, int]] = {}
 
     def poll() -> None:
         with suppress(Exception):  # a session that ends takes its tracker along
             while not stop.wait(_INTERVAL):
-                report(*_tasks(context, group))
+                report(*_tasks(context, group, ended))
 
     context.setJobGroup(group, "wordveil", interruptOnCancel=True)
     poller = threading.Thread(target=poll, daemon=True)
@@ -52,14 +53,19 @@ def _cancel(context: SparkContext, group: str) -> None:
         time.sleep(_INTERVAL)
 
 
-def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
+def _tasks(context: SparkContext, group: str, ended: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Tasks done and known; jobs that have ``ended`` are not asked for again."""
     tracker = context.statusTracker()
-    done = known = 0
+    found = dict(ended)
     for job in tracker.getJobIdsForGroup(group):
+        if job in ended:
+            continue
         info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            stage_info = tracker.getStageInfo(stage)
-            if stage_info:
-                done += stage_info.numCompletedTasks
-                known += stage_info.numTasks
-    return done, known
+        stages = [tracker.getStageInfo(stage) for stage in (info.stageIds if info else ())]
+        found[job] = (
+            sum(stage.numCompletedTasks for stage in stages if stage),
+            sum(stage.numTasks for stage in stages if stage),
+        )
+        if info and info.status in ("SUCCEEDED", "FAILED"):
+            ended[job] = found[job]
+    return sum(done for done, _ in found.values()), sum(known for _, known in found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
@@ -11,7 +11,8 @@ class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
     ``epsilon_bound`` and ``epsilon_pure`` are the least and the greatest price of a released record, None where there is
-    none (no released record; no pure bound under the relation).
+    none (no released record; no pure bound under the relation). ``changes`` says how a release's run found what to draw:
+    ``all``, ``feed``, ``scan``, or ``none`` where the input had not changed and nothing was read; ``withdraw`` for a withdrawal.
     """
 
     run_id: str
@@ -35,6 +36,9 @@ class RunReport:
     key_fingerprint: str
     seconds: float
     notes: tuple[str, ...] = field(default=())
+    changes: str = "all"
+    withdrawn: int = 0
+    input_version: int | None = None
 
     @property
     def unknown_rate(self) -> float | None:
@@ -44,7 +48,14 @@ class RunReport:
     @property
     def tokens_per_second(self) -> float:
         """Tokens drawn a second, over the time from reading to the finished table."""
-        return self.tokens / self.seconds
+        return self.tokens / self.seconds if self.seconds else 0.0
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> RunReport:
+        """The inverse of :meth:`to_dict`, from JSON."""
+        chosen = {name: value for name, value in values.items() if name in {item.name for item in fields(cls)}}
+        tuples = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+        return cls(**{**chosen, **tuples})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ from wordveil.preview import Outlook, Sample, check_words, default_words, inspec
 from wordveil.records import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.failures import job_errors
 from wordveil.spark.prepare import prepared
-from wordveil.spark.tables import read_input
+from wordveil.spark.sources import NO_PARAMS, open_input
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # A sample lies in the driver's memory; more records would hardly change its figures.
 MOST_RECORDS = 100_000
@@ -33,7 +33,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class TableSample:
-    """A sample and the table it comes from: ``rows`` in all, counted without reading any column."""
+    """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of ``input.where``."""
 
     sample: Sample
     rows: int
@@ -83,29 +83,44 @@ def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted
 
 
 def make_preview(
-    config: Config, wanted: Wanted | None, session: Callable[[], SparkSession], progress: Callable[[str], None] = _silent
+    config: Config,
+    wanted: Wanted | None,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = _silent,
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
-    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded."""
+    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded. ``params``: those of ``input.where``.
+
+    Raises a :class:`WordveilError`.
+    """
     if wanted is None:
         return Preview(None, [])
-    sample = None if wanted.rows is None else sample_table(config, wanted.bundle, session, wanted.rows, progress)
+    sample = None if wanted.rows is None else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params)
     return Preview(sample, outlooks(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress))
 
 
 def sample_table(
-    config: Config, bundle: Bundle, session: Callable[[], SparkSession], rows: int, progress: Callable[[str], None] = _silent
+    config: Config,
+    bundle: Bundle,
+    session: Callable[[], SparkSession],
+    rows: int,
+    progress: Callable[[str], None] = _silent,
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
 ) -> TableSample:
     """Read the first ``rows`` records of the corpus and say what the job would do to them.
 
     The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were read.
     Raises a :class:`WordveilError`.
     """
-    table = read_input(session(), config)
+    source = open_input(session(), config.input, params)
+    table = source.read()
     with job_errors("no sample was read"):
         progress("counting rows")
         number = table.count()
         progress(f"reading {min(rows, number):,} records")
-        records = prepared(_first_files(table, rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
+        records = prepared(source.first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
         # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors' disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
@@ -118,20 +133,3 @@ def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.Recor
         texts, reasons = zip(*rows[start : start + _BATCH], strict=True)
         arrays = [pa.array(texts, pa.string()), pa.array(reasons, pa.string())]
         yield pa.RecordBatch.from_arrays(arrays, names=[TEXT_COLUMN, REASON_COLUMN])
-
-
-def _first_files(table: DataFrame, rows: int) -> DataFrame:
-    """The table's first files that hold ``rows`` rows: a limit alone would open every file there is.
-
-    Rows are counted from the files' footers.
-    """
-    files = table.inputFiles()
-    taken = 1
-    while taken < len(files):
-        # Spark lists local files as file:///x and calls them file:/x in their metadata.
-        names = [*files[:taken], *(name.replace("file:///", "file:/", 1) for name in files[:taken])]
-        part = table.where(table.metadataColumn("_metadata").getField("file_path").isin(names))
-        if part.count() >= rows:
-            return part
-        taken *= 4
-    return table

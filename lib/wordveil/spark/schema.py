@@ -6,15 +6,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wordveil.drafting import Column
-from wordveil.spark.tables import open_parquet
+from wordveil.errors import InputError
+from wordveil.spark.delta import EXTENSION
+from wordveil.spark.failures import input_errors
+from wordveil.spark.sources import is_delta_path
+from wordveil.spark.tables import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
-    """The columns of the Parquet table at ``path``. Reads file names and one footer. Raises :class:`InputError`."""
-    table = open_parquet(session(), path, "--from")
+    """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises :class:`InputError`."""
+    spark = session()
+    with input_errors("--from", path):
+        if not Files(spark, path).exists():
+            raise InputError(f"--from = {path}: no such file or directory.")
+        delta = is_delta_path(spark, path)
+        if delta and EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+            raise InputError(
+                f"--from = {path}: a Delta table can be read here only from this machine's disk. Copy conf/nightly.yaml instead."
+            )
+        table = spark.read.format("delta" if delta else "parquet").load(path)
     partitions = _partition_columns(table)
     return [Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in table.schema.fields]
 

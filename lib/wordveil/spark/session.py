@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wordveil.errors import PlatformError
 from wordveil.sections import SparkSection
+from wordveil.spark.delta import delta_options, require_delta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,10 +50,22 @@ LOCAL_OPTIONS: dict[str, str] = {
 }
 
 
-def build_session(section: SparkSection) -> SparkSession:
-    """A session with :data:`OPTIONS`, or the running one with those that a running one can take.
+# Set on every session; outside local mode a session without them is refused, unless the configuration says otherwise.
+ENCRYPTION: dict[str, str] = {
+    # Shuffled ids, spilled texts and broadcasts lie in scratch encrypted, under a key of this session alone.
+    "spark.io.encryption.enabled": "true",
+    # Tasks, with a release's subkeys in them, cross the network encrypted.
+    "spark.network.crypto.enabled": "true",
+    # Only processes that know the session's secret take part; the encryption above rests on it.
+    "spark.authenticate": "true",
+}
 
-    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all. Raises :class:`PlatformError` where PySpark or Java is missing or too old.
+
+def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession:
+    """A session with :data:`OPTIONS`, or the running one with those that a running one can take; with ``delta``, one that knows Delta.
+
+    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all. Raises :class:`PlatformError` where PySpark, Java or
+    Delta is missing or does not fit, and for a session outside local mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted``.
     """
     try:
         from pyspark.sql import SparkSession
@@ -61,22 +75,77 @@ def build_session(section: SparkSection) -> SparkSession:
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
                 running.conf.set(name, value)
-        return running
+        return _checked(running, section, delta=delta)
     submitted = _submitted()
     master = submitted.get("spark.master") or section.master or "local[*]"
     if section.master not in (None, master):
         raise PlatformError(f"spark.master = {section.master}, but spark-submit was given --master {master}. Remove one of them.")
     if not submitted:
         check_java()
-    builder = SparkSession.builder.appName(section.app_name).master(master)
-    options = {**OPTIONS, **(local_options() if master.startswith("local") else {})}
+    options = {**OPTIONS, **(local_options() if master.startswith("local") else {}), **_encryption(master, section, submitted)}
     if master.startswith("local"):
         # Workers run the Python that runs this; PySpark would take whatever python3 comes first on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
-    for name, value in {**chosen, **section.options}.items():
+    chosen |= section.options
+    if delta:
+        chosen |= delta_options({**submitted, **chosen}, section.delta_jars, submitted=bool(submitted))
+    builder = SparkSession.builder.appName(section.app_name).master(master)
+    for name, value in chosen.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return _checked(_started(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
+
+
+def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError:
+        if not fetching:
+            raise
+        raise PlatformError(
+            "Spark did not start: Delta's jars, or others of spark.jars.packages, could not be fetched. "
+            "Set spark.delta_jars to a directory that has them; docs/operations.md says which."
+        ) from None
+
+
+def _checked(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
+    require_encryption(session, allow_unencrypted=section.allow_unencrypted)
+    if delta:
+        require_delta(session)
+    return session
+
+
+def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -> dict[str, str]:
+    if _is_local(master):
+        return ENCRYPTION
+    if master.startswith("local-cluster"):
+        return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # else Spark asks for one
+    if section.allow_unencrypted:
+        return {}
+    if master.startswith("spark://") and not any("spark.authenticate.secret" in given for given in (submitted, section.options)):
+        raise PlatformError(
+            "a standalone cluster needs spark.authenticate.secret: the same on master, workers and driver, in a spark-defaults.conf that "
+            "its owner alone can read; docs/operations.md shows it. Or say spark.allow_unencrypted: true."
+        )
+    return ENCRYPTION
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
+    """Raise :class:`PlatformError` for a session outside local mode that lacks some of :data:`ENCRYPTION`, unless that is allowed."""
+    context = session.sparkContext
+    missing = [name for name in ENCRYPTION if str(context.getConf().get(name, "false")).lower() != "true"]
+    if missing and not allow_unencrypted and not _is_local(str(context.master)):
+        raise PlatformError(
+            f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}: ids and a release's subkeys would cross the network or "
+            "lie in scratch in clear. Start it with them, or allow it: spark.allow_unencrypted: true in the configuration, "
+            "allow_unencrypted=True in code."
+        )
 
 
 def _submitted() -> dict[str, str]:
@@ -120,9 +189,10 @@ def require_classic(session: SparkSession) -> None:
         )
 
 
-def check_session(session: SparkSession) -> None:
-    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is."""
+def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
+    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is; see :func:`require_encryption`."""
     require_classic(session)
+    require_encryption(session, allow_unencrypted=allow_unencrypted)
     for name in SAFETY:
         if session.conf.get(name, "false") != "false":
             raise PlatformError(

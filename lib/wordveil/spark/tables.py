@@ -1,4 +1,4 @@
-"""Reading and writing Parquet tables: schema checks before any data is read, output whole or not at all."""
+"""Columns of tables checked before any data is read, and outputs written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config import Config
-from wordveil.errors import ConfigError, Fault, InputError, OutputExistsError
+from wordveil.errors import ConfigError, Fault, OutputExistsError
 from wordveil.sections import ColumnsSection
-from wordveil.spark.failures import cause
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _DRAFT = ".wordveil-"
@@ -27,16 +25,20 @@ class Files:
     def __init__(self, spark: SparkSession, path: str) -> None:
         gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark's only way to Hadoop
         assert gateway is not None
-        self._jvm: Any = gateway.jvm
+        self.jvm: Any = gateway.jvm
         self._gateway = gateway
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-        self.path: Any = self._jvm.org.apache.hadoop.fs.Path(path)
+        self.path: Any = self.jvm.org.apache.hadoop.fs.Path(path)
         self._system: Any = self.path.getFileSystem(self._conf)
         self.path = self._system.makeQualified(self.path)
 
     def sibling(self, name: str) -> Any:
         """The path ``name`` beside this one."""
-        return self._jvm.org.apache.hadoop.fs.Path(self.path.getParent(), name)
+        return self.jvm.org.apache.hadoop.fs.Path(self.path.getParent(), name)
+
+    def below(self, name: str) -> Any:
+        """The path ``name`` inside this one."""
+        return self.jvm.org.apache.hadoop.fs.Path(self.path, name)
 
     def exists(self, path: Any | None = None) -> bool:
         """Whether there is anything at the path."""
@@ -44,9 +46,14 @@ class Files:
 
     def move(self, source: Any, target: Any) -> None:
         """Rename; fails where ``target`` exists (a plain rename would move the source into it)."""
-        options = self._jvm.org.apache.hadoop.fs.Options.Rename
+        options = self.jvm.org.apache.hadoop.fs.Options.Rename
         none = self._gateway.new_array(options, 0)
-        self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(source, target, none)
+        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(source, target, none)
+
+    def try_directory(self, path: Any) -> None:
+        """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
+        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).mkdir(path, None, True)
+        self.delete(path)
 
     def delete(self, path: Any) -> None:
         """Delete whatever is there."""
@@ -57,11 +64,45 @@ class Files:
         found = self._system.globStatus(self.sibling(name)) or []
         return [status.getPath() for status in found]
 
-    def read(self, path: Any) -> str:
-        """The text of a small file."""
-        stream = self._system.open(path)
+    def children(self) -> list[Any]:
+        """Paths in this directory; none where there is no such directory."""
+        if not self._system.exists(self.path):
+            return []
+        return [status.getPath() for status in self._system.listStatus(self.path)]
+
+    def check_sums(self, *, on: bool) -> None:
+        """Whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
+        self._system.setVerifyChecksum(on)
+
+    def tree(self) -> dict[str, int]:
+        """All files below this directory, by their paths relative to it, with their bytes."""
+        found: dict[str, int] = {}
+        if not self._system.exists(self.path):
+            return found
+        root = str(self.path.toUri().getPath()).rstrip("/") + "/"
+        files = self._system.listFiles(self.path, True)
+        while files.hasNext():
+            status = files.next()
+            found[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())
+        return found
+
+    def make_parent(self) -> None:
+        """Make the directory that this path is in."""
+        self._system.mkdirs(self.path.getParent())
+
+    def read(self, path: Any | None = None) -> str:
+        """The text of a small file: this one, or the one at ``path``."""
+        stream = self._system.open(path or self.path)
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, text: str) -> None:
+        """Write a small file, in place of one that is there."""
+        stream = self._system.create(self.path, True)
+        try:
+            stream.write(text.encode("utf-8"))
         finally:
             stream.close()
 
@@ -124,35 +165,22 @@ class Draft:
 
 
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """A place of this attempt's own to write the output to. Raises :class:`OutputExistsError` where there is one and ``overwrite`` is not set."""
+    """A place of this attempt's own to write the output to.
+
+    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError` where nothing can be written.
+    """
+    from py4j.protocol import Py4JError
+
     files = Files(spark, path)
     if files.exists() and not overwrite:
         raise OutputExistsError(f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it.")
-    return Draft(files, files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}"), run_id)
-
-
-def read_input(spark: SparkSession, config: Config) -> DataFrame:
-    """The corpus with the columns of the configuration. Reads no data, only file names and one footer.
-
-    Raises :class:`InputError` or :class:`ConfigError`, which name path or column and the mend.
-    """
-    path = config.input.path
-    table = open_parquet(spark, path, "input.path")
-    check_columns(table.schema, config.input, f"input.path {path}")
-    return table
-
-
-def open_parquet(spark: SparkSession, path: str, where: str) -> DataFrame:
-    """The Parquet table at ``path``. Reads no data. Raises :class:`InputError`, which names the setting ``where`` and the path."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    if not Files(spark, path).exists():
-        raise InputError(f"{where} = {path}: no such file or directory.")
+    place = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
     try:
-        return spark.read.parquet(path)
-    except (PySparkException, Py4JError) as error:
-        raise InputError(f"{where} = {path}: not readable as a Parquet table: {cause(error)}") from None
+        files.try_directory(place)
+    except Py4JError:
+        problem = "no directory can be made beside it: a file is in the way, or the place is read-only or not yours."
+        raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
+    return Draft(files, place, run_id)
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:

@@ -67,6 +67,21 @@ class Sanitise:
 
 
 @dataclass(frozen=True)
+class Inspect:
+    """The body of ``mapInArrow`` that draws nothing: batches in, all but their text and what would become of it out."""
+
+    job: Sanitise
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        job = self.job
+        with _silenced():
+            sanitiser = _sanitiser(job.settings, job.keys, job.place, job.identity.value)
+            for batch in batches:
+                yield from sanitiser.inspect(batch)
+
+
+@dataclass(frozen=True)
 class SanitiseColumns:
     """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.STRUCT_FIELDS` out."""
 

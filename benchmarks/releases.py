@@ -1,0 +1,207 @@
+"""What a release costs beside a one-shot job, and what a night costs when little or nothing has changed.
+
+In one session, one after the other, on real text (film reviews; without the data directory gensim's news articles):
+
+* job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal, ledger,
+  reservations and settlement, in turns;
+* a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change data
+  feed and by comparing contents;
+* ledger: what each author has spent, over ten million entries.
+
+    python benchmarks/releases.py [--quick]
+
+Writes benchmarks/results/releases.json and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+from rich.console import Console
+from rich.table import Table
+
+from common import machine, save_results
+from laplace_exact import SLOTS
+from tables import Tables, reviews, write_reviews
+
+ROUNDS, COPIES = 3, 8
+RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
+WORDS_A_RECORD = 60
+N_MAX = 64
+
+
+def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
+    """How long an action takes, and what it gives."""
+    started = time.perf_counter()
+    result = action()
+    return time.perf_counter() - started, result
+
+
+class Releases(Tables):
+    """Jobs and releases over one embedding, in one session that knows Delta."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.settings["text"] = {"profile": "strict", "n_max": N_MAX}
+        self.settings["mechanism"] |= {"gamma": 4.0}
+        self._spark: Any = None
+
+    @property
+    def spark(self) -> Any:
+        """The session."""
+        from wordveil.sections import SparkSection
+        from wordveil.spark.session import build_session
+
+        if self._spark is None:
+            options = self.settings["spark"]["options"]
+            self._spark = build_session(SparkSection(master=f"local[{SLOTS}]", options=options), delta=True)
+        return self._spark
+
+    def write_delta(self, frame: Any, name: str) -> Path:
+        """A Delta table with its change data feed on."""
+        path = self.home / name
+        frame.write.format("delta").mode("append").option("delta.enableChangeDataFeed", "true").save(str(path))
+        return path
+
+    def job(self, corpus: Path, run: str) -> Any:
+        """A one-shot job."""
+        from wordveil.spark.job import run_sanitise
+
+        return run_sanitise(self.config(corpus, run), lambda: self.spark)
+
+    def release(self, table: Path, run: str, changes: str = "feed", **sections: Any) -> Any:
+        """One run of a release; its report."""
+        from wordveil.config import parse_config
+        from wordveil.spark.release import run_release
+
+        settings = {
+            **self.settings,
+            "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
+            "output": {"path": str(self.home / f"release-{run}"), "format": "delta"},
+            "ledger": {"path": str(self.home / f"ledger-{run}")},
+            **sections,
+        }
+        return run_release(parse_config(settings, "benchmark"), lambda: self.spark)
+
+
+def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
+    """Whole reviews, from Parquet to Parquet and as a release's first run, in turns."""
+    spark = benchmark.spark
+    table = benchmark.write_delta(spark.read.parquet(str(corpus)), "reviews")
+    benchmark.job(corpus, "warm")
+    benchmark.release(table, "warm")
+    jobs, releases, tokens = [], [], 0
+    for number in range(rounds):
+        taken, report = seconds(lambda number=number: benchmark.job(corpus, f"job-{number}"))
+        jobs.append(taken)
+        tokens = report.tokens
+        releases.append(seconds(lambda number=number: benchmark.release(table, f"first-{number}"))[0])
+    job, release = statistics.median(jobs), statistics.median(releases)
+    return {"tokens": tokens, "records": report.records, "job": jobs, "release": releases, "overhead": release / job - 1}
+
+
+def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
+    """A release of many short records over some nights."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark = benchmark.spark
+    pieces = []
+    for text in texts:
+        words = text.split()
+        pieces += [" ".join(words[start : start + WORDS_A_RECORD]) for start in range(0, len(words), WORDS_A_RECORD)]
+    base = spark.createDataFrame([(number, piece) for number, piece in enumerate(pieces)], "piece bigint, text_body string")
+    base = base.repartition(8).cache()
+    copies = -(-records // len(pieces))
+    frame = base.crossJoin(F.broadcast(spark.range(copies).withColumnRenamed("id", "copy")))
+    frame = frame.select((F.col("copy") * len(pieces) + F.col("piece")).cast("string").alias("id"), "text_body")
+    table = benchmark.write_delta(frame.limit(records), "short")
+    base.unpersist()
+    found: dict[str, Any] = {"records": records}
+    for changes in ("feed", "scan"):
+        found[f"first_{changes}"], first = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
+    found["first_records"] = first.records
+    taken, report = seconds(lambda: benchmark.release(table, "feed"))
+    found["unchanged"], found["unchanged_records"], found["unchanged_changes"] = taken, report.records, report.changes
+    spark.sql(f"UPDATE delta.`{table}` SET text_body = concat('edited ', text_body) WHERE cast(id AS bigint) % 100 = 7")  # noqa: S608
+    for changes in ("feed", "scan"):
+        taken, report = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
+        found[f"edited_{changes}"], found["edited_records"] = taken, report.records
+    return found
+
+
+def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
+    """What each author has spent, over many entries."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from wordveil.privacy.relations import Relation
+    from wordveil.release.budgets import Budget
+    from wordveil.spark.ledger import Ledger, Terms, ledger_schema
+    from wordveil.spark.ledger_report import totals
+    from wordveil.spark.store import Store
+
+    spark = benchmark.spark
+    store = Store(spark, str(benchmark.home / "ledger-large"), "ledger")
+    store.create(ledger_schema())
+    terms = Terms("bench", "run", 1, 0.5, 8.0, "euclidean:0", "any_text")
+    drawn = spark.range(entries).select(
+        F.col("id").cast("string").alias("record_id"),
+        (F.col("id") % AUTHORS).cast("string").alias("author"),
+        F.lit(N_MAX).cast("bigint").alias("reserved"),
+        F.lit(N_MAX).cast("bigint").alias("tokens"),
+        F.md5(F.col("id").cast("string")).cast("binary").alias("content_tag"),
+    )
+    written, _ = seconds(lambda: Ledger(store).settle(terms, drawn))
+    budget = Budget("pure", Relation.ANY_TEXT, author=1e9)
+    taken, rows = seconds(lambda: totals(store.read(), "author", budget).count())
+    return {"entries": entries, "authors": rows, "write": written, "by_author": taken}
+
+
+def main() -> None:
+    """All parts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    quick = parser.parse_args().quick
+    part = 10 if quick else 1
+    content: dict[str, Any] = {"machine": machine()}
+    with tempfile.TemporaryDirectory() as directory:
+        benchmark = Releases(Path(directory))
+        benchmark.build()
+        texts = reviews()
+        write_reviews(benchmark.home / "corpus", texts, max(1, COPIES // part))
+        content["overhead"] = overhead(benchmark, benchmark.home / "corpus", 1 if quick else ROUNDS)
+        content["nights"] = nights(benchmark, texts, RECORDS // part)
+        content["ledger"] = ledger(benchmark, ENTRIES // part)
+    save_results("releases", quick, content)
+    show(content)
+
+
+def show(content: dict[str, Any]) -> None:
+    """The figures as a table."""
+    over, night, book = content["overhead"], content["nights"], content["ledger"]
+    table = Table("what", "figure", title="Releases")
+    rows = {
+        f"job, {over['tokens']:,} tokens": f"{statistics.median(over['job']):.1f} s",
+        "the same as a release's first run": f"{statistics.median(over['release']):.1f} s, {over['overhead']:+.0%}",
+        f"first run over {night['records']:,} records": f"{night['first_feed']:.1f} s",
+        "a night without a change": f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn",
+        "1% edited, by the change data feed": f"{night['edited_feed']:.1f} s, {night['edited_records']:,} drawn",
+        "1% edited, contents compared": f"{night['edited_scan']:.1f} s",
+        f"ledger by author, {book['entries']:,} entries": f"{book['by_author']:.1f} s",
+    }
+    for what, figure in rows.items():
+        table.add_row(what, figure)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Which records of the input a run draws: all, those whose content changed, or those that a change feed names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wordveil.records import (
+    DUPLICATE_ID,
+    INSPECTED_FIELDS,
+    OVERSIZE,
+    QUARANTINED,
+    REASON_COLUMN,
+    TAG_COLUMN,
+    TOKENS_COLUMN,
+)
+from wordveil.release.budgets import BUDGET_REASONS
+from wordveil.sections import ColumnsSection
+from wordveil.spark.journal import Intent
+from wordveil.spark.prepare import column, identified, prepared
+from wordveil.spark.worker import Inspect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WITHDRAWN = "withdrawn"
+# Why a record was withdrawn. What was asked for is final: the input may hold the record for ever.
+REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
+SEQ_COLUMN, WAS_COLUMN = "__seq", "__was"
+AUTHOR_COLUMN, UNSOUND_COLUMN = "__author", "__unsound"
+# Rejected by other settings than the policy's: tried again when those change.
+_RETRIED = (*BUDGET_REASONS, OVERSIZE)
+# Up to so many ids are sent to every executor instead of shuffling the texts to meet them.
+_FEW = 1_000_000
+
+
+class Source(Protocol):
+    """The input as Delta keeps it."""
+
+    def read(self, version: int | None) -> DataFrame:
+        """The slice at a version."""
+
+    def changes(self, first: int, last: int) -> DataFrame:
+        """The slice's change feed, with ``_change_type`` and ``_commit_version``."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What a run is about.
+
+    Attributes
+    ----------
+    rows: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or null.
+    looked: where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was`` (why
+        the record is in quarantine now) of those among ``rows`` that are to be drawn or refused. None: all rows are.
+    left: ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
+    kept: other frames that are kept in memory or scratch, as ``looked`` is.
+    """
+
+    rows: DataFrame
+    looked: DataFrame | None
+    left: DataFrame | None
+    kept: tuple[DataFrame, ...] = ()
+
+    def forget(self) -> None:
+        """Free what was kept in memory and scratch."""
+        for frame in (*self.kept, *([self.looked] if self.looked is not None else [])):
+            frame.unpersist()
+
+
+def latest(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
+    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
+    state = F.max_by(F.struct("status", "reason", "content_tag"), F.col(SEQ_COLUMN)).alias("state")
+    return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
+
+
+def find(source: Source, draws: DataFrame | None, intent: Intent, columns: ColumnsSection, inspect: Inspect) -> Candidates:
+    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet."""
+    state = None if draws is None else latest(draws, columns.id, intent.seq)
+    if state is None:
+        rows = _identified(source.read(intent.version), columns)
+        counted = inspect.job.settings.policy.n_max is None
+        return Candidates(rows, _looked(rows, None, columns, inspect).persist() if counted else None, None)
+    if intent.changes == "feed":
+        found, left = _fed(source, state, intent, columns)
+        found = found.persist()
+    else:
+        found, left = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless), None
+    rows = _identified(_without_requested(found, state, columns.id), columns)
+    if intent.full_snapshot:
+        present = source.read(intent.version).select(column(columns.id).alias("__id"))
+        gone = state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
+        left = _leaving(gone, ABSENT)
+    return Candidates(
+        rows, _looked(rows, state, columns, inspect).persist(), left, kept=(found,) if intent.changes == "feed" else ()
+    )
+
+
+def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    author = F.lit(None) if columns.author is None else column(columns.author)
+    named, reason = identified(rows, columns)
+    return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
+
+
+def inspected(records: DataFrame, inspect: Inspect) -> DataFrame:
+    """What would become of the records of a prepared table; nothing is drawn."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    def wordveil_inspect(batches: Any) -> Any:
+        return inspect(batches)
+
+    passed = records.columns[:-2]
+    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), *records.columns[-2:])
+    added = from_arrow_schema(pa.schema(INSPECTED_FIELDS))
+    result = numbered.mapInArrow(wordveil_inspect, StructType([*numbered.schema.fields[:-2], *added.fields]))
+    return result.toDF(*passed, *result.columns[len(passed) :])
+
+
+def among(rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi") -> DataFrame:
+    """Those of ``rows`` whose id is among ``ids`` (column ``__id``); few ids are sent to the rows, not the rows to the ids."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    few = ids.limit(_FEW + 1).count() <= _FEW
+    return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)
+
+
+def _looked(rows: DataFrame, state: DataFrame | None, columns: ColumnsSection, inspect: Inspect) -> DataFrame:
+    """The records that are new or differ from their newest draw."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    bare = columns.model_copy(update={"keep": []})
+    seen = inspected(prepared(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
+    if state is None:
+        return seen.withColumn(WAS_COLUMN, F.lit(None).cast("string"))
+    both = seen.join(state, column(columns.id) == F.col("__id"), "left")
+    reason, was = F.col(REASON_COLUMN), F.col("state_reason")
+    both = both.withColumnRenamed("reason", "state_reason")
+    differs = (
+        F.col("status").isNull()
+        | (F.col("status") == WITHDRAWN)
+        | F.when(reason.isNotNull(), ~was.eqNullSafe(reason)).otherwise(~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN)))
+    )
+    quarantined = F.when(F.col("status") == QUARANTINED, was).alias(WAS_COLUMN)
+    kept = [column(columns.id), F.col(AUTHOR_COLUMN), reason, F.col(TAG_COLUMN), F.col(TOKENS_COLUMN)]
+    return both.where(differs).select(*kept, quarantined)
+
+
+def _without_requested(rows: DataFrame, state: DataFrame, name: str) -> DataFrame:
+    """The rows without those that somebody asked to be withdrawn."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    requested = state.where((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)).select("__id")
+    if requested.isEmpty():
+        return rows
+    return among(rows, name, requested, "left_anti")
+
+
+def _with_new_nameless(rows: DataFrame, name: str, known: int) -> DataFrame:
+    """The rows, those without an id only if there are more of them than are ``known``: nothing tells one from another."""
+    nameless = column(name).isNull()
+    return rows.where(~nameless) if known and rows.where(nameless).count() <= known else rows
+
+
+def _leaving(ids: DataFrame, reason: str) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
+
+
+def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSection) -> tuple[DataFrame, DataFrame]:
+    """The rows that the change feed leaves, and the ids that it deletes.
+
+    Where an id stood twice, or may now, the feed alone does not say what is left: those ids are looked up in the table.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    feed = source.changes(intent.since + 1, intent.version)
+    names = [name for name in feed.columns if name not in ("_change_type", "_commit_version", "_commit_timestamp")]
+    kind, version = F.col("_change_type"), F.col("_commit_version")
+    is_after = kind.isin("insert", "update_postimage")
+    whole = F.struct(*(column(name) for name in names))
+    changed = (
+        feed.where(column(columns.id).isNotNull())
+        .groupBy(column(columns.id).alias("__id"))
+        .agg(
+            (F.count_if(kind == "insert") - F.count_if(kind == "delete")).alias("__more"),
+            F.max_by(F.when(is_after, whole), F.when(is_after, version)).alias("__last"),
+        )
+        .persist()
+    )
+    ids = changed.select("__id")
+    known = state.join(F.broadcast(ids) if ids.count() <= _FEW else ids, "__id", "left_semi")
+    gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
+    before = F.when(gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
+    counted = changed.join(known, "__id", "left").withColumn("__before", before)
+    copies = F.col("__before") + F.col("__more")
+    simple = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
+    deleted = (F.col("__before") <= 1) & (copies <= 0)
+    plain = counted.where(simple).select("__last.*")
+    unclear = counted.where(~simple & ~deleted).select("__id")
+    left = _leaving(counted.where(deleted & (F.col("__before") == 1)), DELETED)
+    nameless = feed.where(column(columns.id).isNull() & (kind == "insert")).select(*(column(name) for name in names))
+    rows = plain.unionByName(nameless)
+    again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")
+    wanted = unclear.union(again.join(ids, "__id", "left_anti")) if intent.retried else unclear
+    if wanted.isEmpty():
+        return rows, left
+    snapshot = source.read(intent.version)
+    found = among(snapshot, columns.id, wanted).select(*(column(name) for name in names))
+    vanished = unclear.join(found.select(column(columns.id).alias("__id")), "__id", "left_anti")
+    return rows.unionByName(found), left.union(_leaving(vanished, DELETED))

@@ -1,0 +1,265 @@
+"""The steps of one run, each of which finds out whether it has been done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wordveil.errors import ReleaseError
+from wordveil.records import (
+    QUARANTINED,
+    REASON_COLUMN,
+    RELEASED,
+    TOKENS_COLUMN,
+    UNKNOWN_COLUMN,
+    WORDS_COLUMN,
+)
+from wordveil.spark.admission import admitted
+from wordveil.spark.candidates import (
+    AUTHOR_COLUMN,
+    REQUESTED,
+    SEQ_COLUMN,
+    UNSOUND_COLUMN,
+    WAS_COLUMN,
+    WITHDRAWN,
+    Candidates,
+    among,
+    find,
+    latest,
+)
+from wordveil.spark.home import EPOCH_COLUMN, RESERVED_COLUMN
+from wordveil.spark.job import sanitised
+from wordveil.spark.ledger import REFUSE
+from wordveil.spark.prepare import column, prepared
+from wordveil.spark.worker import Inspect, Sanitise
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from wordveil.spark.journal import Intent
+    from wordveil.spark.release import Steward
+    from wordveil.spark.sources import InputTable
+
+_FILE_RECORDS = 1_000_000
+_REFUSED = "__refused"
+
+
+class Execution:
+    """What one intent says is done: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order."""
+
+    def __init__(self, steward: Steward, intent: Intent, table: InputTable | None) -> None:
+        self._home = steward.home
+        self._spark = steward.spark
+        self._columns = steward.config.input
+        self._output = steward.config.output
+        self._budget = steward.budget
+        self._policy = steward.config.policy
+        self._progress = steward.progress
+        self._intent = intent
+        self._terms = replace(steward.terms, run_id=intent.run_id, epoch=intent.epoch)
+        self._table = table
+        self._found: Candidates | None = None
+
+    def close(self) -> None:
+        """Free what was kept in memory and scratch."""
+        if self._found is not None:
+            self._found.forget()
+
+    def reserve(self, job: Sanitise) -> int:
+        """Reserve what is about to be drawn. Returns how many records are over a budget that is to fail the run; nothing is reserved then."""
+        if self._table is None or self._drawn():
+            return 0
+        self._progress("reserving")
+        over: list[int] = []
+
+        def decide(ledger: DataFrame) -> DataFrame | None:
+            from pyspark.sql import functions as F  # noqa: N812
+
+            candidates = self._priced(self._candidates(job))
+            if self._budget is None:
+                return candidates.withColumn("reason", F.lit(None).cast("string"))
+            decided = admitted(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
+            if self._budget.on_exceeded == "fail":
+                over[:] = [decided.where("reason is not null").count()]
+            return None if any(over) else decided
+
+        self._home.ledger.reserve(self._terms, decide)
+        return over[0] if over else 0
+
+    def draw(self, job: Sanitise) -> None:
+        """Append the run's draws, and the withdrawals, in one commit."""
+        if self._drawn():
+            return
+        self._progress("sanitising")
+        rows = self._withdrawals() if self._table is None else self._draws(job)
+        options: dict[str, Any] = {"maxRecordsPerFile": self._output.records_per_file or _FILE_RECORDS}
+        self._home.draws.append(rows, step="draws", once=self._home.once(self._intent), options=options)
+
+    def settle(self) -> None:
+        """Settle the reservations from the draws."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if self._table is None:
+            return
+        self._progress("settling")
+        drawn = self._mine().where(F.col(RESERVED_COLUMN).isNotNull())
+        self._home.ledger.settle(
+            self._terms,
+            drawn.select(
+                column(self._columns.id).cast("string").alias("record_id"),
+                F.col(AUTHOR_COLUMN).alias("author"),
+                F.col(RESERVED_COLUMN).alias("reserved"),
+                F.col("privacy.tokens").alias("tokens"),
+                "content_tag",
+            ),
+        )
+
+    def counts(self) -> dict[str, Any]:
+        """What the run's draws hold."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        bound, pure = F.col("privacy.epsilon_bound"), F.col("privacy.epsilon_pure")
+        groups = (
+            self._mine()
+            .groupBy("status", "reason")
+            .agg(
+                F.count(F.lit(1)).alias("records"),
+                F.sum("privacy.tokens").alias("tokens"),
+                F.sum(WORDS_COLUMN).alias("words"),
+                F.sum(UNKNOWN_COLUMN).alias("unknown"),
+                F.min(bound).alias("least_bound"),
+                F.max(bound).alias("greatest_bound"),
+                F.min(pure).alias("least_pure"),
+                F.max(pure).alias("greatest_pure"),
+            )
+        )
+        found = groups.collect()
+        released = next((row for row in found if row.status == RELEASED), None)
+        quarantined = {row.reason: row.records for row in found if row.status == QUARANTINED}
+
+        def span(name: str) -> tuple[float, float] | None:
+            return (
+                None
+                if released is None or released[f"least_{name}"] is None
+                else (released[f"least_{name}"], released[f"greatest_{name}"])
+            )
+
+        return {
+            "records": sum(row.records for row in found if row.status != WITHDRAWN),
+            "released": released.records if released else 0,
+            "quarantined": dict(sorted(quarantined.items())),
+            "withdrawn": sum(row.records for row in found if row.status == WITHDRAWN),
+            "tokens": released.tokens if released else 0,
+            "words": released.words if released else 0,
+            "unknown": released.unknown if released else 0,
+            "bound": span("bound"),
+            "pure": span("pure"),
+        }
+
+    def refuse_unknown_ids(self) -> None:
+        """Raise :class:`ReleaseError` where ids to withdraw are not in the release, or have been withdrawn."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        there = latest(self._home.draws.read(), self._columns.id)
+        there = there.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)))
+        missing = self._wanted().join(there, "__id", "left_anti")
+        if (example := missing.first()) is not None:
+            raise ReleaseError(
+                f"{missing.count():,} of the ids are not in release {self._terms.release}, or have been withdrawn: {example.named!r} "
+                "for one. Nothing was done."
+            )
+
+    def _drawn(self) -> bool:
+        return self._home.has_drawn(self._intent)
+
+    def _mine(self) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return self._home.draws.read().where(F.col(SEQ_COLUMN) == self._intent.seq)
+
+    def _candidates(self, job: Sanitise) -> Candidates:
+        if self._found is None:
+            assert self._table is not None
+            self._progress("looking for what changed")
+            earlier = None if self._intent.changes == "all" else self._home.draws.read()
+            bare = replace(job, settings=replace(job.settings, kept=(), internal=1))
+            self._found = find(self._table, earlier, self._intent, self._columns, Inspect(bare))
+        return self._found
+
+    def _priced(self, found: Candidates) -> DataFrame:
+        """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        tokens: Column = F.lit(self._policy.n_max).cast("bigint")
+        sound, was = found.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
+        if found.looked is not None:
+            sound = found.looked.where(F.col(REASON_COLUMN).isNull())
+            tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
+        record_id = column(self._columns.id).cast("string").alias("record_id")
+        return sound.select(record_id, F.col(AUTHOR_COLUMN).alias("author"), tokens.alias("tokens"), was.alias(WAS_COLUMN))
+
+    def _draws(self, job: Sanitise) -> DataFrame:
+        """The run's part of the draws table."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        found = self._candidates(job)
+        rows = found.rows
+        tokens: Column = F.lit(self._policy.n_max).cast("bigint")
+        was: Column = F.lit(None).cast("string")
+        if found.looked is not None:
+            ids = found.looked.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(["__id"])
+            nameless = rows.where(column(self._columns.id).isNull())
+            rows = among(rows, self._columns.id, ids, "inner").drop("__id").unionByName(nameless, allowMissingColumns=True)
+            tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
+        refused = F.col(UNSOUND_COLUMN)
+        if self._budget is not None:
+            entries = self._home.ledger.entries(self._terms.release, self._intent.run_id, REFUSE)
+            over = entries.select(F.col("record_id").alias("__id"), F.col("reason").alias("__over"))
+            named = rows.withColumn("__name", column(self._columns.id).cast("string"))
+            rows = among(named, "__name", over, "left").drop("__id", "__name")
+            # Refused as before: the record's newest draw says so already.
+            rows = rows.where(F.col("__over").isNull() | ~was.eqNullSafe(F.col("__over")))
+            refused = F.coalesce(refused, F.col("__over"))
+        rows = rows.withColumn(_REFUSED, refused).withColumn(RESERVED_COLUMN, F.when(F.col(_REFUSED).isNull(), tokens))
+        made = sanitised(prepared(rows, self._columns, internal=[AUTHOR_COLUMN, RESERVED_COLUMN], refused=_REFUSED), job)
+        if found.left is not None:
+            made = made.unionByName(self._tombstones(found.left), allowMissingColumns=True)
+        return self._as_table(made)
+
+    def _withdrawals(self) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return self._as_table(self._tombstones(self._wanted().withColumn(REASON_COLUMN, F.lit(REQUESTED))))
+
+    def _wanted(self) -> DataFrame:
+        """The ids of a withdrawal, column ``__id``, of the draws' type."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        kind = self._home.draws.read().schema[self._columns.id].dataType
+        ids = self._spark.createDataFrame([(value,) for value in self._intent.ids], "__id string")
+        # What is no id of that type is no record's: null, and found missing.
+        return ids.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
+
+    def _tombstones(self, left: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return left.select(
+            F.col("__id").alias(self._columns.id),
+            F.lit(WITHDRAWN).alias("status"),
+            F.col(REASON_COLUMN).alias("reason"),
+            F.lit(self._intent.run_id).alias("run_id"),
+        )
+
+    def _as_table(self, rows: DataFrame) -> DataFrame:
+        """``rows`` with exactly the columns of the draws table."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        filled = {SEQ_COLUMN: F.lit(self._intent.seq), EPOCH_COLUMN: F.lit(self._intent.epoch)}
+        return rows.select(
+            *(
+                filled.get(field.name, column(field.name) if field.name in rows.columns else F.lit(None))
+                .cast(field.dataType)
+                .alias(field.name)
+                for field in self._home.draws.read().schema.fields
+            )
+        )

@@ -1,0 +1,118 @@
+"""Where a release lives: its draws, its journal, its public table and its manifests, and the ledger it is charged to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wordveil.config import Config
+from wordveil.errors import ReleaseError
+from wordveil.records import OUTPUT_FIELDS, STATISTIC_FIELDS
+from wordveil.spark.candidates import AUTHOR_COLUMN, SEQ_COLUMN
+from wordveil.spark.journal import Intent, Journal
+from wordveil.spark.ledger import Ledger, ledger_schema
+from wordveil.spark.locks import exclusive
+from wordveil.spark.prepare import column
+from wordveil.spark.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
+
+
+class Home:
+    """The tables of one release under ``output.path``, and its ledger. ``session`` has Delta."""
+
+    def __init__(self, spark: SparkSession, config: Config) -> None:
+        self.spark = spark
+        self.release = config.release
+        self.path = config.output.path.rstrip("/")
+        self.draws = Store(spark, f"{self.path}/draws", "draws")
+        self._journal = Store(spark, f"{self.path}/journal", "journal")
+        self.public = Store(spark, config.output.public or f"{self.path}/public", "public table")
+        assert config.ledger is not None
+        self.ledger = Ledger(Store(spark, config.ledger.path, "ledger"))
+        self._partition_by = config.output.partition_by
+
+    @contextmanager
+    def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Keep other runs, gates and publications of this release on this machine waiting."""
+        with exclusive(self.spark, f"{self.path}/release", waiting):
+            yield
+
+    def journal(self) -> Journal:
+        """The release's events. Raises :class:`ReleaseError` where its draws or its ledger are missing, or another release's events are there."""
+        store = self._journal
+        if not store.exists():
+            return Journal(store)
+        store.check()
+        journal = Journal(store)
+        intents = journal.intents()
+        if intents and intents[0].terms["release"] != self.release:
+            raise ReleaseError(
+                f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. Name another place."
+            )
+        if intents:
+            for store in (self.draws, self.ledger.store):
+                if not store.exists():
+                    raise ReleaseError(
+                        f"{store.kind} {store.path}: is gone, though release {self.release} has runs. Without it records would be "
+                        "drawn or charged anew: restore it from a backup, or begin a release of another name."
+                    )
+                store.check()
+        return journal
+
+    def has_drawn(self, intent: Intent) -> bool:
+        """Whether a run has drawn."""
+        return self.draws.has(self.once(intent))
+
+    def once(self, intent: Intent) -> str:
+        """Under which name a run appends its draws: a second time does nothing."""
+        return f"{self.release} {intent.run_id} {intent.seq}"
+
+    def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
+        """Make the tables that are missing, for the ids and kept columns of ``rows``."""
+        schema = self.schema(rows, kept, name)
+        self.ledger.store.create(ledger_schema())
+        if self.draws.exists():
+            self._check_columns(schema)
+        else:
+            self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
+        Journal.create(self._journal)
+
+    def _check_columns(self, schema: StructType) -> None:
+        there = {field.name: field.dataType.simpleString() for field in self.draws.read().schema.fields}
+        now = {field.name: field.dataType.simpleString() for field in schema.fields}
+        differing = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
+        if differing:
+            shown = ", ".join(f"{name} ({there.get(name, 'none')} there, {now.get(name, 'none')} now)" for name in differing)
+            raise ReleaseError(
+                f"release {self.release}: its columns differ from the input's: {shown}. A release keeps its columns: cast or name "
+                "them in a view of the input, or begin a release of another name."
+            )
+
+    @staticmethod
+    def schema(rows: DataFrame, kept: list[str], name: str) -> StructType:
+        """The columns of the draws table: those of a Parquet output, and internal ones that begin with two underscores."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+        passed = rows.select(column(name), *(column(kept_name) for kept_name in kept)).schema.fields
+        made = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS])).fields
+        internal = [
+            StructField(AUTHOR_COLUMN, StringType()),
+            StructField(RESERVED_COLUMN, LongType()),
+            StructField(SEQ_COLUMN, LongType()),
+            StructField(EPOCH_COLUMN, IntegerType()),
+        ]
+        fields = [*passed, *made, *internal]
+        return StructType([StructField(field.name, field.dataType) for field in fields])
+
+
+def is_internal(name: str) -> bool:
+    """Whether a column of the draws table is never published."""
+    return name.startswith("__") or name in ("status", "reason", "content_tag", "run_id")

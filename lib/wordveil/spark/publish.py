@@ -1,0 +1,233 @@
+"""The public table: released rows of the version that passed the gate, and the signed manifest beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version as installed
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from wordveil.config import Config
+from wordveil.errors import ReleaseError
+from wordveil.keys import MasterKey, key_faults, load_key
+from wordveil.records import RELEASED
+from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
+from wordveil.release.rules import GateResult
+from wordveil.spark.failures import job_errors
+from wordveil.spark.gate import require_live, settled
+from wordveil.spark.home import Home, is_internal
+from wordveil.spark.journal import GATE, PUBLISHED, Event, Journal
+from wordveil.spark.newest import newest
+from wordveil.spark.prepare import column
+from wordveil.spark.session import require_classic
+from wordveil.spark.store import Store
+from wordveil.spark.tables import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MANIFEST = "_manifest.json"
+"""Its name inside the public table, where Delta and Parquet readers pass over it."""
+_SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
+# Hashed by the executors, whole; the public table's files are a fraction of this.
+_HASHED_BYTES = 2**30
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What was published."""
+
+    table: str
+    manifest: str
+    document: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"table": self.table, "manifest": self.manifest, **self.document}
+
+
+def publish(
+    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
+) -> Publication:
+    """Write the public table and its signed manifest, from the version of the draws that passed the gate last.
+
+    Raises :class:`ReleaseError` where that is not the version that is there now, in the rules of ``config``; a second time it
+    writes the same table and manifest again.
+    """
+    key = load_key(config.key.file, config.key.env)
+    progress("starting Spark")
+    spark = session()
+    require_classic(spark)
+    home = Home(spark, config)
+    with home.held(lambda: progress("waiting for a run of this release")), job_errors("what was published before is as it was"):
+        journal = settled(home)
+        require_live(journal, config.release)
+        check_key(journal, key, config.release)
+        gate = _passed(config, home, journal)
+        progress("publishing")
+        version = int(gate.body["draws_version"])
+        if config.output.public_table:
+            _check_name(home, config.output.public_table)
+        _write(home, config, version)
+        if config.output.public_table:
+            quoted = _quoted(config.output.public_table)
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION '{Files(spark, home.public.path).path}'")
+        progress("signing")
+        document = sign(_manifest(home, config, journal, gate, key), key.signing_key(config.release))
+        text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
+        place = f"{home.public.path}/{MANIFEST}"
+        Files(spark, f"{home.path}/manifests/{version:020d}.json").write(text)
+        Files(spark, place).write(text)
+        body = {
+            "draws_version": version,
+            "public_version": document["manifest"]["public_version"],
+            "records": document["manifest"]["records"],
+        }
+        journal.add(PUBLISHED, "", lambda _: body)
+    return Publication(home.public.path, place, document)
+
+
+def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Manifest:
+    """The manifest of a published table, if it is sound and the table is as it says; needs neither key nor configuration.
+
+    Raises :class:`ReleaseError` with what differs.
+    """
+    store = Store(spark, table, "table")
+    place = Files(spark, manifest or f"{store.path}/{MANIFEST}")
+    if not place.exists():
+        raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
+    if not store.exists():
+        raise ReleaseError(f"table {table}: is no Delta table.")
+    try:
+        document = json.loads(place.read())
+    except ValueError:
+        raise ReleaseError(f"manifest {place.path}: is not JSON. Take the one that was published.") from None
+    with job_errors("nothing could be verified"), _unchecked(place):
+        return verify(document, _files(store), public_key)
+
+
+@contextmanager
+def _unchecked(files: Files) -> Iterator[None]:
+    """Hadoop's own checksums off, which it keeps beside local files: a changed file is to be named, and not to fail the job."""
+    files.check_sums(on=False)
+    try:
+        yield
+    finally:
+        files.check_sums(on=True)
+
+
+def _passed(config: Config, home: Home, journal: Journal) -> Event:
+    gate = journal.latest(GATE)
+    mend = "Run `wordveil release gate` with this configuration."
+    if gate is None:
+        raise ReleaseError(f"release {config.release}: no version has passed the gate. {mend}")
+    if gate.body["draws_version"] != (now := home.draws.version()):
+        raise ReleaseError(
+            f"release {config.release}: the draws are at version {now}, the gate has seen {gate.body['draws_version']}. {mend}"
+        )
+    if gate.body["rules"] != config.gate.rules.digest:
+        raise ReleaseError(f"release {config.release}: the gate's rules have changed since version {now} went through it. {mend}")
+    if not gate.body["passed"]:
+        raise ReleaseError(
+            f"release {config.release}: version {now} of the draws did not pass the gate. What passed before stays published."
+        )
+    return gate
+
+
+def check_key(journal: Journal, key: MasterKey, release: str) -> None:
+    """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
+    intents = journal.intents()
+    if problem := key_faults(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
+        raise ReleaseError(f"release {release}: {problem}")
+
+
+def _write(home: Home, config: Config, version: int) -> None:
+    """Replace the public table's rows by those of a version of the draws; once a version."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    rows = newest(home.draws.read(version), config.input.id).where(F.col("status") == RELEASED)
+    names = [name for name in rows.columns if not is_internal(name)]
+    rows = rows.select(*(column(name) for name in names))
+    public = home.public
+    schema = StructType(rows.schema.fields)
+    public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
+    public.replace(rows, once=f"publish {config.release}", number=version, records_per_file=config.output.records_per_file)
+
+
+def _check_name(home: Home, name: str) -> None:
+    """Raise :class:`ReleaseError` where the catalogue knows another table by the public table's name."""
+    if not home.spark.catalog.tableExists(_quoted(name)):
+        return
+    location = home.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
+    here = str(Files(home.spark, home.public.path).path.toUri().getPath()).rstrip("/")
+    if location is None or not str(location["location"]).rstrip("/").endswith(here):
+        raise ReleaseError(
+            f"output.public_table = {name}: the catalogue knows another table by that name. Choose another name, or drop it."
+        )
+
+
+def _quoted(name: str) -> str:
+    return ".".join(f"`{part}`" for part in name.split("."))
+
+
+def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: MasterKey) -> Manifest:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    public = home.public
+    version = public.version()
+    table = public.read(version)
+    draws = newest(home.draws.read(int(gate.body["draws_version"])), config.input.id).where(F.col("status") == RELEASED)
+    facts = draws.agg(
+        F.count(F.lit(1)).alias("records"),
+        F.sort_array(F.collect_set("run_id")).alias("runs"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
+        F.max("__epoch").alias("epoch"),
+    ).first()
+    assert facts is not None
+    first = journal.intents()[0]
+    read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
+    shown = {*facts.exposes, *config.gate.rules.shown}
+    return Manifest(
+        release=config.release,
+        draws_version=int(gate.body["draws_version"]),
+        public_version=version,
+        run_ids=tuple(facts.runs),
+        mechanism=first.terms["mechanism_fingerprint"],
+        policy=first.terms["policy_fingerprint"],
+        key=key.fingerprint,
+        epoch=facts.epoch or key.epoch,
+        relation=config.policy.relation,
+        exposes=tuple(sorted(shown)),
+        input=read.source,
+        input_version=read.version,
+        n_max=config.policy.n_max,
+        records=facts.records,
+        rules=config.gate.rules.digest,
+        gate=gate_entries(GateResult.from_dict(gate.body)),
+        software={name: installed(name) for name in _SOFTWARE},
+        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        schema=tuple((field.name, field.dataType.simpleString()) for field in table.schema.fields),
+        files=tuple(_files(public)),
+    )
+
+
+def _files(store: Store) -> list[File]:
+    """The files of the table's newest version, hashed by the executors."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark = store.spark
+    place = Files(spark, store.path)
+    root = str(place.path.toUri().getPath()).rstrip("/") + "/"
+    there = place.tree()
+    # A file that is gone is told by its absence: Spark would fail for all of them.
+    names = [name for name in map(unquote, store.read().inputFiles()) if name.split(root, 1)[1] in there]
+    if not names:
+        return []
+    contents = spark.read.format("binaryFile").load(names)
+    hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
+    return [(unquote(str(row.path)).split(root, 1)[1], int(row.length), str(row.digest)) for row in hashed]

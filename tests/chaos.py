@@ -1,0 +1,262 @@
+"""Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
+
+``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers of a
+real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster import SPARK_HOME, Cluster
+from sparking import Workspace, clean_environment, corpus, delta_jars, write_delta
+from wordveil.config import load_config
+from wordveil.spark.release import run_release
+
+ROOT = Path(__file__).parents[1]
+NIGHTS = ("night-1", "night-2")
+LOCAL_KINDS = ("commit", "driver", "jvm", "python-worker")
+CLUSTER_KINDS = ("executor", "worker", "python-worker", "driver")
+COMMITS = 5
+"""Of a night once the tables are there: intent, reserve, draws, settle, finished."""
+_PATIENCE = 300
+
+
+class Story:
+    """An input with two versions, the nights that read one each, and what an undisturbed release of them holds."""
+
+    def __init__(self, spark: Any, root: Path, records: int = 400) -> None:
+        self._spark = spark
+        self.workspace = Workspace(root)
+        self.root = root
+        self.input = root / "input"
+        table = corpus(records)
+        for part in range(4):
+            write_delta(spark, table.slice(part * records // 4, records // 4), self.input, feed=True)
+        place = f"delta.`{self.input}`"
+        spark.sql(f"UPDATE {place} SET body = 'edited text' WHERE note % 7 = 0")
+        write_delta(spark, corpus(records + 40).slice(records, 40), self.input)
+        spark.sql(f"DELETE FROM {place} WHERE note % 11 = 0")
+        self.versions = [3, 6]
+        self.reference: dict[str, dict[str, list[str]]] = {}
+        for night in NIGHTS:
+            run_release(load_config(self.config("reference", night)), lambda: spark, run_id=night)
+            self.reference[night] = self.state("reference")
+
+    def config(self, name: str, night: str, **spark: Any) -> Path:
+        """The configuration of one night of the release at ``name``."""
+        settings = self.workspace.settings(
+            release="support",
+            input={"path": str(self.input), "format": "delta", "version": self.versions[NIGHTS.index(night)], "changes": "feed"},
+            mechanism={"name": "exponential", "epsilon": 6.0, "gamma": 4.0},
+            output={"path": str(self.root / name / "release"), "format": "delta"},
+            ledger={"path": str(self.root / name / "ledger")},
+        )
+        small = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}
+        many_tasks = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
+        settings["spark"] = {"options": {**small, **many_tasks}, **spark}
+        path = self.root / f"{name}-{night}.yaml"
+        path.write_text(yaml.safe_dump(settings))
+        return path
+
+    def local(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
+        """One night on this machine; killed after its commit number ``dying`` if that is given."""
+        how = ["-m", "wordveil"] if dying is None else [str(ROOT / "tests" / "dying.py"), str(dying)]
+        night = "-".join(config.stem.rsplit("-", 2)[-2:])
+        command = [sys.executable, *how, "sanitise", "--config", str(config), "--run-id", night, "--json"]
+        environment = {**clean_environment(), "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        )
+
+    def submitted(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
+        """One night on a cluster."""
+        jars = ",".join(str(jar) for jar in sorted(delta_jars().glob("*.jar")))
+        night = "-".join(config.stem.rsplit("-", 2)[-2:])
+        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.master, "--jars", jars]
+        environment = {**cluster.environment, "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}"}
+        return subprocess.Popen(
+            [*command, str(ROOT / "jobs" / "sanitise.py"), "--config", str(config), "--run-id", night, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def state(self, name: str) -> dict[str, list[str]]:
+        """All rows of draws and ledger, and which runs are open."""
+        found = {}
+        for table in ("release/draws", "ledger"):
+            rows = self._spark.read.format("delta").load(str(self.root / name / table)).collect()
+            found[table] = sorted(str(row.asDict(recursive=True)) for row in rows)
+        return found
+
+    def differences(self, name: str, night: str) -> list[str]:
+        """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where they are the same."""
+        told = []
+        for table, rows in self.state(name).items():
+            mine, theirs = Counter(rows), Counter(self.reference[night][table])
+            for sign, difference in (("too many", mine - theirs), ("missing", theirs - mine)):
+                if difference:
+                    told.append(f"{table}: {sum(difference.values())} rows {sign}, {next(iter(difference))[:300]} for one")
+        return told
+
+
+def finish(process: subprocess.Popen[str], what: str) -> str:
+    """Wait for a job that must succeed."""
+    out, err = process.communicate(timeout=_PATIENCE)
+    if process.returncode != 0:
+        raise AssertionError(f"{what} ended with {process.returncode}: {out[-1000:]} {err[-3000:]}")
+    return out
+
+
+def descendants(root: int) -> dict[int, str]:
+    """The processes that a process started, and theirs, with their command lines."""
+    children: dict[int, list[int]] = {}
+    commands: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                stat = (entry / "stat").read_text().rsplit(") ", 1)[1].split()
+                children.setdefault(int(stat[1]), []).append(int(entry.name))
+                commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    found: dict[int, str] = {}
+    waiting = [root]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found[child] = commands.get(child, "")
+            waiting.append(child)
+    return found
+
+
+def victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
+    """Processes of a kind that can be killed now."""
+    if kind == "driver":
+        return [process.pid]
+    if kind == "executor":
+        assert cluster is not None
+        return cluster.executors()
+    roots = [process.pid, *(cluster.pids() if cluster else [])]
+    below = {pid: command for root in roots for pid, command in descendants(root).items()}
+    if kind == "jvm":
+        return [pid for pid, command in below.items() if "SparkSubmit" in command]
+    daemons = [pid for pid, command in below.items() if "pyspark.daemon" in command]
+    return [pid for pid in daemons if any(pid in descendants(other) for other in daemons)]
+
+
+class Campaign:
+    """Kills of one release after another, each night compared at its end."""
+
+    def __init__(self, story: Story, seed: int) -> None:
+        self._story = story
+        self._seed = seed
+        self._random = random.Random(seed)  # noqa: S311 - moments, not keys
+        self.kills: Counter[str] = Counter()
+        self.restarts = 0
+        self._releases = 0
+
+    def release(self, kinds: tuple[str, ...], cluster: Cluster | None = None, nights: tuple[str, ...] = NIGHTS) -> None:
+        """One release, whose every night is disturbed by one of ``kinds``, on a cluster more than once."""
+        self._releases += 1
+        name = f"release-{self._seed}-{self._releases}"
+        for night in nights:
+            kind = self._random.choice(kinds)
+            local = {} if cluster else {"master": "local[2]", "delta_jars": str(delta_jars())}
+            config = self._story.config(name, night, **local)
+            process = self._start(config, kind, cluster)
+            self._disturb(process, kind, cluster)
+            _, err = process.communicate(timeout=_PATIENCE)
+            if process.returncode != 0:
+                self.restarts += 1
+                again = self._story.submitted(cluster, config) if cluster else self._story.local(config)
+                finish(again, f"{name} {night} after {kind} ({err[-500:]})")
+            if found := self._story.differences(name, night):
+                raise AssertionError(f"{name} {night} after {kind}: {'; '.join(found)}")
+
+    def _start(self, config: Path, kind: str, cluster: Cluster | None) -> subprocess.Popen[str]:
+        if cluster:
+            return self._story.submitted(cluster, config)
+        if kind == "commit":
+            self.kills[kind] += 1
+            return self._story.local(config, dying=self._random.randrange(1, COMMITS + 1))
+        return self._story.local(config)
+
+    def _disturb(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> None:
+        """Kill once, or on a cluster, which goes on, until the night has had enough."""
+        if kind == "commit":
+            return
+        left = self._random.randrange(2, 6) if cluster and kind != "driver" else 1
+        moment = time.monotonic() + self._random.uniform(2, 20)
+        while process.poll() is None and left:
+            if time.monotonic() >= moment and self._kill(process, kind, cluster):
+                self.kills[kind] += 1
+                left -= 1
+                moment = time.monotonic() + self._random.uniform(1, 4)
+            time.sleep(0.02)
+
+    def _kill(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> bool:
+        """Whether there was something to kill."""
+        if kind == "worker":
+            assert cluster is not None
+            worker = self._random.choice([*cluster.workers])
+            cluster.kill_worker(worker)
+            cluster.start_worker(worker)
+            return True
+        found = victims(process, kind, cluster)
+        if not found:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            (os.killpg if kind == "driver" else os.kill)(self._random.choice(found), signal.SIGKILL)
+        return True
+
+
+@contextlib.contextmanager
+def session() -> Iterator[Any]:
+    """A session that writes inputs and reads what the jobs left."""
+    from wordveil.sections import SparkSection
+    from wordveil.spark.session import build_session
+
+    options = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}
+    spark = build_session(SparkSection(master="local[2]", options=options, delta_jars=str(delta_jars())), delta=True)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def main() -> None:
+    """The long form."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as home, session() as spark:
+        campaign = Campaign(Story(spark, Path(home)), chosen.seed)
+        with Cluster(Path(home) / "cluster") as cluster:
+            while campaign.kills.total() < chosen.kills:
+                campaign.release(LOCAL_KINDS)
+                campaign.release(CLUSTER_KINDS, cluster)
+                print(json.dumps({"kills": campaign.kills, "restarts": campaign.restarts}), flush=True)
+    report = {"kills": campaign.kills.total(), "by_kind": campaign.kills, "restarts": campaign.restarts}
+    print(json.dumps({**report, "differences": 0, "seconds": round(time.monotonic() - started)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The command line in a process that is killed after its commit of a given number: ``dying.py NUMBER ARGUMENTS...``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from wordveil.cli import main
+from wordveil.spark import store
+
+if __name__ == "__main__":
+    left = [int(sys.argv[1])]
+
+    def committed(_: str) -> None:
+        """Count, and die without a word."""
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    store.committed = committed
+    main(sys.argv[2:])

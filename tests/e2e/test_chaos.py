@@ -1,0 +1,135 @@
+"""A nightly release whose processes are killed, starved of disk, doubled and slowed holds what an undisturbed one holds.
+
+The short form; ``make chaos`` is the long one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chaos import NIGHTS, Campaign, Story, finish, victims
+from cluster import Cluster, namespace
+from sparking import clean_environment, delta_jars
+
+pytestmark = pytest.mark.xdist_group("cluster")
+NEEDS_NAMESPACE = pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
+
+
+@pytest.fixture(scope="module")
+def story(spark, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The input, and what an undisturbed release holds."""
+    return Story(spark, tmp_path_factory.mktemp("chaos"), records=160)
+
+
+@pytest.fixture(scope="module")
+def cluster(story: Story) -> Iterator[Cluster]:
+    """Two workers; a second copy of a slow task starts soon, and events are logged."""
+    events = story.root / "events"
+    events.mkdir()
+    options = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.5",
+        "spark.speculation.quantile": "0.3",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file:{events}",
+    }
+    with Cluster(story.root / "cluster", options=options) as running:
+        yield running
+
+
+def local(story: Story, name: str, night: str) -> Path:
+    """A night on this machine."""
+    return story.config(name, night, master="local[2]", delta_jars=str(delta_jars()))
+
+
+def test_a_release_survives_the_death_of_its_processes(story: Story):
+    """Of Python between two commits."""
+    campaign = Campaign(story, seed=3)
+    campaign.release(("commit",), nights=NIGHTS[:1])
+    assert (campaign.kills.total(), campaign.restarts) == (1, 1)
+
+
+@NEEDS_NAMESPACE
+def test_a_release_survives_the_death_of_executors_and_workers(story: Story, cluster: Cluster):
+    campaign = Campaign(story, seed=4)
+    campaign.release(("executor", "worker", "python-worker"), cluster, nights=NIGHTS[:1])
+    assert campaign.kills.total() >= 1
+
+
+@NEEDS_NAMESPACE
+def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster: Cluster):
+    """A Python worker is stopped until Spark has started its task elsewhere."""
+    config = story.config("slow", "night-1")
+    process = story.submitted(cluster, config)
+    stopped: list[int] = []
+    events = story.root / "events"
+    before = set(events.iterdir())
+    while process.poll() is None and not speculated(events, before):
+        found = [pid for pid in victims(process, "python-worker", cluster) if pid not in stopped]
+        if found and not stopped and drawing(story, "slow"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(found[0], signal.SIGSTOP)
+                stopped.append(found[0])
+        time.sleep(0.02)
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    finish(process, "the slow night")
+    assert speculated(events, before), "a second attempt ran"
+    assert story.differences("slow", "night-1") == []
+
+
+def drawing(story: Story, name: str) -> bool:
+    """Whether the draws are being written."""
+    return any((story.root / name / "release" / "draws").glob("*.parquet"))
+
+
+def speculated(events: Path, before: set[Path]) -> bool:
+    """Whether a second attempt of a task has started."""
+    for path in set(events.iterdir()) - before:
+        files = path.rglob("events_*") if path.is_dir() else [path]
+        for file in files:
+            if '"Speculative":true' in file.read_text(errors="replace"):
+                return True
+    return False
+
+
+def test_two_processes_at_once_do_each_thing_once(story: Story):
+    """The second finds the first's work done."""
+    config = local(story, "double", "night-1")
+    processes = [story.local(config), story.local(config)]
+    reports = [json.loads(finish(process, "one of two")) for process in processes]
+    assert reports[0]["records"] == reports[1]["records"] == 160
+    assert story.differences("double", "night-1") == []
+
+
+@NEEDS_NAMESPACE
+def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story):
+    """The release lies on a file system of 300 kB; then it is given more."""
+    config = local(story, "full", "night-1")
+    home = story.root / "full"
+    home.mkdir()
+    run = f"{sys.executable} -m wordveil sanitise --config {config} --run-id night-1 --json"
+    script = (
+        f"mount -t tmpfs -o size=300k none {home} && ! {run} && mount -o remount,size=500m {home} && {run} && "
+        f"cp -a {home} {home}-kept"
+    )
+    environment = {**clean_environment(), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[0])["error"] == "SparkJobError", done.stdout
+    home.rmdir()
+    home.with_name("full-kept").rename(home)
+    assert story.differences("full", "night-1") == []

@@ -1,0 +1,225 @@
+"""The commands of a release as a user types them, from the first run until a withdrawn record is gone from the disk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from releasing import Lake, authored
+from sparking import KEY, Workspace, clean_environment, delta_jars
+from wordveil.cli import main
+from wordveil.keys import load_key, public_hex
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def process(*arguments: object) -> tuple[int, str, str]:
+    """A command in a process of its own."""
+    command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def run(spark: Any, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """A command in this process, in the session that is there: exit code, standard output, standard error."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([*map(str, arguments)])
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    yield command
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def lake(spark: Any, workspace: Workspace) -> Lake:
+    """A release that has not run, over 12 records of 4 authors."""
+    found = Lake(spark, workspace)
+    found.write(authored(12))
+    return found
+
+
+def write_config(lake: Lake, **sections: Any) -> Path:
+    """The release's configuration as a file."""
+    base = {
+        "release": "support",
+        "input": {"path": str(lake.input), "format": "delta", "author": "author"},
+        "output": {"path": str(lake.home), "format": "delta"},
+        "ledger": {"path": str(lake.ledger)},
+        "spark": {"delta_jars": str(delta_jars())},
+    }
+    for name, value in sections.items():
+        base[name] = {**base.get(name, {}), **value}
+    return lake.workspace.write_config("release.yaml", **base)
+
+
+def said(path: Path) -> str:
+    """All that a directory's files hold, as text: Parquet by its values and its footer, others by their bytes."""
+    found = []
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            found.append(file.read_bytes().decode("latin-1"))
+            if file.suffix == ".parquet":
+                found.append(str(pq.read_table(file, partitioning=None).to_pylist()))
+    return "\n".join(found)
+
+
+def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lake, run: Run):
+    config = write_config(lake, gate={"min_records": 100, "quarantine_rate": 0.5})
+
+    code, out, _ = run("sanitise", "--config", config, "--run-id", "night-1")
+    assert code == 0
+    for words in ("all: nothing of this input was known yet", "withdrawn", "input version", "night-1", "12"):
+        assert words in out
+    code, out, _ = run("sanitise", "--config", config)
+    assert code == 0
+    assert "none: the input has not changed; nothing was read" in out
+    text = lake.newest()["r00003"]["text"]
+    assert text in said(lake.home)
+
+    code, out, err = process("release", "gate", "--config", config, "--json")
+    assert code == 3
+    gated = json.loads(out)
+    assert not gated["passed"]
+    assert [(one["name"], one["passed"]) for one in gated["results"]] == [("min_records", False), ("quarantine_rate", True)]
+    assert "did not pass: min_records" in err
+    code, out, err = run("release", "publish", "--config", config)
+    assert (code, out) == (9, "")
+    assert "did not pass the gate" in err
+
+    config = write_config(lake, gate={"min_records": 5, "quarantine_rate": 0.5})
+    code, out, _ = run("release", "gate", "-c", config)
+    assert code == 0
+    for words in ("min_records", "output-only", "quarantine_rate", "private", "yes"):
+        assert words in out
+    code, out, _ = run("release", "publish", "-c", config, "--json")
+    assert code == 0
+    published = json.loads(out)
+    assert published["manifest"]["gate"][1] == {"name": "quarantine_rate", "kind": "private", "bound": "0.5"}
+
+    key = public_hex(load_key(str(lake.root / "key"), None).signing_key("support"))
+    assert published["public_key"] == key
+    code, out, err = process(
+        "release", "verify", "--table", lake.public, "--public-key", key, "--delta-jars", delta_jars(), "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["pinned"] is True
+    code, out, err = run("release", "verify", "--table", lake.public)
+    assert code == 0
+    assert "Verified" in out
+    assert "no public key was pinned" in err
+    file = next(lake.public.glob("**/*.parquet"))
+    sound = file.read_bytes()
+    file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    code, _, err = run("release", "verify", "--table", lake.public)
+    assert code == 9
+    assert f"changed: {file.relative_to(lake.public)}" in err
+    file.unlink()
+    code, _, err = run("release", "verify", "--table", lake.public)
+    assert code == 9
+    assert f"missing: {file.relative_to(lake.public)}" in err
+    file.write_bytes(sound)
+
+    code, _, err = run("release", "withdraw", "-c", config, "--id", "r00003", "--id", "nobody")
+    assert code == 9
+    assert "1 of the ids" in err
+    wanted = lake.root / "ids"
+    wanted.write_text("r00003\n\n")
+    code, out, err = run("release", "withdraw", "-c", config, "--ids", wanted, "--run-id", "gone-1")
+    assert code == 0
+    assert "withdraw: records were withdrawn as asked" in out
+    assert "release purge" in err
+    code, out, _ = run("release", "show", "-c", config)
+    assert "still there: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
+    assert json.loads(run("release", "purge", "-c", config, "--json")[1]) == {"release": "support", "rows": 1}
+    assert run("release", "gate", "-c", config)[0] == 0
+    assert run("release", "publish", "-c", config)[0] == 0
+    shown = json.loads(run("release", "show", "-c", config, "--json")[1])
+    assert not shown["withdrawn"]["gone"]
+    assert text in said(lake.home)
+    code, out, _ = run("release", "compact", "-c", config, "--retain-hours", 0)
+    assert code == 0
+    assert "public table" in out
+    shown = json.loads(run("release", "show", "-c", config, "--json")[1])
+    assert shown["withdrawn"] == {
+        "records": 1,
+        "in_draws": 0,
+        "in_public_table": 0,
+        "files_of_old_versions": {"draws": 0, "public table": 0},
+        "gone": True,
+    }
+    assert [(one["run_id"], one["kind"], one["state"]) for one in shown["runs"]] == [
+        ("night-1", "sanitise", "finished"),
+        ("gone-1", "withdraw", "finished"),
+    ]
+    assert text not in said(lake.home)
+    assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
+
+    code, out, err = run("key", "destroy", "-c", config)
+    assert code == 2
+    assert "Add --yes" in err
+    code, out, _ = run("key", "destroy", "-c", config, "--yes", "--json")
+    assert code == 0
+    assert json.loads(out)["frozen"] == json.loads(run("release", "show", "-c", config, "--json")[1])["frozen"]
+    assert KEY not in (lake.root / "key").read_text()
+    assert run("sanitise", "-c", config)[0] == 5
+    code, _, err = run("release", "gate", "-c", config)
+    assert code == 9
+    assert "is frozen since" in err
+    lake.workspace.write_key("key", KEY)
+    code, _, err = run("release", "publish", "-c", config)
+    assert code == 9
+    assert "is frozen since" in err
+    assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
+
+
+def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Run):
+    config = write_config(lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6})
+    assert run("sanitise", "-c", config)[0] == 0
+    code, out, _ = run("ledger", "-c", config)
+    assert code == 0
+    for words in ("support", "any_text", "corpus", "left"):
+        assert words in out
+    authors = json.loads(run("ledger", "-c", config, "--by", "author", "--json")[1])
+    assert [one["author"] for one in authors] == ["a0", "a1", "a2", "a3"]
+    assert all(one["contexts"] == 3 and one["left"] == 1e6 - one["spent"] for one in authors)
+    assert {(one["unit"], one["for"], one["unbounded"]) for one in authors} == {("pure", "any_text", False)}
+    code, out, _ = run("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", "a1")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["record_id"] for row in rows] == ["r00001", "r00005", "r00009"]
+    assert {(row["state"], row["tokens"]) for row in rows} == {("spent", "24")}
+    code, out, err = run("ledger", "-c", config, "--by", "record", "--limit", "2")
+    assert "the first 2 rows" in err
+    assert run("ledger", "-c", config, "--ledger", lake.ledger)[0] == 2
+    assert run("ledger", "--ledger", lake.root / "nothing")[0] == 9
+
+
+def test_commands_refuse_what_they_cannot_do(lake: Lake, run: Run):
+    config = write_config(lake)
+    code, _, err = run("sanitise", "-c", config, "--overwrite")
+    assert code == 2
+    assert "never overwritten" in err
+    plain = lake.workspace.write_config("plain.yaml")
+    assert run("sanitise", "-c", plain, "--full-snapshot")[0] == 2
+    assert run("release", "gate", "-c", plain)[0] == 2
+    assert run("release", "withdraw", "-c", config)[0] == 2
+    assert run("release", "withdraw", "-c", config, "--ids", lake.root / "none")[0] == 2
+    for command in (("gate",), ("publish",), ("purge",), ("compact",), ("withdraw", "--id", "r00001"), ("abandon", "night-1")):
+        assert run("release", *command, "-c", config)[0] == 9, command
+    assert json.loads(run("release", "show", "-c", config, "--json")[1])["runs"] == []

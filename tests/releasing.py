@@ -1,0 +1,98 @@
+"""A release with its input, for tests on real Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sparking import Workspace, corpus, write_delta
+from wordveil.config import Config
+from wordveil.spark.gate import run_gate
+from wordveil.spark.publish import publish
+from wordveil.spark.release import run_release
+from wordveil.spark.report import RunReport
+
+EXPONENTIAL = {"name": "exponential", "epsilon": 6.0, "gamma": 4.0}
+
+
+class Lake:
+    """A workspace with a Delta input and a release over it."""
+
+    def __init__(self, spark: Any, workspace: Workspace) -> None:
+        self.spark = spark
+        self.workspace = workspace
+        self.root = workspace.root
+        self.input = self.root / "input"
+        self.home = self.root / "release"
+        self.ledger = self.root / "ledger"
+        self.public = self.home / "public"
+
+    def write(self, table: pa.Table, *, feed: bool = True, mode: str = "append") -> None:
+        """Add rows to the input in one commit."""
+        write_delta(self.spark, table, self.input, feed=feed, mode=mode)
+
+    def sql(self, statement: str) -> None:
+        """A statement in which ``{input}`` is the input."""
+        self.spark.sql(statement.format(input=f"delta.`{self.input}`"))
+
+    def config(self, **sections: Mapping[str, Any] | Any) -> Config:
+        """The release's configuration; sections are merged into it, one level deep."""
+        base: dict[str, Any] = {
+            "release": "support",
+            "input": {"path": str(self.input), "format": "delta"},
+            "output": {"path": str(self.home), "format": "delta"},
+            "ledger": {"path": str(self.ledger)},
+        }
+        for name, value in sections.items():
+            base[name] = {**base.get(name, {}), **value} if isinstance(value, Mapping) and name != "text" else value
+        return self.workspace.config(**base)
+
+    def run(self, config: Config | None = None, **options: Any) -> RunReport:
+        """One run of the release."""
+        return run_release(config or self.config(), lambda: self.spark, **options)
+
+    def release(self, config: Config | None = None) -> None:
+        """Gate and publish."""
+        chosen = config or self.config()
+        assert run_gate(chosen, lambda: self.spark).result.passed
+        publish(chosen, lambda: self.spark)
+
+    def rows(self, path: Path) -> list[dict[str, Any]]:
+        """All rows of a Delta table, ordered by all that they hold."""
+        rows = [row.asDict(recursive=True) for row in self.spark.read.format("delta").load(str(path)).collect()]
+        return sorted(rows, key=lambda row: str(sorted(row.items(), key=lambda item: item[0])))
+
+    def draws(self) -> list[dict[str, Any]]:
+        """The draws."""
+        return self.rows(self.home / "draws")
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The ledger."""
+        return self.rows(self.ledger)
+
+    def newest(self) -> dict[str, dict[str, Any]]:
+        """The newest draw of each record."""
+        found: dict[str, dict[str, Any]] = {}
+        for row in sorted(self.draws(), key=lambda row: row["__seq"]):
+            found[row["id"]] = row
+        return found
+
+    def spent(self) -> dict[str, int]:
+        """Tokens charged to each record."""
+        sums: dict[str, int] = {}
+        for row in self.entries():
+            sums[row["record_id"]] = sums.get(row["record_id"], 0) + row["spent_tokens"]
+        return sums
+
+    def reserved(self) -> int:
+        """Tokens reserved and not settled."""
+        return sum(row["reserved_tokens"] for row in self.entries())
+
+
+def authored(count: int, seed: int = 0, authors: int = 4) -> pa.Table:
+    """A corpus with an author column."""
+    table = corpus(count, seed)
+    return table.append_column("author", pa.array([f"a{number % authors}" for number in range(count)]))

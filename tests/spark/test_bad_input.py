@@ -1,0 +1,346 @@
+"""Ugly and damaged input: a clear error or a row in quarantine, nothing lost, and no text of a record in what is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cluster import namespace
+from sparking import WORDS, Workspace, clean_environment, read_output, write_delta
+from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
+from wordveil.records import QUARANTINED, RELEASED
+from wordveil.spark.job import run_sanitise
+
+CANARY = "zqxcanaryzqx"
+KINDS = pytest.mark.parametrize("kind", ["parquet", "delta"])
+
+
+def bodies(count: int) -> list[str]:
+    return [f"{WORDS[i]} {CANARY}{i} {WORDS[i + 1]}" for i in range(count)]
+
+
+def records(count: int, first: int = 0) -> pa.Table:
+    return pa.table({"id": [f"r{first + i}" for i in range(count)], "body": bodies(count), "day": ["d"] * count})
+
+
+@pytest.fixture(autouse=True)
+def quiet(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    """No test lets a text of a record out, on whatever stream."""
+    yield
+    shown = capfd.readouterr()
+    assert CANARY not in shown.out + shown.err
+
+
+class Job:
+    """A workspace and how its input is stored."""
+
+    def __init__(self, spark, workspace: Workspace, kind: str) -> None:
+        self.spark, self.workspace, self.kind = spark, workspace, kind
+        self.path = workspace.root / "corpus"
+
+    def add(self, table: pa.Table, **options: bool) -> None:
+        """One more file, and for Delta one more commit."""
+        if self.kind == "delta":
+            write_delta(self.spark, table, self.path, **options)
+        else:
+            self.path.mkdir(exist_ok=True)
+            pq.write_table(table, self.path / f"part-{len(list(self.path.glob('*.parquet')))}.parquet")
+
+    def run(self, **sections):
+        sections["input"] = {"format": self.kind, **sections.get("input", {})}
+        return run_sanitise(self.workspace.config(**sections), lambda: self.spark)
+
+    def rows(self) -> list[dict]:
+        return read_output(self.workspace.root / "output")
+
+    def reasons(self) -> dict:
+        return {row["id"]: row["reason"] for row in self.rows()}
+
+    def fails(self, kind: type[WordveilError] | tuple[type[WordveilError], ...], **sections) -> str:
+        """The message; nothing was written, and nothing of a record is in it."""
+        with pytest.raises(kind) as error:
+            self.run(**sections)
+        assert not (self.workspace.root / "output").exists()
+        assert not list(self.workspace.root.glob(".output*"))
+        assert CANARY not in str(error.value)
+        return str(error.value)
+
+    def file(self, number: int = 0) -> Path:
+        """A data file without its checksum, which would be what fails."""
+        file = sorted(self.path.glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)[number]
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+        return file
+
+
+@pytest.fixture
+def job(spark, workspace: Workspace, request: pytest.FixtureRequest) -> Job:
+    parameters = getattr(getattr(request.node, "callspec", None), "params", {})
+    return Job(spark, workspace, parameters.get("kind", "parquet"))
+
+
+def delta_only(spark, workspace: Workspace) -> Job:
+    return Job(spark, workspace, "delta")
+
+
+@pytest.mark.parametrize("made", ["create", "delete"])
+def test_an_empty_delta_table_gives_an_empty_table(spark, workspace: Workspace, made: str):
+    job = delta_only(spark, workspace)
+    if made == "create":
+        spark.sql(f"CREATE TABLE delta.`{job.path}` (id STRING, body STRING, day STRING) USING delta")
+    else:
+        job.add(records(3))
+        spark.sql(f"DELETE FROM delta.`{job.path}`")
+    assert job.run().records == 0
+    assert job.rows() == []
+
+
+def test_a_directory_without_files_is_named(job: Job):
+    job.path.mkdir()
+    assert "There is no data file in it" in job.fails(InputError)
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"text": "bodi"}, "input.text = bodi: the table has no such column. Did you mean body?"),
+        ({"id": "ratio"}, "input.id = ratio: is of type double; ids are strings or whole numbers"),
+        ({"text": "ratio"}, "input.text = ratio: is of type double; text is a string"),
+    ],
+)
+def test_columns_of_a_delta_table_are_checked(spark, workspace: Workspace, columns, fault):
+    job = delta_only(spark, workspace)
+    job.add(records(2).append_column("ratio", pa.array([0.5, 0.5])))
+    assert fault in job.fails(ConfigError, input=columns)
+
+
+def test_files_that_lack_a_column_lose_no_record(job: Job):
+    """Spark takes the columns from one file; what another one lacks is null there, and a null id or text has its reason."""
+    job.add(records(2))
+    job.add(records(2, 2).drop_columns(["day"]).append_column("extra", pa.array([1, 2])))
+    job.add(pa.table({"id": ["r4"], "day": ["d"]}))
+    job.add(pa.table({"body": [CANARY], "day": ["d"]}))
+    assert job.run().records == 6
+    assert job.reasons() == {"r0": None, "r1": None, "r2": None, "r3": None, "r4": "null_text", None: "null_id"}
+
+
+def test_a_renamed_or_dropped_column_of_a_delta_table_is_named(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    job.add(records(3))
+    place = f"delta.`{job.path}`"
+    spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE {place} RENAME COLUMN body TO bodies")
+    spark.sql(f"ALTER TABLE {place} DROP COLUMN day")
+    message = job.fails(ConfigError)
+    assert "input.text = body: the table has no such column. Did you mean bodies?" in message
+    assert "input.keep = day: the table has no such column." in message
+    assert job.run(input={"version": 0}).released == 3  # as it was
+
+
+def test_a_delta_table_whose_column_changed_its_type_is_named(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    job.add(records(3))
+    write_delta(spark, pa.table({"id": ["a"], "body": [5], "day": ["d"]}), job.path, mode="overwrite")
+    assert "input.text = body: is of type bigint" in job.fails(ConfigError)
+
+
+def test_undecodable_texts_and_ids_of_a_delta_table(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    rows = f"VALUES ('a', 'waaa', 'd'), ('b', CAST(X'7A71FF' AS STRING), 'd'), (CAST(X'61FFFE' AS STRING), '{CANARY}', 'd')"
+    spark.sql(f"SELECT * FROM ({rows}) AS t(id, body, day)").write.format("delta").save(str(job.path))
+    report = job.run(output={"path": str(workspace.root / "output")}, input={"keep": []})
+    assert (report.records, report.released, report.quarantined) == (3, 1, {"undecodable": 1, "invalid_id": 1})
+
+
+@KINDS
+def test_a_record_of_50_mb(job: Job, kind: str):
+    giant = (f"{CANARY} {WORDS[0]} " * (50 * 2**20 // 18))[: 50 * 2**20]
+    job.add(pa.table({"id": ["giant", "small"], "body": [giant, WORDS[0]], "day": ["d", "d"]}))
+    assert job.run().quarantined == {"oversize": 1}
+    assert job.reasons() == {"giant": "oversize", "small": None}
+    allowed = job.run(input={"max_bytes": 2**26}, output={"path": str(job.workspace.root / "allowed")})
+    assert allowed.released == 2
+
+
+def test_a_record_of_a_million_tokens(job: Job):
+    text = " ".join(WORDS[i % len(WORDS)] for i in range(1_000_000))
+    job.add(pa.table({"id": ["giant", "small"], "body": [text, f"{WORDS[0]} {CANARY}"], "day": ["d", "d"]}))
+    report = job.run(mechanism={"name": "exponential"}, text={"profile": "readable"})
+    assert (report.released, report.words) == (2, 1_000_002)
+    giant = next(row for row in job.rows() if row["id"] == "giant")
+    assert giant["privacy"]["tokens"] == 1_000_000
+    assert len(giant["text"].split()) == 1_000_000
+
+
+@KINDS
+def test_an_id_of_ten_kilobytes(job: Job, kind: str):
+    name = "é" * 5000
+    job.add(pa.table({"id": [name, name + "x"], "body": bodies(2), "day": ["d", "d"]}))
+    assert job.run().released == 2
+    assert set(job.reasons()) == {name, name + "x"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CANARY}a {CANARY}b {CANARY}c",
+        f"שלום {CANARY} עולם",
+        f"\u202bمرحبا بالعالم\u202c {CANARY}",
+        f"e\u0301\u0323\u0300 {CANARY} q\u0307\u0323",
+        f"नमस्ते {CANARY} दुनिया",
+        f"\u200d\ufeff{CANARY}\u0301",
+        "\u0301\u0301",
+    ],
+    ids=["unknown", "hebrew", "arabic", "combining", "devanagari", "joiners", "marks"],
+)
+def test_words_of_any_script_are_covered(job: Job, text: str):
+    job.add(pa.table({"id": ["a"], "body": [text], "day": ["d"]}))
+    report = job.run()
+    assert (report.records, report.released, report.tokens) == (1, 1, 24)
+    assert set(job.rows()[0]["text"].split()) <= set(WORDS)
+
+
+@KINDS
+def test_nulls_everywhere(job: Job, kind: str):
+    columns = {name: pa.array([None] * 3, pa.string()) for name in ("id", "body", "day")}
+    job.add(pa.table(columns))
+    job.add(pa.table({**columns, "id": pa.array(["a", "b", None])}))
+    report = job.run()
+    assert (report.records, report.released, report.quarantined) == (6, 0, {"null_id": 4, "null_text": 2})
+    assert {row["status"] for row in job.rows()} == {QUARANTINED}
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-6])
+
+
+def damaged(file: Path) -> None:
+    raw = file.read_bytes()
+    file.write_bytes(b"PAR1" + b"\0" * (len(raw) // 2) + raw[4 + len(raw) // 2 :])
+
+
+def replaced_by_a_directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@KINDS
+@pytest.mark.parametrize("harm", [truncated, damaged, replaced_by_a_directory])
+def test_one_damaged_file_of_many_fails_the_job_and_is_never_skipped(job: Job, kind: str, harm: Callable[[Path], None]):
+    for number in range(5):
+        job.add(records(20, 20 * number))
+    file = job.file(3)
+    harm(file)
+    if kind == "parquet" and harm is replaced_by_a_directory:
+        # A directory is no file of the table: as Spark lists it there are four, and those are read whole.
+        assert job.run().records == 80
+        return
+    message = job.fails((SparkJobError, InputError))
+    assert file.name in message
+    assert "Restore it" in message
+
+
+def test_a_deleted_file_of_a_delta_table_fails_the_job(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    for number in range(3):
+        job.add(records(5, 5 * number))
+    gone = job.file(1)
+    gone.unlink()
+    message = job.fails(SparkJobError)
+    assert gone.name in message
+    assert "deleted, or vacuumed away" in message
+
+
+def test_a_vacuumed_version_of_a_delta_table_fails_the_job(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    job.add(records(5))
+    job.add(records(5, 5))
+    spark.sql(f"DELETE FROM delta.`{job.path}` WHERE id = 'r1'")
+    check = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(check, "false")
+    try:
+        spark.sql(f"VACUUM delta.`{job.path}` RETAIN 0 HOURS")
+    finally:
+        spark.conf.unset(check)
+    assert "vacuumed away from an older version" in job.fails(SparkJobError, input={"version": 1})
+    assert job.run().records == 9
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_delta_log_that_lacks_a_commit_is_named(spark, workspace: Workspace, number: int):
+    job = delta_only(spark, workspace)
+    for start in range(3):
+        job.add(records(5, 5 * start))
+    (job.path / "_delta_log" / f"{number:020}.json").unlink()
+    message = job.fails(InputError)
+    assert f"input.path = {job.path}" in message
+    assert "The Delta log lacks a commit. Restore the missing file of _delta_log" in message
+
+
+def test_a_damaged_commit_of_a_delta_log_is_named(spark, workspace: Workspace):
+    job = delta_only(spark, workspace)
+    for start in range(3):
+        job.add(records(5, 5 * start))
+    log = job.path / "_delta_log"
+    commit = log / f"{1:020}.json"
+    commit.write_text('{"add": ' + CANARY)
+    (log / f".{commit.name}.crc").unlink(missing_ok=True)
+    message = job.fails((InputError, SparkJobError))
+    assert commit.name in message
+
+
+@KINDS
+def test_what_is_no_table_is_named(job: Job, kind: str):
+    assert f"input.path = {job.path}: no such file or directory." in job.fails(InputError)
+    job.path.write_text(CANARY)
+    assert f"input.path = {job.path}: not readable as a {kind.title()} table" in job.fails(InputError)
+    below = job.path / "more"
+    assert f"input.path = {below}: no such file or directory." in job.fails(InputError, input={"path": str(below)})
+    assert "input.path = nowhere://x/y: not readable" in job.fails(InputError, input={"path": "nowhere://x/y"})
+
+
+def test_a_parquet_table_is_no_delta_table(spark, workspace: Workspace):
+    Job(spark, workspace, "parquet").add(records(3))
+    assert "Not a Delta table. Say `format: parquet`" in delta_only(spark, workspace).fails(InputError)
+
+
+def test_a_value_that_the_condition_cannot_cast_is_not_quoted(job: Job):
+    job.add(records(3))
+    message = job.fails(SparkJobError, input={"where": "cast(body AS INT) > 3"})
+    assert "CAST_INVALID_INPUT. A value cannot be cast in input.where. Use try_cast there." in message
+
+
+def test_an_output_below_a_file_is_named_before_anything_is_drawn(job: Job):
+    job.add(records(3))
+    (job.workspace.root / "file").write_text("x")
+    place = job.workspace.root / "file" / "output"
+    message = job.fails(ConfigError, output={"path": str(place)})
+    assert f"output.path = {place}: no directory can be made beside it" in message
+
+
+@pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
+def test_a_read_only_output_is_named(workspace: Workspace):
+    workspace.write_corpus(records(3))
+    place = workspace.root / "disk"
+    place.mkdir()
+    config = workspace.write_config(output={"path": str(place / "output")})
+    shell = f"mount -t tmpfs -o ro none '{place}' && exec \"$@\""
+    command = [*namespace(), "sh", "-c", shell, "sh", sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    assert done.returncode == ConfigError.exit_code, done.stderr
+    assert f"output.path = {place}/output: no directory can be made beside it" in done.stderr
+    assert CANARY not in done.stdout + done.stderr
+
+
+def test_the_canary_can_be_found(job: Job):
+    """It stands in what the job reads."""
+    job.add(records(3))
+    assert CANARY in str(pq.read_table(job.path).to_pylist())
+    assert job.run().released == 3
+    assert {row["status"] for row in job.rows()} == {RELEASED}
+    assert CANARY not in str(job.rows())

@@ -1,0 +1,128 @@
+"""Budgets on Spark decide as the plain definition does, hold over releases, and let refused records in when they allow it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from releasing import Lake, authored
+from sparking import Workspace
+from wordveil.building import build_bundle
+from wordveil.errors import ConfigError, ReleaseError
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget, Candidate, Charge, Entry, admit
+from wordveil.spark.admission import admitted
+from wordveil.spark.ledger import SCHEMA, Terms
+
+METRIC = "euclidean:0123456789abcdef"
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+@pytest.mark.parametrize("unit", ["pure", METRIC])
+def test_spark_admits_what_the_definition_admits(spark, unit: str):
+    rng = random.Random(7)  # noqa: S311 - a corpus of cases
+    names = [f"r{number}" for number in range(40)] + ["ä", "z", "10", "9"]
+    authors = ["a", "b", None]
+    releases = ["support", "other"]
+    limits = {"pure": (31.0, 140.0, 90.0), METRIC: (15.0, 300.0, 120.0)}[unit]
+    budget = Budget(unit, Relation.SAME_LENGTH, *limits)
+    prices = {"support": 0.3, "other": 0.1}
+
+    def charge(release: str, tokens: int, relation: Relation) -> Charge:
+        return Charge(tokens, prices[release], 7.5, METRIC, relation)
+
+    entries, rows = [], []
+    for number in range(60):
+        release, record, author = rng.choice(releases), rng.choice(names), rng.choice(authors)
+        relation = Relation.SAME_SKELETON if number == 0 else rng.choice([Relation.ANY_TEXT, Relation.SAME_LENGTH])
+        one = charge(release, rng.randrange(1, 60), relation)
+        entries.append(Entry(release, record.encode(), author, one))
+        reserved = rng.random() < 0.5
+        part = (one.tokens, 1, 0, 0) if reserved else (0, 0, one.tokens, 1)
+        head = (release, record, author, "run", "reserve" if reserved else "settle", None, None, 1)
+        rows.append((*head, *part, one.price, one.epsilon, METRIC, str(relation)))
+    chosen = [(name, rng.choice(authors), rng.randrange(1, 60)) for name in names]
+    wanted = admit(
+        budget,
+        "support",
+        [Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT)) for name, author, tokens in chosen],
+        entries,
+    )
+    terms = Terms("support", "run-2", 1, prices["support"], 7.5, METRIC, "any_text")
+    candidates = spark.createDataFrame(chosen, "record_id string, author string, tokens bigint").repartition(3)
+    found = admitted(candidates, spark.createDataFrame(rows, SCHEMA), terms, budget)
+    reasons = {row.record_id: row.reason for row in found.collect()}
+    assert reasons == dict(zip(names, wanted, strict=True))
+    assert len(set(wanted)) >= 4, "the cases show each reason"
+
+
+@pytest.fixture
+def lake(spark, workspace: Workspace) -> Lake:
+    """Twelve records of three authors."""
+    lake = Lake(spark, workspace)
+    lake.write(authored(12, authors=3))
+    return lake
+
+
+def budgeted(lake: Lake, release: str = "support", **budgets: object) -> object:
+    """A release with budgets; its record costs what :func:`price` says."""
+    output = {"path": str(lake.root / release)}
+    return lake.config(
+        release=release, input={"author": "author"}, output=output, budgets={"unit": "pure", "relation": "any_text", **budgets}
+    )
+
+
+def price(lake: Lake) -> float:
+    """What a record costs."""
+    return 24 * build_bundle(lake.config()).guarantee.pure
+
+
+def test_an_author_may_spend_once_over_all_releases(lake: Lake):
+    """The first in the order of ids come in; refused ones cost nothing and come in when the budget is raised."""
+    cost = price(lake)
+    report = lake.run(budgeted(lake, author=2 * cost))
+    lake.home = lake.root / "support"
+    assert (report.released, report.quarantined) == (6, {"over_author_budget": 6})
+    released = [row["id"] for row in lake.draws() if row["status"] == "released"]
+    assert sorted(released) == [f"r{number:05d}" for number in range(6)]
+    assert all(row["text"] is None and row["privacy"] is None for row in lake.draws() if row["status"] == "quarantined")
+    assert lake.spent() == {**{f"r{number:05d}": 24 for number in range(6)}, **{f"r{number:05d}": 0 for number in range(6, 12)}}
+
+    other = lake.run(budgeted(lake, "other", author=3 * cost))
+    assert (other.released, other.quarantined) == (3, {"over_author_budget": 9})
+
+    assert lake.run(budgeted(lake, author=2 * cost)).changes == "none"
+    again = lake.run(budgeted(lake, author=4 * cost))
+    assert (again.records, again.released) == (3, 3), "what is refused for the same reason again is not written again"
+    assert sum(lake.spent().values()) == 12 * 24
+
+
+def test_a_run_that_is_to_fail_draws_and_charges_nothing_and_may_begin_again(lake: Lake):
+    cost = price(lake)
+    with pytest.raises(ReleaseError, match=r"12 records would exceed|6 records would exceed"):
+        lake.run(budgeted(lake, author=2 * cost, on_exceeded="fail"), run_id="night-1")
+    assert lake.entries() == []
+    report = lake.run(budgeted(lake, author=4 * cost, on_exceeded="fail"), run_id="night-1")
+    assert report.released == 12
+
+
+def test_an_edit_counts_against_its_record(lake: Lake):
+    cost = price(lake)
+    config = budgeted(lake, record=cost)
+    assert lake.run(config).released == 12
+    lake.sql("UPDATE {input} SET body = 'another text' WHERE id = 'r00003'")
+    report = lake.run(config)
+    assert (report.records, report.quarantined) == (1, {"over_record_budget": 1})
+    assert lake.run(config).changes == "none"
+
+
+def test_a_null_author_is_refused_and_impossible_budgets_are_named(lake: Lake):
+    cost = price(lake)
+    lake.sql("UPDATE {input} SET author = NULL WHERE id = 'r00001'")
+    assert lake.run(budgeted(lake, author=100 * cost)).quarantined == {"null_author": 1}
+    with pytest.raises(ConfigError, match=r"budgets\.record"):
+        lake.run(budgeted(lake, "small", record=cost / 2))
+    with pytest.raises(ConfigError, match=r"budgets\.relation.*infinitely"):
+        lake.config(text={"profile": "readable"}, budgets={"unit": "pure", "relation": "any_text", "record": 5.0})

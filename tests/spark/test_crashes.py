@@ -1,0 +1,203 @@
+"""A run that dies between any two commits is finished by the next start: same draws, same ledger, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from releasing import Lake
+from sparking import KEY, Workspace, corpus, fresh_key
+from wordveil.errors import ReleaseError, WordveilError
+from wordveil.keys import rotate_key
+from wordveil.spark import store
+from wordveil.spark.journal import Intent, Journal
+from wordveil.spark.release import Steward, run_release
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+@pytest.fixture
+def lake(spark, workspace: Workspace) -> Lake:
+    """An input with a release over it that has run once."""
+    lake = Lake(spark, workspace)
+    lake.write(corpus(6))
+    return lake
+
+
+def beside(lake: Lake, name: str) -> Lake:
+    """Another release of the same name over the same input."""
+    other = Lake(lake.spark, lake.workspace)
+    other.home, other.ledger = lake.root / name / "release", lake.root / name / "ledger"
+    other.public = other.home / "public"
+    return other
+
+
+def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
+    """The process dies after its commit of this number; the steps that it did."""
+    steps: list[str] = []
+
+    def committed(step: str) -> None:
+        steps.append(step)
+        if len(steps) == number:
+            raise DiedError(step)
+
+    monkeypatch.setattr(store, "committed", committed)
+    return steps
+
+
+def test_a_run_that_dies_after_any_commit_is_finished(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """What a process leaves when it dies is what is on the disk: it is kept after each commit, and started on."""
+    steps: list[str] = []
+
+    def committed(step: str) -> None:
+        steps.append(step)
+        for place in (lake.home, lake.ledger):
+            if place.exists():
+                shutil.copytree(place, lake.root / "kept" / str(len(steps)) / place.name)
+
+    monkeypatch.setattr(store, "committed", committed)
+    lake.run(run_id="night-1")
+    reference = (lake.draws(), lake.entries())
+    assert steps == ["create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"]
+    monkeypatch.setattr(store, "committed", lambda _: None)
+    for number, step in list(enumerate(steps[:-1], 1))[1:]:
+        for place in (lake.home, lake.ledger):
+            shutil.rmtree(place)
+            if (kept := lake.root / "kept" / str(number) / place.name).exists():
+                shutil.copytree(kept, place)
+        lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        report = lake.run(run_id="night-1")
+        assert (report.run_id, report.records, report.released) == ("night-1", 6, 6), step
+        assert (lake.draws(), lake.entries()) == reference, step
+
+
+def test_what_was_interrupted_is_finished_as_it_began_though_the_input_moved_on(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """The open run keeps to its version; then the new one sees what came after."""
+    seen = die_at(monkeypatch, 5)
+    with pytest.raises(DiedError):
+        lake.run(run_id="night-1")
+    assert seen[-1] == "reserve"
+    assert lake.reserved() == 6 * 24, "what is reserved counts until it is settled"
+    monkeypatch.setattr(store, "committed", lambda _: None)
+    lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
+    lake.write(corpus(7).slice(6, 1))
+    report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")
+    assert (report.changes, report.records, report.withdrawn) == ("feed", 1, 1)
+    runs = {row["id"]: row["run_id"] for row in lake.draws() if row["status"] == "released"}
+    assert runs["r00001"] == "night-1"
+    assert runs["r00006"] == "night-2"
+    assert lake.reserved() == 0
+
+
+def test_a_run_id_that_has_finished_reports_and_does_nothing(lake: Lake):
+    first = lake.run(run_id="night-1")
+    draws = lake.draws()
+    lake.write(corpus(8).slice(6, 2))
+    again = lake.run(run_id="night-1")
+    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(first, seconds=0.0)
+    assert lake.draws() == draws
+
+
+def test_an_abandoned_run_is_charged_in_full_and_never_drawn(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    from wordveil.spark.release import abandon
+
+    die_at(monkeypatch, 5)
+    with pytest.raises(DiedError):
+        lake.run(run_id="night-1")
+    monkeypatch.setattr(store, "committed", lambda _: None)
+    abandon(lake.config(), lambda: lake.spark, "night-1")
+    assert lake.draws() == []
+    assert (sum(lake.spent().values()), lake.reserved()) == (6 * 24, 0)
+    with pytest.raises(ReleaseError, match="was abandoned"):
+        lake.run(run_id="night-1")
+    report = lake.run(run_id="night-2")
+    assert report.records == 6
+    assert sum(lake.spent().values()) == 2 * 6 * 24, "what was given up may have been seen: it stays charged"
+
+
+def test_a_table_that_was_deleted_meanwhile_is_named(lake: Lake):
+    """Nothing is drawn or charged anew; a table that was made anew is not taken for the one that was read."""
+    lake.run()
+    for place in (lake.home / "draws", lake.ledger, lake.input):
+        aside = place.with_name("aside")
+        place.rename(aside)
+        lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        with pytest.raises(WordveilError, match=str(place)):
+            lake.run()
+        aside.rename(place)
+    shutil.rmtree(lake.input)
+    lake.write(corpus(6))
+    with pytest.raises(ReleaseError, match="another table"):
+        lake.run(lake.config(input={"changes": "feed"}))
+    assert lake.run(full_snapshot=True).records == 0
+
+
+def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path):
+    """Threads here, processes elsewhere: the second finds the first's work done."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        futures = [pool.submit(run_release, lake.config(), lambda: lake.spark, run_id=f"night-{number}") for number in (1, 2)]
+        reports = [future.result() for future in futures]
+    assert sorted(report.records for report in reports) == [0, 6]
+    assert len(lake.draws()) == 6
+    assert lake.spent() == {f"r{number:05d}": 24 for number in range(6)}
+
+
+def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake):
+    """Without the lock of one machine: as on an object store, where Delta alone keeps order."""
+    lake.run()
+    journal = Journal(store.Store(lake.spark, f"{lake.home}/journal", "journal"))
+    other = Journal(store.Store(lake.spark, f"{lake.home}/journal", "journal"))
+    journal.add("note", "", lambda seq: {"by": 1, "seq": seq})
+    event = other.add("note", "", lambda seq: {"by": 2, "seq": seq})
+    assert event is not None
+    assert event.body["seq"] == event.seq == len(other.events) == 4
+    journal.events = journal.events[:2]
+    assert journal.add("note", "", lambda _: {}, unless=lambda events: len(events) == 4) is None, "it has looked again"
+
+
+def test_a_retry_draws_in_the_epoch_that_its_run_began_in(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """A key that was rotated in between serves later runs."""
+    reference = beside(lake, "reference")
+    reference.run(run_id="night-1")
+    die_at(monkeypatch, 5)
+    with pytest.raises(DiedError):
+        lake.run(run_id="night-1")
+    monkeypatch.setattr(store, "committed", lambda _: None)
+    rotate_key(lake.root / "key")
+    lake.run(run_id="night-1")
+    assert lake.draws() == reference.draws()
+    lake.sql("UPDATE {input} SET body = 'apple' WHERE id = 'r00001'")
+    lake.run(run_id="night-2")
+    assert {row["run_id"]: row["__epoch"] for row in lake.draws()} == {"night-1": 1, "night-2": 2}
+    lake.workspace.write_key("key", KEY)
+    with pytest.raises(ReleaseError, match="epoch"):
+        lake.run(run_id="night-3")
+    lake.workspace.write_key("key", fresh_key())
+    with pytest.raises(ReleaseError, match="key"):
+        lake.run(run_id="night-3")
+
+
+def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """As on a store without locks: the journal has moved on between the decision and the intent."""
+    begin = Steward._begin
+    inner: list[object] = []
+
+    def racing(self: Steward, journal: Journal, intent: Intent, table: object) -> object:
+        if not inner:
+            inner.append(None)
+            inner[0] = lake.run(run_id="night-1")
+        return begin(self, journal, intent, table)
+
+    monkeypatch.setattr(Steward, "_begin", racing)
+    report = lake.run(run_id="night-1")
+    assert report == inner[0]
+    assert len(lake.draws()) == 6

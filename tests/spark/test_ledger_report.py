@@ -1,0 +1,164 @@
+"""Sums of the ledger in Spark against the definition in plain Python, on entries with two prices, open runs and infinite costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wordveil.errors import ReleaseError
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget, Charge, amount, cost, total
+from wordveil.spark.ledger import SCHEMA, ledger_schema
+from wordveil.spark.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
+from wordveil.spark.store import Store
+
+Entry = dict[str, Any]
+NAMES = [field.split()[0] for field in SCHEMA.replace("\n", "").split(",")]
+# Prices whose products round differently in another order.
+TERMS = {
+    "mail": (0.1, 0.7, "euclidean:aa", "any_text"),
+    "chat": (1 / 3, 1.1, "euclidean:aa", "any_text"),
+    "notes": (2.7, 0.3, "angular:bb", "same_length"),
+}
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+def entry(release: str, record: str, author: str | None, run: str, kind: str, **counts: int) -> Entry:
+    price, epsilon, metric, relation = TERMS[release]
+    blank = dict.fromkeys(NAMES) | {name: 0 for name in NAMES if name.startswith(("reserved", "spent"))}
+    terms = {"price": price, "epsilon": epsilon, "metric": metric, "relation": relation, "epoch": 1}
+    return {**blank, **terms, "release": release, "record_id": record, "author": author, "run_id": run, "kind": kind, **counts}
+
+
+def make_entries() -> list[Entry]:
+    """Three releases with four runs each: the last is open, the one before was abandoned."""
+    rng = np.random.default_rng(3)
+    entries: list[Entry] = []
+    for release in TERMS:
+        for run in range(4):
+            for number in range(12):
+                who = (release, f"r{number}", None if number == 11 else f"a{number % 3}", f"{release}-{run}")
+                if rng.random() < 0.2:
+                    entries.append(entry(*who, "refuse"))
+                    continue
+                tokens, drawn = int(rng.integers(5, 90)), int(rng.integers(0, 5))
+                entries.append(entry(*who, "reserve", reserved_tokens=tokens, reserved_draws=1))
+                back = {"reserved_tokens": -tokens, "reserved_draws": -1}
+                if run == 2:
+                    entries.append(entry(*who, "abandon", **back, spent_tokens=tokens, spent_draws=1))
+                elif run < 2:
+                    known = rng.random() < 0.3
+                    entries.append(entry(*who, "settle", **back, spent_tokens=0 if known else drawn, spent_draws=0 if known else 1))
+    return entries
+
+
+ENTRIES = make_entries()
+
+
+@pytest.fixture
+def path(spark, tmp_path: Path) -> str:
+    """The entries as a ledger."""
+    store = Store(spark, str(tmp_path / "ledger"), "ledger")
+    store.create(ledger_schema())
+    store.append(spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA), step="test", once="test")
+    return store.path
+
+
+def charges(entries: Iterable[Entry], state: str) -> list[tuple[Entry, Charge]]:
+    """Contexts that are charged, or reserved by a run that has not ended, one at a time."""
+    entries = list(entries)
+    ended = {one["run_id"] for one in ENTRIES if one["kind"] in ("settle", "abandon")}
+    return [
+        (one, Charge(one[f"{state}_tokens"], one["price"], one["epsilon"], one["metric"], Relation(one["relation"])))
+        for one in entries
+        if one[f"{state}_draws"] > 0 and (state == "spent" or one["run_id"] not in ended)
+    ]
+
+
+def expected(entries: list[Entry], keys: tuple[str, ...], budget: Budget) -> dict[tuple[Any, ...], dict[str, float]]:
+    found = {}
+    for key in {tuple(one[name] for name in keys) for one in entries}:
+        mine = [one for one in entries if tuple(one[name] for name in keys) == key]
+        found[key] = {
+            state: total(amount(charge, budget.unit, budget.relation) for _, charge in charges(mine, state))
+            for state in ("spent", "reserved")
+        }
+        found[key]["used"] = total(
+            amount(charge, budget.unit, budget.relation) for state in ("spent", "reserved") for _, charge in charges(mine, state)
+        )
+        found[key]["contexts"] = len(charges(mine, "spent"))
+        found[key]["tokens"] = sum(charge.tokens for _, charge in charges(mine, "spent"))
+    return found
+
+
+BUDGETS = [
+    Budget("pure", Relation.ANY_TEXT, record=40.0, author=1e4, corpus=1e5),
+    Budget("pure", Relation.SAME_LENGTH, record=1e3, author=1e4),
+    Budget("euclidean:aa", Relation.ANY_TEXT, record=20.0, author=100.0, corpus=100.0),
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: f"{budget.unit.split(':')[0]}-{budget.relation}")
+def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
+    table = read_ledger(spark, path, Selection()).persist()
+    limits = {"record": budget.record, "author": budget.author, "release": budget.corpus}
+    for by, keys in KEYS.items():
+        entries = [one for one in ENTRIES if by != "author" or one["author"] is not None]
+        wanted = expected(entries, keys, budget)
+        rows = [row.asDict() for row in ordered(totals(table, by, budget, release="mail")).collect()]
+        assert {tuple(row[name] for name in keys) for row in rows} == wanted.keys()
+        assert [row["spent"] for row in rows] == sorted((row["spent"] for row in rows), reverse=True)
+        for row in rows:
+            want = wanted[tuple(row[name] for name in keys)]
+            assert {name: row[name] for name in ("spent", "reserved", "contexts", "tokens")} == {
+                name: want[name] for name in ("spent", "reserved", "contexts", "tokens")
+            }
+            used = row["spent"] + row["reserved"]
+            if by == "release":
+                ours = [one for one in ENTRIES if one["release"] == row["release"]]
+                owned = [{**one, "owner": ("a", one["author"]) if one["author"] else ("r", one["record_id"])} for one in ours]
+                used = max(one["used"] for one in expected(owned, ("owner",), budget).values())
+                assert row["corpus"] == used
+            limited = limits[by] is not None and (by == "author" or row["release"] == "mail") and used < math.inf
+            left = limits[by] - used if by == "release" and limited else None
+            if limited and by != "release":
+                left = limits[by] - row["spent"] - row["reserved"]
+            assert row["left"] == left
+    spent = [row.spent for row in totals(table, "release", budget).collect()]
+    assert (math.inf in spent) == (budget.relation is Relation.ANY_TEXT)
+
+
+def test_contexts_are_those_of_the_definition(spark, path: str):
+    budget = BUDGETS[0]
+    table = read_ledger(spark, path, Selection(author="a1"))
+    rows = [row.asDict() for row in ordered(contexts(table, budget)).collect()]
+    found = {(row["record_id"], row["run_id"], row["state"], row["tokens"], row["cost"]) for row in rows}
+    mine = [one for one in ENTRIES if one["author"] == "a1"]
+    assert len(found) == len(rows)
+    assert found == {
+        (one["record_id"], one["run_id"], state, charge.tokens, cost(charge, budget.unit, budget.relation))
+        for state in ("spent", "reserved")
+        for one, charge in charges(mine, state)
+    }
+    assert [row["cost"] for row in rows] == sorted((row["cost"] for row in rows), reverse=True)
+
+
+def test_the_relation_is_the_widest_with_finite_costs(spark, path: str):
+    assert relation_of(read_ledger(spark, path, Selection())) is Relation.SAME_LENGTH
+    assert relation_of(read_ledger(spark, path, Selection(release="mail"))) is Relation.ANY_TEXT
+    assert relation_of(read_ledger(spark, path, Selection(release="none"))) is Relation.ANY_TEXT
+
+
+def test_a_part_of_what_a_limit_is_about_has_nothing_left(spark, tmp_path: Path):
+    assert not Selection(release="mail", record="r1").cuts("record")
+    assert Selection(author="a1").cuts("record")
+    assert Selection(release="mail").cuts("author")
+    assert Selection(record="r1").cuts("release")
+    with pytest.raises(ReleaseError, match="is no Delta table"):
+        read_ledger(spark, str(tmp_path / "none"), Selection())

@@ -1,0 +1,138 @@
+"""Runs of a release: what is drawn, charged, withdrawn and left alone, as the input moves on."""
+
+from __future__ import annotations
+
+import pytest
+
+from releasing import Lake
+from sparking import Workspace, corpus
+from wordveil.errors import ReleaseError
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+@pytest.fixture
+def lake(spark, workspace: Workspace) -> Lake:
+    """An empty release."""
+    return Lake(spark, workspace)
+
+
+def test_a_first_run_draws_and_charges_all(lake: Lake):
+    lake.write(corpus(30))
+    report = lake.run()
+    assert (report.changes, report.records, report.released, report.input_version) == ("all", 30, 30, 0)
+    assert len(lake.draws()) == 30
+    assert lake.spent() == {f"r{number:05d}": 24 for number in range(30)}
+    assert lake.reserved() == 0
+
+
+def test_an_unchanged_input_draws_and_charges_nothing(lake: Lake):
+    lake.write(corpus(10))
+    lake.run()
+    draws, entries = lake.draws(), lake.entries()
+    report = lake.run()
+    assert (report.changes, report.records) == ("none", 0)
+    assert (lake.draws(), lake.entries()) == (draws, entries)
+
+
+def texts(lake: Lake) -> dict[str, object]:
+    """What the newest draw of each record says: its status, reason and text."""
+    return {name: (row["status"], row["reason"], row["text"]) for name, row in lake.newest().items()}
+
+
+@pytest.mark.parametrize("changes", ["feed", "scan"])
+def test_a_release_follows_its_input(lake: Lake, changes: str):
+    """Edits are drawn and charged again, deletions withdraw, what comes back or is the same costs nothing."""
+    config = lake.config(input={"changes": changes})
+    lake.write(corpus(12))
+    lake.run(config)
+    first = texts(lake)
+
+    lake.sql("UPDATE {input} SET body = 'zebra apple' WHERE id = 'r00001'")
+    lake.sql("UPDATE {input} SET note = 99 WHERE id = 'r00002'")
+    lake.write(corpus(14).slice(12, 2))
+    lake.sql("DELETE FROM {input} WHERE id = 'r00003'")
+    lake.write(corpus(12).slice(5, 1))
+    report = lake.run(config, full_snapshot=changes == "scan")
+    assert (report.changes, report.records, report.withdrawn) == (changes, 5, 1)
+    second = texts(lake)
+    assert second["r00001"] != first["r00001"]
+    assert second["r00002"] == first["r00002"]
+    assert second["r00003"][0] == "withdrawn"
+    assert second["r00005"] == ("quarantined", "duplicate_id", None)
+    assert {"r00012", "r00013"} <= second.keys()
+    assert lake.spent()["r00001"] == 48
+
+    if changes == "scan":
+        return
+    lake.sql("DELETE FROM {input} WHERE id IN ('r00001', 'r00005')")
+    lake.write(corpus(12).slice(1, 1))
+    lake.write(corpus(12).slice(3, 1))
+    lake.write(corpus(12).slice(5, 1))
+    report = lake.run(config)
+    third = texts(lake)
+    assert third["r00001"] == first["r00001"], "a text that came back has its noise of before"
+    assert third["r00003"] == first["r00003"]
+    assert third["r00005"] == first["r00005"]
+    assert lake.spent() == {**{f"r{number:05d}": 24 for number in range(14)}, "r00001": 48}
+    assert lake.reserved() == 0
+
+
+def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake):
+    """Another version of the input with the same contents: rows are compared, none is added."""
+    table = corpus(8).to_pylist()
+    table += [
+        {**table[0], "id": None},
+        {**table[0], "id": "empty", "body": None},
+        {**table[1], "id": "twice"},
+        {**table[2], "id": "twice"},
+    ]
+    lake.write(corpus(8).schema.empty_table().from_pylist(table, schema=corpus(8).schema))
+    report = lake.run()
+    assert report.quarantined == {"duplicate_id": 2, "null_id": 1, "null_text": 1}
+    draws = lake.draws()
+    lake.sql("UPDATE {input} SET note = 5")
+    report = lake.run()
+    assert (report.changes, report.records) == ("scan", 0)
+    assert lake.draws() == draws
+
+
+def test_slices_are_read_apart_and_never_withdraw_each_other(lake: Lake):
+    config = lake.config(input={"where": "day = :day", "changes": "feed"})
+    lake.write(corpus(9))
+    assert lake.run(config, params={"day": "d0"}).records == 3
+    report = lake.run(config, params={"day": "d1"})
+    assert (report.changes, report.records) == ("scan", 3)
+    assert lake.run(config, params={"day": "d0"}).changes == "none"
+    lake.write(corpus(12).slice(9, 3))
+    report = lake.run(config, params={"day": "d0"})
+    assert (report.changes, report.records) == ("feed", 1)
+    assert len(texts(lake)) == 7
+    assert {status for status, _, _ in texts(lake).values()} == {"released"}
+
+
+def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
+    """By three names for the whole way: a table in, a table out; a name that is another table's is refused."""
+    lake.write(corpus(6))
+    spark = lake.spark
+    spark.sql(f"CREATE TABLE tickets_in USING delta LOCATION '{lake.input}'")
+    config = lake.config(
+        input={"path": None, "format": None, "table": "tickets_in"}, output={"public_table": "default.tickets_out"}
+    )
+    try:
+        lake.run(config)
+        lake.release(config)
+        public = spark.table("tickets_out")
+        assert public.columns == ["id", "day", "text", "privacy"]
+        assert public.count() == 6
+        lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
+        lake.run(config, full_snapshot=True)
+        lake.release(config)
+        assert "r00001" not in {row.id for row in spark.table("tickets_out").collect()}
+        with pytest.raises(ReleaseError, match="another table by that name"):
+            lake.release(
+                lake.config(input={"path": None, "format": None, "table": "tickets_in"}, output={"public_table": "tickets_in"})
+            )
+    finally:
+        for name in ("tickets_in", "tickets_out"):
+            spark.sql(f"DROP TABLE IF EXISTS {name}")

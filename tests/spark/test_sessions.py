@@ -1,0 +1,159 @@
+"""Sessions: Delta with jars by path or fetched, encryption by default, and what lacks either refused with the mend."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sparking import clean_environment, delta_jars
+from wordveil.errors import PlatformError
+from wordveil.sections import SparkSection
+from wordveil.spark import delta
+from wordveil.spark.session import ENCRYPTION, build_session, check_session, require_encryption
+
+
+def in_a_process(code: str, *arguments: object) -> dict:
+    """What the code prints as JSON in its last line."""
+    command = [sys.executable, "-c", PREAMBLE + code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
+    assert done.returncode == 0, done.stderr[:6000]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+PREAMBLE = """
+import json, sys
+from wordveil.errors import PlatformError
+from wordveil.sections import SparkSection
+from wordveil.spark.session import ENCRYPTION, build_session
+def refusal(section, **options):
+    try:
+        build_session(section, **options)
+    except PlatformError as error:
+        return str(error)
+"""
+
+
+def test_jars_that_are_not_there_are_fetched_by_the_helper(tmp_path: Path):
+    """Ivy with all it has fetched, but without the directory of jars where they are looked for first."""
+    ivy = tmp_path / "ivy"
+    ivy.mkdir()
+    (ivy / "cache").symlink_to(delta.ivy_home() / "cache")
+    assert delta.fetched_jars(str(ivy)) == []
+    code = """
+spark = build_session(SparkSection(master="local[1]", options={"spark.jars.ivy": sys.argv[1]}), delta=True)
+path = sys.argv[1] + "/table"
+spark.range(3).write.format("delta").save(path)
+options = {name: spark.sparkContext.getConf().get(name) for name in ENCRYPTION}
+value = spark.sparkContext.broadcast(b"bytes")
+sent = spark.sparkContext.parallelize([0], 1).map(lambda _: value.value.decode()).collect()
+print(json.dumps({"rows": spark.read.format("delta").load(path).count(), "options": options, "sent": sent}))
+"""
+    found = in_a_process(code, ivy)
+    assert found == {"rows": 3, "options": ENCRYPTION, "sent": ["bytes"]}
+    assert len(delta.fetched_jars(str(ivy))) == 2
+
+
+def test_jars_that_cannot_be_fetched_are_a_clear_error(tmp_path: Path):
+    code = """
+options = {"spark.jars.ivy": sys.argv[1], "spark.jars.ivySettings": sys.argv[1] + "/none.xml"}
+print(json.dumps([refusal(SparkSection(master="local[1]", options=options), delta=True)]))
+"""
+    (message,) = in_a_process(code, tmp_path)
+    assert "could not be fetched. Set spark.delta_jars to a directory that has them" in message
+
+
+def test_a_session_that_lacks_delta_is_refused(tmp_path: Path):
+    code = """
+first = build_session(SparkSection(master="local[1]"))
+running = refusal(SparkSection(), delta=True)
+first.stop()
+print(json.dumps([running, refusal(SparkSection(delta_jars=sys.argv[1]), delta=True)]))
+"""
+    running, without_jars = in_a_process(code, delta_jars())
+    assert "the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in running
+    assert "its Java process began without Delta's jars" in without_jars
+
+
+@pytest.mark.xdist_group("local-cluster")
+def test_a_session_of_several_processes_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
+    code = """
+section = {"master": "local-cluster[1,1,512]", "options": {name: "false" for name in ENCRYPTION}}
+section["options"]["spark.executor.memory"] = "512m"
+refused = refusal(SparkSection(**section))
+print(json.dumps([refused, refusal(SparkSection(**section, allow_unencrypted=True))]))
+"""
+    refused, allowed = in_a_process(code)
+    assert "lacks spark.io.encryption.enabled=true, spark.network.crypto.enabled=true, spark.authenticate=true" in refused
+    assert "spark.allow_unencrypted: true" in refused
+    assert allowed is None
+
+
+def session(master: str, **options: str) -> SimpleNamespace:
+    """What the checks ask a session for."""
+    conf = SimpleNamespace(get=lambda name, default=None: options.get(name.replace(".", "_"), default))
+    context = SimpleNamespace(master=master, getConf=lambda: conf)
+    return SimpleNamespace(sparkContext=context, conf=conf, _jsparkSession=None)
+
+
+def test_sessions_of_ones_own_are_checked_too():
+    safe = {name.replace(".", "_"): "true" for name in ENCRYPTION}
+    for master in ("local", "local[4]", "local[*]"):
+        check_session(session(master))
+    for master in ("spark://x:7077", "yarn", "local-cluster[2,1,1024]", "k8s://x"):
+        check_session(session(master, **safe))
+        check_session(session(master), allow_unencrypted=True)
+        for name in safe:
+            with pytest.raises(PlatformError, match="spark session lacks".replace("spark", "Spark")) as error:
+                check_session(session(master, **{**safe, name: "false"}))
+            assert str(error.value).count("=true") == 1
+    with pytest.raises(PlatformError, match="allow_unencrypted=True in code"):
+        require_encryption(session("yarn"), allow_unencrypted=False)
+
+
+def test_a_standalone_cluster_needs_a_secret(monkeypatch: pytest.MonkeyPatch):
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    with pytest.raises(PlatformError, match=r"needs spark\.authenticate\.secret: the same on master, workers and driver"):
+        build_session(SparkSection(master="spark://127.0.0.1:1"))
+
+
+def test_the_shared_session_is_encrypted(spark):
+    assert {name: spark.sparkContext.getConf().get(name) for name in ENCRYPTION} == ENCRYPTION
+
+
+def test_jars_come_from_the_directory_that_is_named(tmp_path: Path):
+    (tmp_path / "io.delta_delta-spark_4.1_2.13-4.4.0.jar").touch()
+    with pytest.raises(PlatformError, match=r"spark\.delta_jars = .*: holds no jar of delta-storage\."):
+        delta.delta_options({}, str(tmp_path), submitted=False)
+    (tmp_path / "delta-storage.jar").touch()
+    given = {"spark.jars": "mine.jar", "spark.sql.extensions": "my.Extension", "spark.databricks.delta.snapshotPartitions": "9"}
+    options = delta.delta_options(given, str(tmp_path), submitted=False)
+    assert options == {
+        "spark.sql.catalog.spark_catalog": delta.CATALOG,
+        "spark.sql.extensions": f"my.Extension,{delta.EXTENSION}",
+        "spark.jars": f"mine.jar,{tmp_path}/delta-storage.jar,{tmp_path}/io.delta_delta-spark_4.1_2.13-4.4.0.jar",
+    }
+
+
+def test_what_spark_submit_began_keeps_its_jars_and_extensions():
+    submitted = {"spark.sql.extensions": f"a.B,{delta.EXTENSION}", "spark.sql.catalog.spark_catalog": delta.CATALOG}
+    options = delta.delta_options(submitted, None, submitted=True)
+    assert options["spark.sql.extensions"] == submitted["spark.sql.extensions"]
+    assert not {"spark.jars", "spark.jars.packages", "spark.sql.catalog.spark_catalog"} & set(options)
+
+
+def test_without_delta_spark_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "delta", None)
+    with pytest.raises(PlatformError, match=r"delta-spark is not installed.*pip install 'wordveil\[spark\]'"):
+        delta.delta_options({}, None, submitted=False)
+
+
+def test_other_packages_are_fetched_beside_delta(tmp_path: Path):
+    options = delta.delta_options({"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1,c:d:2"}, None, submitted=False)
+    assert options["spark.jars.packages"] == f"a:b:1,c:d:2,{delta.artifact()}"

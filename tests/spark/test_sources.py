@@ -1,0 +1,281 @@
+"""Inputs on real Spark and Delta: by path or name, at one version, filtered, and every fault named before a record is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from sparking import Workspace, corpus, read_output, write_delta
+from wordveil import cli
+from wordveil.building import build_bundle
+from wordveil.errors import ConfigError, InputError
+from wordveil.sections import InputSection
+from wordveil.spark.job import run_sanitise
+from wordveil.spark.plan import make_plan
+from wordveil.spark.sample import check_preview, make_preview
+from wordveil.spark.schema import read_columns
+from wordveil.spark.sources import open_input, read_input
+
+BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
+
+
+def section(path: Path | None, **settings: object) -> InputSection:
+    given = {"id": "id", "text": "body", "format": "delta", **({"path": str(path)} if path else {}), **settings}
+    return InputSection.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+def rows(first: int, last: int) -> pa.Table:
+    return corpus(last).slice(first)
+
+
+def ids(frame) -> list[str]:
+    return sorted(row["id"] for row in frame.select("id").collect())
+
+
+def names(first: int, last: int) -> list[str]:
+    return [f"r{i:05d}" for i in range(first, last)]
+
+
+@pytest.fixture
+def table(spark, tmp_path: Path) -> Path:
+    """Versions 0 to 2, of 3, 5 and 6 records, with a change data feed."""
+    path = tmp_path / "corpus"
+    for first, last in ((0, 3), (3, 5), (5, 6)):
+        write_delta(spark, rows(first, last), path, feed=first == 0)
+    return path
+
+
+@pytest.fixture
+def catalogue(spark):
+    """A database of the session's catalogue."""
+    spark.sql("CREATE DATABASE IF NOT EXISTS lake")
+    yield "lake"
+    spark.sql("DROP DATABASE lake CASCADE")
+
+
+def test_a_delta_table_gives_the_rows_of_the_same_parquet_table(spark, workspace: Workspace):
+    workspace.write_corpus(corpus(40), "as-parquet", files=2)
+    expected = workspace.config(input={"path": str(workspace.root / "as-parquet")})
+    run_sanitise(expected, lambda: spark)
+    reference = read_output(workspace.root / "output")
+    write_delta(spark, corpus(40).slice(0, 25), workspace.root / "corpus")
+    write_delta(spark, corpus(40).slice(25), workspace.root / "corpus")
+    report = run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark, overwrite=True)
+    assert report.records == 40
+    assert read_output(workspace.root / "output") == reference
+
+
+def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspace):
+    path = workspace.root / "corpus"
+    write_delta(spark, corpus(10), path)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 'r00004'")
+    assert run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark).records == 9
+    with pytest.raises(ConfigError, match=r"is a Delta table. As Parquet its deleted and replaced records would be read too"):
+        read_input(spark, workspace.config(input={"format": "parquet"}))
+
+
+def test_a_partition_of_a_delta_table_is_no_parquet_table(spark, workspace: Workspace):
+    path = workspace.root / "corpus"
+    spark.createDataFrame(corpus(6)).write.format("delta").partitionBy("day").save(str(path))
+    with pytest.raises(ConfigError, match=r"Say input\.format: delta"):
+        read_input(spark, workspace.config(input={"path": f"{path}/day=d1/", "keep": []}))
+    assert [(c.name, c.partition) for c in read_columns(lambda: spark, str(path))] == [
+        ("id", False),
+        ("body", False),
+        ("day", True),
+        ("note", False),
+    ]
+
+
+def test_a_version_stays_what_it_was(spark, table: Path):
+    source = open_input(spark, section(table))
+    assert (source.latest_version, source.is_delta) == (2, True)
+    frame = source.read()
+    write_delta(spark, rows(6, 9), table)
+    assert ids(frame) == ids(source.read()) == names(0, 6)
+    assert ids(source.read(0)) == names(0, 3)
+    assert ids(source.read(3)) == names(0, 9)
+    assert open_input(spark, section(table)).latest_version == 3
+
+
+def test_a_version_or_a_time_is_chosen(spark, table: Path):
+    assert ids(open_input(spark, section(table, version=1)).read()) == names(0, 5)
+    commits = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").orderBy("version").collect()
+    at = commits[1]["timestamp"].isoformat(sep=" ", timespec="milliseconds")
+    source = open_input(spark, section(table, timestamp=at))
+    assert source.latest_version == 1
+    assert ids(source.read()) == names(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"version": 7}, "input.version = 7: the Delta table has no such version, or no longer. It has 0 to 2."),
+        ({"timestamp": "2000-01-01"}, "input.timestamp = 2000-01-01: is before the first version"),
+        ({"timestamp": "2999-01-01 00:00:00"}, "input.timestamp = 2999-01-01 00:00:00: is after the latest version"),
+        ({"timestamp": "2026-W01-1"}, "input.timestamp = 2026-W01-1: is no date or time that Spark reads"),
+    ],
+)
+def test_versions_that_are_not_there_are_named(spark, table: Path, settings, fault):
+    with pytest.raises(ConfigError) as error:
+        open_input(spark, section(table, **settings))
+    assert [str(found)[: len(fault)] for found in error.value.faults] == [fault]
+
+
+def test_a_table_made_anew_has_another_identity(spark, table: Path):
+    before = open_input(spark, section(table)).table_id
+    assert open_input(spark, section(table)).table_id == before
+    shutil.rmtree(table)
+    write_delta(spark, rows(0, 3), table)
+    assert open_input(spark, section(table)).table_id not in (None, before)
+
+
+def test_tables_of_the_catalogue_are_read_by_name(spark, catalogue: str):
+    spark.createDataFrame(corpus(5)).write.format("delta").saveAsTable(f"{catalogue}.tickets")
+    spark.createDataFrame(rows(5, 7)).write.format("delta").mode("append").saveAsTable(f"{catalogue}.tickets")
+    spark.createDataFrame(corpus(4)).write.format("parquet").saveAsTable(f"{catalogue}.old")
+    spark.sql(f"CREATE VIEW {catalogue}.few AS SELECT * FROM {catalogue}.tickets WHERE id < 'r00002'")
+    plain = {"format": None}
+    source = open_input(spark, section(None, table=f"{catalogue}.tickets", **plain))
+    assert (source.latest_version, ids(source.read())) == (1, names(0, 7))
+    assert ids(open_input(spark, section(None, table=f"{catalogue}.tickets", version=0, **plain)).read()) == names(0, 5)
+    for name, count in (("old", 4), ("few", 2)):
+        source = open_input(spark, section(None, table=f"{catalogue}.{name}", **plain))
+        assert (source.latest_version, source.table_id, source.is_delta) == (None, None, False)
+        assert ids(source.read()) == ids(source.first_files(count)) == names(0, count)
+        with pytest.raises(ConfigError, match=r"input\.version = 0: only Delta tables have versions"):
+            open_input(spark, section(None, table=f"{catalogue}.{name}", version=0, **plain))
+        with pytest.raises(InputError, match="only Delta tables have a change data feed"):
+            source.changes(0, 1)
+    for name in ("lake.none", "nowhere.tickets", "a.b.c", "x y"):
+        with pytest.raises(InputError, match=rf"input.table = {name}: not readable as a table: [A-Z_]+. "):
+            open_input(spark, section(None, table=name, **plain))
+
+
+def test_changes_between_versions(spark, table: Path):
+    spark.sql(f"UPDATE delta.`{table}` SET note = 99 WHERE id = 'r00001'")  # version 3
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 'r00000'")  # version 4
+    source = open_input(spark, section(table, where="id != :other"), {"other": "r00005"})
+    found = {(row["id"], row["_change_type"], row["_commit_version"]) for row in source.changes(1, 4).collect()}
+    assert found == {
+        *((name, "insert", 1) for name in names(3, 5)),
+        ("r00001", "update_preimage", 3),
+        ("r00001", "update_postimage", 3),
+        ("r00000", "delete", 4),
+    }
+    assert source.changes(2, 2).count() == 0
+    with pytest.raises(InputError, match="DELTA_CDC_START_VERSION_AFTER_LATEST"):
+        source.changes(9, 12)
+
+
+def test_a_change_data_feed_that_was_off_is_named_with_its_mend(spark, tmp_path: Path):
+    path = tmp_path / "corpus"
+    write_delta(spark, rows(0, 3), path)
+    write_delta(spark, rows(3, 5), path)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")  # version 2
+    write_delta(spark, rows(5, 6), path)
+    source = open_input(spark, section(path))
+    assert ids(source.changes(3, 3)) == names(5, 6)
+    for first in (0, 1):
+        with pytest.raises(InputError) as error:
+            source.changes(first, 3)
+        assert f"(delta.enableChangeDataFeed) was off in some of the versions {first} to 3" in str(error.value)
+        assert f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_condition_filters_with_parameters(spark, workspace: Workspace, kind: str):
+    if kind == "delta":
+        write_delta(spark, corpus(30), workspace.root / "corpus")
+    else:
+        workspace.write_corpus(corpus(30))
+    before = spark.conf.get(BIND_LATE)
+    config = workspace.config(input={"format": kind, "where": "day = :ds and note >= :least -- of the day"})
+    report = run_sanitise(config, lambda: spark, params={"ds": "d1", "least": "10"})
+    assert report.records == 7
+    assert {row["day"] for row in read_output(workspace.root / "output")} == {"d1"}
+    assert make_plan(config, lambda: spark, params={"ds": "d1", "least": "10"}).columns["body"] == "string"
+    assert read_input(spark, config, {"ds": "d1' or '1'='1", "least": "10"}).count() == 0
+    assert spark.conf.get(BIND_LATE) == before
+    assert not [view for view in spark.catalog.listTables() if view.name.startswith("wordveil")]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kind: str):
+    if kind == "delta":
+        for part in range(4):
+            write_delta(spark, corpus(40).slice(part * 10, 10), workspace.root / "corpus")
+    else:
+        workspace.write_corpus(corpus(40), files=4)
+    config = workspace.config(input={"format": kind, "where": "note >= :least"})
+    build_bundle(config)
+    found = make_preview(config, check_preview(config, 12, None), lambda: spark, params={"least": "25"}).sample
+    assert found is not None
+    assert (found.rows, found.sample.records) == (15, 12)
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ("dayy = 'x'", "names a column that the table does not have: dayy. Did you mean day?"),
+        ("day = ", "is not one condition in Spark SQL."),
+        ("true) or (true", "is not one condition in Spark SQL."),
+        ("note > 1 limit 3", "is not one condition in Spark SQL."),
+        ("true union all select * from x", "is not one condition in Spark SQL."),
+        ("note", "is no condition: it is not true or false."),
+        ("body", "is no condition: it is not true or false."),
+        ("sum(note) > 1", "Spark cannot use it as a condition: INVALID_WHERE_CONDITION."),
+        ("nofunction(note) = 1", "Spark cannot use it as a condition: UNRESOLVED_ROUTINE."),
+        ("rand() < 0.5", "lets in other records each time it is asked"),
+    ],
+)
+def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(spark, workspace: Workspace, where, problem, capfd):
+    path = workspace.write_corpus(corpus(3000)) / "part-0.parquet"
+    raw = bytearray(path.read_bytes())
+    raw[4:2000] = b"\0" * 1996  # whoever reads a row fails
+    path.write_bytes(raw)
+    with pytest.raises(ConfigError) as error:
+        read_input(spark, workspace.config(input={"where": where}))
+    assert str(error.value.faults[0]).startswith(f"input.where = {where}: {problem}")
+    assert capfd.readouterr().err.count("SQLQueryContextLogger") == 0
+
+
+def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
+    def no_session():
+        raise AssertionError("Spark must not start")
+
+    config = workspace.config(input={"where": "day = :ds"})
+    for call in (run_sanitise, make_plan):
+        with pytest.raises(ConfigError, match=r"input.where = :ds: has no value. Add --param ds=\.\.\. to the command"):
+            call(config, no_session)
+        with pytest.raises(ConfigError, match=r"--param = dd: input.where does not use :dd\. Remove it"):
+            call(config, no_session, params={"ds": "x", "dd": "y"})
+    with pytest.raises(ConfigError, match=r"--param = ds: input\.where does not use :ds\. Remove it"):
+        run_sanitise(workspace.config(), no_session, params={"ds": "x"})
+
+
+def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, monkeypatch):
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
+    write_delta(spark, corpus(30), workspace.root / "corpus")
+    file = workspace.write_config(input={"format": "delta", "where": "day = :ds and note < :most"})
+    build_bundle(workspace.config())
+    given = ["--config", str(file), "--json", "--param", "ds=d1", "--param", "most=15"]
+    cli.app(args=["plan", *given, "--sample", "100"], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["sample"]["table_rows"] == 5
+    cli.app(args=["sanitise", *given], standalone_mode=False)
+    assert json.loads(capfd.readouterr().out)["records"] == 5
+    with pytest.raises(ConfigError, match="--param = 1: should be NAME=VALUE"):
+        cli.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
+
+
+def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, table: Path, monkeypatch):
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    cli.app(args=["init", "--from", str(table), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
+    drafted = yaml.safe_load((tmp_path / "job.yaml").read_text())["input"]
+    assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(table), "delta", "id", "body")

@@ -1,0 +1,79 @@
+"""A Delta table that is appended to once, and swapped by one at a time, also without a lock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wordveil.errors import ReleaseError
+from wordveil.spark.store import Store
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+@pytest.fixture
+def store(spark, tmp_path: Path) -> Store:
+    """An empty table of one column."""
+    made = Store(spark, str(tmp_path / "table"), "table")
+    made.create(spark.range(0).schema)
+    return made
+
+
+def numbers(store: Store) -> list[int]:
+    """What the table holds."""
+    return sorted(row.id for row in store.read().collect())
+
+
+def test_a_name_appends_once(spark, store: Store):
+    assert not store.has("run 1")
+    for _ in range(2):
+        store.append(spark.range(3), step="draws", once="run 1")
+    assert store.has("run 1")
+    assert not store.has("run 2")
+    assert numbers(store) == [0, 1, 2]
+
+
+def test_a_swap_that_lost_looks_again(spark, store: Store):
+    """Another swap, and an append, come in between the look and the write; the lock is this thread's, and does not help."""
+    seen: list[int] = []
+
+    def other(table, _):
+        return spark.createDataFrame([(table.count() + 100,)], "id bigint")
+
+    def rows(table, version):
+        count = table.count()
+        seen.append(count)
+        if len(seen) == 1:
+            store.append(spark.range(7, 8), step="append", once="b")
+            store.swap(other, step="other")
+            store.append(spark.range(8, 9), step="append", once="c")
+        return spark.createDataFrame([(count,)], "id bigint")
+
+    store.append(spark.range(2), step="first", once="a")
+    store.swap(rows, step="mine")
+    assert seen == [2, 5]
+    assert numbers(store) == [0, 1, 5, 7, 8, 103]
+
+
+def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
+    foreign = Store(spark, str(tmp_path / "foreign"), "ledger")
+    spark.range(1).write.format("delta").save(foreign.path)
+    with pytest.raises(ReleaseError, match="was not made by wordveil"):
+        foreign.create(spark.range(0).schema)
+    newer = Store(spark, str(tmp_path / "newer"), "ledger")
+    newer.create(spark.range(0).schema)
+    spark.sql(f"ALTER TABLE delta.`{newer.path}` SET TBLPROPERTIES ('wordveil.formatVersion' = '2')")
+    with pytest.raises(ReleaseError, match="format_version 2"):
+        newer.check()
+
+
+def test_a_text_leaves_no_trace_in_the_log(spark, tmp_path: Path):
+    """Least and greatest values of columns stand in Delta's log, and would stay there when a text is purged."""
+    made = Store(spark, str(tmp_path / "texts"), "draws")
+    frame = spark.createDataFrame([(1, "a secret text")], "id bigint, text string")
+    made.create(frame.schema, indexed=["id"])
+    made.append(frame, step="draws", once="run")
+    logs = "".join(path.read_text() for path in Path(made.path, "_delta_log").glob("*.json"))
+    assert '\\"id\\":1' in logs
+    assert "secret" not in logs
