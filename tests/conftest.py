@@ -30,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
+        "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "2",
         # Queries over a few rows spend more time on being compiled and planned anew than on running; tests of commands do without this.
         "spark.sql.codegen.wholeStage": "false",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos import NIGHTS, Campaign, Story, finish, victims
+from chaos import COMMITS, NIGHTS, Campaign, Story, finish, victims
 from cluster import Cluster, namespace
 from sparking import clean_environment, delta_jars
 
@@ -52,13 +52,6 @@ def cluster(story: Story) -> Iterator[Cluster]:
 def local(story: Story, name: str, night: str) -> Path:
     """A night on this machine."""
     return story.config(name, night, master="local[2]", delta_jars=str(delta_jars()))
-
-
-def test_a_release_survives_the_death_of_its_processes(story: Story):
-    """Of Python between two commits."""
-    campaign = Campaign(story, seed=3)
-    campaign.release(("commit",), nights=NIGHTS[:1])
-    assert (campaign.kills.total(), campaign.restarts) == (1, 1)
 
 
 @NEEDS_NAMESPACE
@@ -106,12 +99,14 @@ def speculated(events: Path, before: set[Path]) -> bool:
     return False
 
 
-def test_two_processes_at_once_do_each_thing_once(story: Story):
-    """The second finds the first's work done."""
+def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: Story):
+    """Killed after one of its commits, while the other waits for it or has done the work already."""
     config = local(story, "double", "night-1")
-    processes = [story.local(config), story.local(config)]
-    reports = [json.loads(finish(process, "one of two")) for process in processes]
-    assert reports[0]["records"] == reports[1]["records"] == 160
+    dying, other = story.local(config, dying=COMMITS - 2), story.local(config)
+    report = json.loads(finish(other, "the other"))
+    dying.communicate()
+    assert dying.returncode in (-signal.SIGKILL, 0)
+    assert report["records"] == 160
     assert story.differences("double", "night-1") == []
 
 

@@ -126,14 +126,14 @@ def test_an_existing_output_has_its_own_code(workspace: Workspace):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number: int):
-    """The texts are enough for many seconds of work; the signal comes once the draft is there."""
+    """The texts are enough for many seconds of work; the signal comes once the draft is being written."""
     texts = [" ".join(random_texts(30, seed=i)) for i in range(1000)]
     workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), files=8)
     config = workspace.write_config(text={"profile": "strict", "n_max": 2000})
     command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
     process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
-    while not list(workspace.root.glob(".output.wordveil-*")) and time.monotonic() < deadline:
+    while not list(workspace.root.glob(".output.wordveil-*/_temporary")) and time.monotonic() < deadline:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.1)
     process.send_signal(number)

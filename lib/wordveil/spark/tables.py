@@ -52,7 +52,12 @@ class Files:
 
     def try_directory(self, path: Any) -> None:
         """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
-        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).mkdir(path, None, True)
+        try:
+            self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).mkdir(path, None, True)
+        except BaseException:
+            with suppress(Exception):  # a signal can come while the directory is made
+                self.delete(path)
+            raise
         self.delete(path)
 
     def delete(self, path: Any) -> None:
