@@ -17,7 +17,7 @@ from typing import Self
 
 import pyspark
 
-from sparking import SHORT_LIVED, clean_environment
+from sparking import clean_environment, java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -59,7 +59,7 @@ class Cluster:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
             "OMP_NUM_THREADS": "1",
-            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED,
+            "SPARK_DAEMON_JAVA_OPTS": java_options(),
         }
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.task.maxFailures": "4",
-            "spark.executor.extraJavaOptions": SHORT_LIVED,
+            "spark.executor.extraJavaOptions": java_options(),
             **self._options,
         }
         lines = "".join(f"{name} {value}\n" for name, value in options.items())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparking import SHORT_LIVED, Workspace, delta_jars
+from sparking import Workspace, delta_jars, java_options
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,7 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
-    os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED
+    os.environ["SPARK_SUBMIT_OPTS"] = java_options()
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {

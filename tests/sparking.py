@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 import yaml
 
@@ -144,10 +151,46 @@ def fresh_key() -> str:
 
 
 # Java's second compiler takes a quarter of the time that processes of a minute need, and gives it back to longer ones alone.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_ARCHIVES = Path(__file__).parents[1] / "build"
+# Makes Java load what sessions, scans, Python workers and writes need.
+_TRAINING = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[2]").getOrCreate()
+spark.range(100).selectExpr("id", "cast(id as string) as t", "id % 3 as k").write.partitionBy("k").parquet(sys.argv[1])
+frame = spark.read.parquet(sys.argv[1]).where("length(t) < 3")
+frame.mapInArrow(lambda batches: batches, frame.schema).join(frame.select("id"), "id").groupBy("k").count().orderBy("count").collect()
+spark.stop()
+"""
+
+
+@cache
+def java_options() -> str:
+    """Options of Java for Spark processes of a minute. Half of the time that such a process takes to start goes into reading Spark's
+    classes: an archive of them, made once for this Spark and this Java, spares it. Java goes without one that does not fit."""
+    java = Path(shutil.which("java") or "java").resolve()
+    made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
+    archive = _ARCHIVES / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
+    _ARCHIVES.mkdir(exist_ok=True)
+    with (_ARCHIVES / ".archive-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            draft = archive.with_suffix(".draft")
+            with tempfile.TemporaryDirectory() as scratch:
+                environment = _environment(f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={draft}")
+                environment["PYSPARK_PYTHON"] = sys.executable
+                command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
+                subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
+            draft.rename(archive)
+    return f"{_SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:disable"
+
+
+def _environment(options: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    return {**kept, "SPARK_SUBMIT_OPTS": options}
 
 
 def clean_environment() -> dict[str, str]:
     """The environment for a command of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
-    return {**kept, "SPARK_SUBMIT_OPTS": SHORT_LIVED}
+    return _environment(java_options())
