@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -151,17 +152,26 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
     assert lake.spent() == {f"r{number:05d}": 24 for number in range(6)}
 
 
-def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake):
-    """Without the lock of one machine: as on an object store, where Delta alone keeps order."""
-    lake.run()
-    journal = Journal(store.Store(lake.spark, f"{lake.home}/journal", "journal"))
-    other = Journal(store.Store(lake.spark, f"{lake.home}/journal", "journal"))
-    journal.add("note", "", lambda seq: {"by": 1, "seq": seq})
-    event = other.add("note", "", lambda seq: {"by": 2, "seq": seq})
+def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
+    monkeypatch.setattr(store, "exclusive", lambda *_: nullcontext(False))
+    place = store.Store(lake.spark, str(lake.root / "journal"), "journal")
+    Journal.create(place)
+    journal, other = Journal(place), Journal(place)
+    looks: list[int] = []
+
+    def late(seq: int) -> dict[str, object]:
+        looks.append(seq)
+        if len(looks) == 1:
+            assert other.add("note", "", lambda seq: {"by": 2, "seq": seq}) is not None
+        return {"by": 1, "seq": seq}
+
+    event = journal.add("note", "", late)
+    assert looks == [1, 2], "it has looked again"
     assert event is not None
-    assert event.body["seq"] == event.seq == len(other.events) == 4
-    journal.events = journal.events[:2]
-    assert journal.add("note", "", lambda _: {}, unless=lambda events: len(events) == 4) is None, "it has looked again"
+    assert [(event.seq, event.body) for event in Journal(place).events] == [(1, {"by": 2, "seq": 1}), (2, {"by": 1, "seq": 2})]
+    assert journal.events == Journal(place).events
+    assert other.add("note", "", lambda _: {}, unless=lambda events: len(events) == 2) is None, "it knows of the first"
 
 
 def test_a_retry_draws_in_the_epoch_that_its_run_began_in(lake: Lake, monkeypatch: pytest.MonkeyPatch):

@@ -22,29 +22,29 @@ _held = threading.local()
 
 
 @contextmanager
-def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
     """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
 
-    Does nothing for paths of other than local file systems: Delta's commits are exclusive there. A thread may hold a lock
-    more than once.
+    Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are exclusive
+    there. A thread may hold a lock more than once.
     """
     files = Files(spark, path)
     if files.path.toUri().getScheme() != "file":
-        yield
+        yield False
         return
     mine: dict[str, int] = _held.__dict__.setdefault("locks", {})
     name = str(files.sibling(f".{files.path.getName()}.lock").toUri().getPath())
     if name in mine:
         mine[name] += 1
         try:
-            yield
+            yield True
         finally:
             mine[name] -= 1
         return
     channel = _acquire(files, name, waiting)
     mine[name] = 1
     try:
-        yield
+        yield True
     finally:
         del mine[name]
         channel.close()

@@ -153,18 +153,20 @@ class Store:
         second sees the first's rows before its own are decided. Raises :class:`ReleaseError` after many conflicts.
         """
         for _ in range(_ATTEMPTS):
-            with exclusive(self.spark, self.path):
+            with exclusive(self.spark, self.path) as locked:
                 snapshot = self._snapshot()
                 version = int(snapshot.version())
                 frame = rows(self.read(version), version)
                 if frame is None:
                     return version
                 token = secrets.token_hex(16)
-                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
-                number = self._last_swap(snapshot) + 1
                 writer = frame.write.format("delta").mode("append").option("userMetadata", token)
+                if not locked:
+                    # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in. To compare numbers it
+                    # computes its whole state, a second or so each time, which a lock spares.
+                    writer = writer.option("txnAppId", _SWAP).option("txnVersion", self._last_swap(snapshot) + 1)
                 try:
-                    writer.option("txnAppId", _SWAP).option("txnVersion", number).save(self.path)
+                    writer.save(self.path)
                 except Exception as error:
                     if not _lost_race(error):
                         raise
