@@ -159,14 +159,17 @@ class Store:
                 frame = rows(self.read(version), version)
                 if frame is None:
                     return version
-                token = secrets.token_hex(16)
-                writer = frame.write.format("delta").mode("append").option("userMetadata", token)
-                if not locked:
-                    # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in. To compare numbers it
-                    # computes its whole state, a second or so each time, which a lock spares.
-                    writer = writer.option("txnAppId", _SWAP).option("txnVersion", self._last_swap(snapshot) + 1)
-                try:
+                writer = frame.write.format("delta").mode("append")
+                if locked:
+                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or so each time.
                     writer.save(self.path)
+                    committed(step)
+                    return self.version()
+                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
+                token = secrets.token_hex(16)
+                number = self._last_swap(snapshot) + 1
+                try:
+                    writer.option("userMetadata", token).option("txnAppId", _SWAP).option("txnVersion", number).save(self.path)
                 except Exception as error:
                     if not _lost_race(error):
                         raise
