@@ -16,6 +16,8 @@ from wordveil.config import Config
 from wordveil.errors import BundleError
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import Workshop
+from wordveil.ngrams import open_model
+from wordveil.text.slots import NgramModel
 
 _PARTS = ".parts"
 
@@ -47,7 +49,7 @@ def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
 def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
     """``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
     embedding = embeddings.load(config.mechanism.embedding, config.mechanism.embedding_format, progress)
-    return compare(embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress)
+    return compare(embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress, find_ngrams(config))
 
 
 def find_bundle(config: Config) -> Bundle | None:
@@ -56,6 +58,12 @@ def find_bundle(config: Config) -> Bundle | None:
     there = place == embeddings.DEMO or Path(place).exists()
     found = bundles.find(Path(config.bundle), config.recipe(embeddings.source_digest(place) if there else ""))
     return bundles.open_bundle(found) if found else None
+
+
+def find_ngrams(config: Config) -> NgramModel | None:
+    """The n-gram model of the text policy, verified; None where it has none. Raises :class:`wordveil.errors.NgramError`."""
+    path = config.text.model_path
+    return open_model(path) if path else None
 
 
 def ready_bundle(config: Config, work: Workshop | None = None) -> Bundle:

@@ -29,6 +29,7 @@ from wordveil.preview import throwaway_keys
 from wordveil.randomness import contexts
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
 from wordveil.vocabulary import Vocabulary
 
 _WORDS, _DRAWS = 300, 5
@@ -89,13 +90,14 @@ def compare(
     settings: Mapping[str, Any],
     text: str,
     progress: Callable[[str], None] = lambda _: None,
+    model: NgramModel | None = None,
 ) -> Comparison:
-    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``.
+    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``; ``model``: the policy's n-gram model.
 
     Raises :class:`wordveil.errors.BundleError` where the configured one cannot be built.
     """
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
-        bench = _Bench(embedding, policy, text, Workshop(progress, kept=Path(directory)))
+        bench = _Bench(embedding, policy, model, text, Workshop(progress, kept=Path(directory)))
         progress("the configured mechanism")
         built = bench.made(_Candidate(_label(name, settings), name, dict(settings)), settings.get("epsilon"))
         configured = built.line
@@ -145,13 +147,13 @@ class _Made:
 class _Bench:
     """Builds mechanisms over one embedding and looks at what they do to the sentence."""
 
-    def __init__(self, embedding: Embedding, policy: TextPolicy, text: str, work: Workshop) -> None:
+    def __init__(self, embedding: Embedding, policy: TextPolicy, model: NgramModel | None, text: str, work: Workshop) -> None:
         self._embedding = embedding
         self._work = work
         vocabulary = Vocabulary(embedding.words)
         # The sentence is shown as it is: no padding, and nothing but its words decides whether it can be shown.
         shown = replace(policy, length="as_is", n_max=None, refused="quarantine", output="sequence")
-        self._codec = Codec(shown, vocabulary)
+        self._codec = Codec(shown, vocabulary, model)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)
 

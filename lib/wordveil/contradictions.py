@@ -6,16 +6,18 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from wordveil.errors import Fault
+from wordveil.errors import Fault, NgramError
 from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.ngrams import find_model, read_model
 from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
 from wordveil.sections import BudgetsSection, ColumnsSection, GateSection, InputSection, LedgerSection, OutputSection, TextSection
-from wordveil.text.policy import TextPolicy, faults_of
+from wordveil.text.policy import CHOICES, TextPolicy, faults_of
 
 _SHOWN = 80
 
@@ -60,9 +62,26 @@ def contradictions(sections: Sections) -> list[Fault]:
 
 
 def text_faults(text: TextSection) -> Iterable[Fault]:
-    """Settings of the policy that contradict each other."""
-    for name, problem in faults_of(text.policy_settings()):
+    """Settings of the policy that contradict each other, or the n-gram model."""
+    settings = text.chosen_settings()
+    for name, problem in faults_of(settings):
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
+    if text.ngrams is not None and settings.get("slots") == "carrier_phrases":
+        yield from _model_faults(text.ngrams, settings)
+
+
+def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
+    """An n-gram model that is not there, or was counted over other words than the policy's."""
+    try:
+        counted = read_model(find_model(Path(place)))["content"]["settings"]
+    except NgramError as error:
+        yield Fault("text.ngrams", "", str(error))
+        return
+    for name in ("tokeniser", "hyphens"):
+        chosen = settings.get(name, CHOICES[name][0])
+        if chosen != counted[name]:
+            problem = f"the n-gram model was counted with {name}: {counted[name]}. Say so, or run `wordveil ngrams` with --{name} {chosen}."
+            yield Fault(f"text.{name}", shown_value(chosen), problem)
 
 
 def column_faults(source: ColumnsSection) -> Iterable[Fault]:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wordveil.ngrams import find_model, read_model
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
-from wordveil.text.policy import PROFILES
+from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 
 DEFAULT_MAX_BYTES = 16 * 2**20
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0, le=1)]
 Least = Annotated[int, Field(ge=0)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -159,7 +162,7 @@ MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
 class TextSection(Section):
     """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
 
-    profile: Literal["strict", "readable"] = "strict"
+    profile: Literal["strict", "readable", "carrier_phrases"] = "strict"
     tokeniser: Literal["words", "characters", "whitespace"] | None = None
     hyphens: Literal["split", "inner"] | None = None
     unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
@@ -172,15 +175,37 @@ class TextSection(Section):
     n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
     output: Literal["sequence", "bag"] | None = None
     refused: Literal["quarantine", "empty"] | None = None
+    slots: Literal["all", "carrier_phrases"] | None = None
+    ngrams: Name | None = None
+    """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
+    slot_threshold: Probability | None = None
+    slot_start_threshold: Probability | None = None
+
+    @property
+    def model_path(self) -> Path | None:
+        """The directory of the n-gram model; None where the policy has none. Raises :class:`wordveil.errors.NgramError`."""
+        return find_model(Path(self.ngrams)) if self.ngrams else None
 
     def policy_settings(self) -> dict[str, Any]:
-        """The settings of the policy: the profile's, overridden by what is set here."""
+        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for its path.
+
+        Raises :class:`wordveil.errors.NgramError` where the model is not there.
+        """
+        settings = self.chosen_settings()
+        if (path := self.model_path) is not None:
+            settings["ngrams"] = read_model(path)["digest"]
+        return settings
+
+    def chosen_settings(self) -> dict[str, Any]:
+        """The same, with the n-gram model's path as it stands here: reads no file."""
         chosen = {
             name: value for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items() if value is not None
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
         if settings.get("stop_words", "hide") != "hide":
             settings["stop_word_list"] = _stop_words(self.stop_word_list)
+        if settings.get("slots", "all") != "all":
+            settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings
 
 

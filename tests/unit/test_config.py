@@ -103,7 +103,7 @@ def test_the_base_is_sound():
         ("text.unknwn", "cover", "text.unknwn: unknown key. Did you mean unknown?"),
         ("text.unknown", "kep", "Did you mean keep?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
-        ("text.profile", "lenient", "allowed: 'strict' or 'readable'"),
+        ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
         ("key", {}, "key: name exactly one of key.file and key.env"),
         ("key", {"file": "a", "env": "B"}, "name exactly one"),
         ("key", None, "key: is required"),
