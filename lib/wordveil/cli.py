@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists;
+"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists;
 7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1 anything else."""
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from wordveil.console import (
 from wordveil.errors import ConfigError, Fault, GateError, WordveilError
 from wordveil.key_commands import keys
 from wordveil.ledger_commands import ledger
+from wordveil.ngram_commands import ngrams
 from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.release_commands import releases
@@ -48,13 +49,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists; "
+        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists; "
         "7 Java, Spark or a package missing; 8 Spark job failed; 9 release, ledger or budget; 1 anything else."
     ),
 )
 app.add_typer(keys, name="key")
 app.add_typer(releases, name="release")
 app.command(name="ledger")(ledger)
+app.command(name="ngrams")(ngrams)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
