@@ -8,16 +8,19 @@ import json
 import operator
 import re
 import string
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import helpers
 import slotting
 from wordveil.arguments import parse_arguments
+from wordveil.comparison import compare
 from wordveil.errors import ConfigError, NgramError
 from wordveil.ngrams import find_model, open_model
 from wordveil.privacy.relations import Relation
@@ -39,6 +42,7 @@ PUBLIC = [
     "the cat sat on the mat",
     "",
 ]
+ROOT = Path(__file__).parents[2]
 SMALL = NgramSettings(max_n=3, min_count=2)
 THRESHOLD, START = 0.2, 0.1
 
@@ -64,14 +68,27 @@ def test_carrier_phrases_stay_and_slots_are_hidden(model):
     assert masked("please turn off the light at 7 in the kitchen") == "please turn off the light at _ _ the kitchen"
 
 
-def test_a_hidden_word_decides_nothing_but_itself(model):
-    """Where the model hides both of two words, the mask around them is the same."""
-    for one, two in (("zorblax", "anna"), ("7", "quux")):
-        for frame in ("play the next song by {} please turn off the light", "{} the light", "off the {} in the kitchen"):
-            masks = kept(model, [frame.format(one), frame.format(two)])
-            place = slotting.tokens(frame.format(one)).index(one)
-            if not masks[0][place] and not masks[1][place]:
-                assert masks[0] == masks[1]
+def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
+    """Any other word that is hidden in its place leaves the whole mask as it was, whatever the other slots hold."""
+    model, _ = model_of_letters
+    rng = np.random.default_rng(8)
+    alphabet = ["a", "aa", "b", "c", "ab", "ba", "é", "aab", "7", "quux"]
+    changed = 0
+    for _ in range(300):
+        words = rng.choice(alphabet, size=12)
+        mask = kept(model, [" ".join(words)], 0.2, 0.1)[0]
+        places = np.flatnonzero(~np.array(mask))
+        other = words.copy()
+        other[places] = rng.choice(alphabet, size=len(places))
+        again = kept(model, [" ".join(other)], 0.2, 0.1)[0]
+        first = next((place for place in range(12) if mask[place] != again[place]), None)
+        assert first is None or first in places, (
+            "a copied word is copied again unless a slot before it is filled by a word that is not hidden"
+        )
+        if not any(again[place] for place in places):
+            assert again == mask
+            changed += (words != other).any()
+    assert changed > 20
 
 
 @pytest.mark.parametrize("max_n", [2, 3, 4, 8])
@@ -161,6 +178,12 @@ def test_a_model_is_found_or_refused_by_name(tmp_path):
     slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
     with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Name one"):
         find_model(tmp_path)
+
+
+def test_a_model_is_mapped_and_not_copied(model):
+    for array in (model.words, model.counts, model.first, model.index.data, model.index.offsets, model.index.slots):
+        assert isinstance(array.base, np.memmap)
+        assert not array.flags.writeable
 
 
 def test_an_altered_model_is_refused(tmp_path):
@@ -253,6 +276,20 @@ def test_a_configuration_names_the_model_by_its_path(model):
     assert (policy.ngrams, policy.slot_threshold, policy.slot_start_threshold) == (model.digest, 0.25, 0.002)
     assert parse(profile="readable").ngrams is None
     assert TextSection(profile="readable").model_path is None
+
+
+def test_the_shipped_section_is_sound(model):
+    text = yaml.safe_load((ROOT / "conf" / "text" / "carrier_phrases.yaml").read_text())["text"]
+    policy = parse(**{**text, "ngrams": str(model.path)})
+    assert policy == parse(profile="carrier_phrases", ngrams=str(model.path)), "it shows the defaults"
+
+
+def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
+    embedding = helpers.random_embedding(30, 4)
+    words = embedding.words.to_pylist()
+    text = f"Please turn off the light in {words[3]}"
+    found = compare(embedding, policy_of(model), "random", {}, text, model=model)
+    assert found.configured.text.startswith("Please turn off the light in ")
 
 
 FAULTS = [
