@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wordveil.comparison import Comparison
     from wordveil.spark.plan import Plan
     from wordveil.spark.sample import Preview
+    from wordveil.training.poincare import ReadPairs
 
 app = typer.Typer(
     help="Sanitise text corpora on Spark with metric differential privacy.",
@@ -129,22 +130,27 @@ def build(
     overrides: SetOption = None,
     *,
     on_spark: Annotated[
-        bool, typer.Option("--on-spark", help="Find neighbours on the executors of the configuration's Spark session.")
+        bool,
+        typer.Option("--on-spark", help="Add up pairs and find neighbours on the executors of the configuration's Spark session."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
     from wordveil.building import build_bundle
     from wordveil.neighbours.blocks import Workshop
+    from wordveil.training.hypernyms import read_pairs
 
     settings = load_config(config, overrides or ())
     with progress_bar() as (progress, steps):
         work = Workshop(progress, steps)
+        read: ReadPairs = read_pairs
         if on_spark:
+            from wordveil.spark.hypernyms import on_session
             from wordveil.spark.lists import on_executors
 
             work = replace(work, compute=on_executors(session_of(settings)))
-        bundle = build_bundle(settings, work)
+            read = on_session(session_of(settings))
+        bundle = build_bundle(settings, work, read)
     if as_json:
         print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
     else:

@@ -8,13 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from wordveil.embedding import SHIPPED
 from wordveil.errors import Fault
 from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.sections import BudgetsSection, ColumnsSection, GateSection, InputSection, LedgerSection, OutputSection, TextSection
+from wordveil.sections import (
+    HYPERNYMS,
+    BudgetsSection,
+    ColumnsSection,
+    GateSection,
+    InputSection,
+    LedgerSection,
+    OutputSection,
+    TextSection,
+)
 from wordveil.text.policy import TextPolicy, faults_of
 
 _SHOWN = 80
@@ -43,8 +53,10 @@ def contradictions(sections: Sections) -> list[Fault]:
     if text := sections.get("text"):
         faults.extend(text_faults(text))
     faults.extend(_release_faults(sections))
-    if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
-        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(_training_faults(mechanism))
+        if mechanism.get("name") == "laplace":
+            faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
     if spark := sections.get("spark"):
         faults.extend(
             Fault(
@@ -57,6 +69,17 @@ def contradictions(sections: Sections) -> list[Fault]:
     if key and (key.file is None) == (key.env is None):
         faults.append(Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run."))
     return faults
+
+
+def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
+    """Training where there is nothing to train on, and an embedding where pairs are needed."""
+    pairs = mechanism.get("embedding_format") == HYPERNYMS
+    if "training" in mechanism and not pairs:
+        problem = f"is only for an embedding that is trained from pairs. Say embedding_format: {HYPERNYMS}, or remove it."
+        yield Fault("mechanism.training", "", problem)
+    if pairs and mechanism.get("embedding") in SHIPPED:
+        problem = f"is an embedding, not pairs. Name a file of pairs, or remove embedding_format: {HYPERNYMS}."
+        yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
 
 
 def text_faults(text: TextSection) -> Iterable[Fault]:

@@ -17,8 +17,10 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text.policy import PROFILES
+from wordveil.training.settings import TrainingSettings
 
 DEFAULT_MAX_BYTES = 16 * 2**20
+HYPERNYMS = "hypernyms"
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -78,20 +80,46 @@ class InputSection(ColumnsSection):
         return self.format == "delta" or self.table is not None
 
 
+class TrainingSection(Section):
+    """How a Poincare embedding is trained (:class:`wordveil.training.settings.TrainingSettings`)."""
+
+    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
+    negative: Annotated[int, Field(ge=1, le=1000)] = 10
+    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
+    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
+    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
+    stop_words: Literal["drop", "keep"] = "drop"
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The settings."""
+        return TrainingSettings(**self.model_dump())
+
+
 class MechanismSection(Section):
     """What replaces a word: what all mechanisms have in common."""
 
     embedding: Name
-    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = "auto"
+    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
+    training: TrainingSection = TrainingSection()
     public: Literal[True]
 
     own: ClassVar[tuple[str, ...]] = ()
-    """The settings that enter a bundle's recipe."""
+    """The settings that the mechanism is built with."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, with their values."""
+        """The settings that the mechanism is built with, with their values."""
         return {name: getattr(self, name) for name in self.own}
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is trained."""
+        return {**self.settings, **(self.training.settings.recipe if self.embedding_format == HYPERNYMS else {})}
 
     @property
     def nominal_epsilon(self) -> float:
