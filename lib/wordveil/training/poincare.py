@@ -26,6 +26,8 @@ LARGEST_NORM = 1.0 - 1e-5
 """No point lies further out: the paper's projection has epsilon = 1e-5 (section 3.1)."""
 
 _WIDTH = 0.001
+# A few units in the last place of float32 less, so that rounding to float32 cannot push a point out.
+_RIM = LARGEST_NORM - 2.0**-22
 
 ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 
@@ -66,7 +68,9 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Works
             f"{source}: a word has {most} hypernyms of {size} words, which leaves fewer than mechanism.training.negative = "
             f"{settings.negative} others. Lower it, or give more pairs."
         )
-    tickets = np.repeat(np.arange(size), np.rint(graph.links**0.75).astype(np.int64))
+    # links ** 3/4 by square roots, which are the same on every machine; powers are not.
+    roots = np.sqrt(graph.links)
+    tickets = np.repeat(np.arange(size), np.rint(roots * np.sqrt(roots)).astype(np.int64))
     points = scattered(settings.seed, size, settings.dimension, _WIDTH)
     work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
     for epoch in range(passes):
@@ -75,7 +79,7 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Works
         rate = settings.learning_rate * (0.1 if burning else 1.0)
         lottery = tickets if burning else np.arange(size)
         order = shuffled(settings.seed, epoch, len(graph.edges))
-        descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, LARGEST_NORM)
+        descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, _RIM)
     work.steps(passes, passes)
     return points
 
@@ -84,8 +88,7 @@ def in_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
     """The points as float32, those further out than :data:`LARGEST_NORM` drawn in to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
-    # A unit in the last place of float32 less, so that rounding again cannot push them out.
-    shrunk = points * ((LARGEST_NORM - 2.0**-22) / np.maximum(norms, LARGEST_NORM))[:, None]
+    shrunk = points * (_RIM / np.maximum(norms, LARGEST_NORM))[:, None]
     return np.where(norms[:, None] > LARGEST_NORM, shrunk, points).astype(np.float32)
 
 
