@@ -83,6 +83,7 @@ class InputSection(ColumnsSection):
 class TrainingSection(Section):
     """How a Poincare embedding is trained (:class:`wordveil.training.settings.TrainingSettings`)."""
 
+    trainer: Literal["gensim", "compiled"] = "gensim"
     dimension: Annotated[int, Field(ge=2, le=1000)] = 10
     epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
     negative: Annotated[int, Field(ge=1, le=1000)] = 10

@@ -21,24 +21,16 @@ from wordveil.embedding import DEMO_POINCARE, load
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
 from wordveil.neighbours.blocks import Workshop
 from wordveil.training.descent import _contrast, _draw
-from wordveil.training.hypernyms import PAIR_SCHEMA, Hierarchy, hierarchy, read_pairs
+from wordveil.training.hypernyms import Hierarchy, hierarchy, read_pairs
 from wordveil.training.poincare import LARGEST_NORM, embed, in_ball, train
 from wordveil.training.reconstruction import reconstruction
 from wordveil.training.settings import TrainingSettings
 
+from .support import table, tree
+
 ALL = TrainingSettings(min_links=1, stop_words="keep")
-QUICK = replace(ALL, dimension=2, epochs=30, burn_in=5, negative=5)
-
-
-def table(*pairs: tuple[Any, ...]) -> pa.Table:
-    rows = [(*pair, 1)[:3] for pair in pairs]
-    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=PAIR_SCHEMA)
-
-
-def tree(depth: int) -> list[tuple[str, str]]:
-    """The transitive closure of a binary tree: nodes are paths of bits below ``r``."""
-    nodes = ["r" + format(number, f"0{level}b") for level in range(1, depth + 1) for number in range(2**level)]
-    return [(node, node[:end]) for node in nodes for end in range(1, len(node))]
+QUICK = replace(ALL, trainer="compiled", dimension=2, epochs=30, burn_in=5, negative=5)
+both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +167,12 @@ def test_words_stand_by_links_then_alphabetically_whatever_the_order_of_the_pair
 # Training
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph):
-    first = embed(graph, QUICK, "tree", Workshop())
-    assert first.vectors.tobytes() == embed(graph, QUICK, "tree", Workshop()).vectors.tobytes()
-    assert first.digest != embed(graph, replace(QUICK, seed=2), "tree", Workshop()).digest
+@both_trainers
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph, trainer):
+    chosen = replace(QUICK, trainer=trainer)
+    first = embed(graph, chosen, "tree", Workshop())
+    assert first.vectors.tobytes() == embed(graph, chosen, "tree", Workshop()).vectors.tobytes()
+    assert first.vectors.tobytes() != embed(graph, replace(chosen, seed=2), "tree", Workshop()).vectors.tobytes()
     assert first.vectors.dtype == np.float32
     assert tuple(first.words.to_pylist()) == graph.words
 
@@ -186,6 +180,19 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph):
 def test_the_bits_are_those_of_every_machine(graph):
     """Trained once and written down: a change of the trainer, or a machine that computes otherwise, shows here."""
     assert embed(graph, QUICK, "tree", Workshop()).digest[:16] == "6f34845081537f63"
+
+
+@both_trainers
+def test_a_trained_tree_is_reconstructed_better_than_by_chance(graph, trainer):
+    points = embed(graph, replace(QUICK, trainer=trainer, dimension=4, epochs=60), "tree", Workshop()).vectors
+    random = [np.random.default_rng(seed).uniform(-0.5, 0.5, points.shape) for seed in range(5)]
+    chance = max(reconstruction(graph, drawn).mean_average_precision for drawn in random)
+    assert reconstruction(graph, points).mean_average_precision > chance + 0.2
+
+
+def test_a_trainer_that_is_not_known_is_named(graph):
+    with pytest.raises(EmbeddingError, match=r"mechanism.training.trainer = annoy: unknown. Take gensim or compiled."):
+        train(graph, replace(QUICK, trainer="annoy"), "tree", Workshop())
 
 
 def test_gradients_are_the_slopes_of_the_loss():
@@ -226,8 +233,9 @@ def test_a_tree_is_reconstructed_with_general_words_near_the_centre(graph):
     assert after.mean_rank < 2 < untrained.mean_rank
 
 
-def test_points_stay_in_the_ball_at_a_rate_that_throws_them_out(graph):
-    points = embed(graph, replace(QUICK, learning_rate=2.0), "tree", Workshop()).vectors
+@both_trainers
+def test_points_stay_in_the_ball_at_a_rate_that_throws_them_out(graph, trainer):
+    points = embed(graph, replace(QUICK, trainer=trainer, learning_rate=2.0), "tree", Workshop()).vectors
     norms = np.linalg.norm(points.astype(np.float64), axis=1)
     assert norms.max() <= LARGEST_NORM
     assert norms.max() > 0.99
@@ -244,16 +252,18 @@ def test_rounding_never_leaves_the_ball():
     assert np.array_equal(in_ball(points)[inside], points[inside].astype(np.float32))
 
 
-def test_progress_is_told(graph):
+@both_trainers
+def test_progress_is_told(graph, trainer):
     told: list[Any] = []
-    train(graph, QUICK, "tree", Workshop(told.append, lambda done, known: told.append((done, known))))
+    train(graph, replace(QUICK, trainer=trainer), "tree", Workshop(told.append, lambda done, known: told.append((done, known))))
     assert told[0] == "training 31 words on 98 pairs"
     assert told[1:] == [(done, 35) for done in range(36)]
 
 
-def test_too_few_words_to_contrast_with_are_named(graph):
+@both_trainers
+def test_too_few_words_to_contrast_with_are_named(graph, trainer):
     with pytest.raises(EmbeddingError, match="negative = 30"):
-        train(graph, replace(QUICK, negative=30), "tree", Workshop())
+        train(graph, replace(QUICK, trainer=trainer, negative=30), "tree", Workshop())
 
 
 # Reconstruction
@@ -325,9 +335,22 @@ def test_a_bundle_is_trained_once_for_all_epsilons_and_found_by_its_training(tmp
     assert building.compare_mechanisms(config, "r0 r1", lambda _: None) is not None
 
 
+def test_the_trainer_is_gensim_unless_said_and_stands_in_the_recipe(tmp_path):
+    raw = settings(tmp_path)
+    assert parse_config(raw, "job").mechanism.recipe["training.trainer"] == "gensim"
+    bundle = build_bundle(parse_config(raw, "job"))
+    raw["mechanism"]["training"]["trainer"] = "compiled"
+    other = parse_config(raw, "job")
+    assert other.mechanism.recipe["training.trainer"] == "compiled"
+    with pytest.raises(BundleError, match=r"mechanism.training.trainer is gensim in the bundle, compiled in the configuration"):
+        find_bundle(other)
+    assert build_bundle(other).fingerprint != bundle.fingerprint
+
+
 @pytest.mark.parametrize(
     ("mechanism", "words"),
     [
+        ({"training": {"trainer": "annoy"}}, "mechanism.training.trainer = annoy: allowed: 'gensim' or 'compiled'."),
         ({"training": {"dimension": 1}}, "mechanism.training.dimension = 1: should be greater than or equal to 2."),
         ({"training": {"learning_rate": float("nan")}}, "mechanism.training.learning_rate = nan"),
         ({"training": {"dimensions": 5}}, "mechanism.training.dimensions: unknown key. Did you mean dimension?"),

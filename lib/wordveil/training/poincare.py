@@ -18,9 +18,10 @@ from wordveil import embedding as embeddings
 from wordveil.embedding import Embedding
 from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import Workshop
+from wordveil.training import gensim_trainer
 from wordveil.training.descent import descend, scattered, shuffled
 from wordveil.training.hypernyms import Hierarchy, hierarchy, read_pairs
-from wordveil.training.settings import TrainingSettings
+from wordveil.training.settings import BURN_IN_SHARE, TrainingSettings
 
 LARGEST_NORM = 1.0 - 1e-5
 """No point lies further out: the paper's projection has epsilon = 1e-5 (section 3.1)."""
@@ -54,29 +55,45 @@ def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: Works
 
 
 def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Workshop) -> NDArray[np.float64]:
-    """Points ``(len(graph.words), dimension)``: equal bit for bit for equal arguments, on every machine.
+    """Points ``(len(graph.words), dimension)``, by the trainer of the settings: equal bit for bit for equal arguments.
 
-    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are contrasted with are
-    drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles the general words first (the
-    authors' published code draws by links then too). Raises :class:`EmbeddingError` where a word has too few words but its hypernyms.
+    By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises :class:`EmbeddingError` where a
+    word has too few words but its hypernyms, and for an unknown trainer.
     """
-    size, passes = len(graph.words), settings.burn_in + settings.epochs
-    offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
-    most = int(np.diff(offsets).max())
+    size = len(graph.words)
+    most = int(np.bincount(graph.edges[:, 0]).max())
     if most + settings.negative >= size:
         raise EmbeddingError(
             f"{source}: a word has {most} hypernyms of {size} words, which leaves fewer than mechanism.training.negative = "
             f"{settings.negative} others. Lower it, or give more pairs."
         )
+    work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
+    if settings.trainer == "compiled":
+        return _compiled(graph, settings, work)
+    if settings.trainer == "gensim":
+        model = gensim_trainer.model_of(graph, settings, source)
+        gensim_trainer.run(model, settings, work.steps)
+        return gensim_trainer.points_of(model, size)
+    raise EmbeddingError(f"mechanism.training.trainer = {settings.trainer}: unknown. Take gensim or compiled.")
+
+
+def _compiled(graph: Hierarchy, settings: TrainingSettings, work: Workshop) -> NDArray[np.float64]:
+    """Points by the compiled loop: equal for equal arguments on every machine.
+
+    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are contrasted with are
+    drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles the general words first (the
+    authors' published code draws by links then too).
+    """
+    size, passes = len(graph.words), settings.burn_in + settings.epochs
+    offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
     # links ** 3/4 by square roots, which are the same on every machine; powers are not.
     roots = np.sqrt(graph.links)
     tickets = np.repeat(np.arange(size), np.rint(roots * np.sqrt(roots)).astype(np.int64))
     points = scattered(settings.seed, size, settings.dimension, _WIDTH)
-    work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
     for epoch in range(passes):
         work.steps(epoch, passes)
         burning = epoch < settings.burn_in
-        rate = settings.learning_rate * (0.1 if burning else 1.0)
+        rate = settings.learning_rate * (BURN_IN_SHARE if burning else 1.0)
         lottery = tickets if burning else np.arange(size)
         order = shuffled(settings.seed, epoch, len(graph.edges))
         descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, _RIM)

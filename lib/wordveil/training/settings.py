@@ -9,6 +9,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+BURN_IN_SHARE = 0.1
+"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 say "a reduced learning rate" (section 3.1)."""
+
 _VERSION = 1
 
 
@@ -18,10 +21,11 @@ class TrainingSettings:
 
     Attributes
     ----------
+    trainer: ``gensim`` trains with gensim's PoincareModel, ``compiled`` with the loop of :mod:`wordveil.training.descent`.
     dimension: of the ball.
     epochs: passes over all pairs after burn-in.
     negative: words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
-    burn_in: passes before that, at a tenth of the learning rate (section 3.1: "a reduced learning rate").
+    burn_in: passes before that, at :data:`BURN_IN_SHARE` of the learning rate.
     learning_rate: of Riemannian stochastic gradient descent (equation 5).
     seed: of everything random in training.
     min_count: pairs with smaller counts are left out.
@@ -30,6 +34,7 @@ class TrainingSettings:
     stop_words: ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` takes them.
     """
 
+    trainer: str = "gensim"
     dimension: int = 10
     epochs: int = 50
     negative: int = 10
