@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from wordveil.errors import Fault
+from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
 from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records import RESERVED_COLUMNS
@@ -43,8 +44,8 @@ def contradictions(sections: Sections) -> list[Fault]:
     if text := sections.get("text"):
         faults.extend(text_faults(text))
     faults.extend(_release_faults(sections))
-    if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
-        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(_mechanism_faults(mechanism, text))
     if spark := sections.get("spark"):
         faults.extend(
             Fault(
@@ -57,6 +58,15 @@ def contradictions(sections: Sections) -> list[Fault]:
     if key and (key.file is None) == (key.env is None):
         faults.append(Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run."))
     return faults
+
+
+def _mechanism_faults(mechanism: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
+    """A mechanism's settings that contradict each other, or the text policy."""
+    if mechanism.get("name") == "laplace":
+        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    additive = mechanism.get("name") in (HyperbolicLaplace.name, HyperbolicFDD.name)
+    if additive and text and text.policy_settings().get("length") == "pad":
+        yield Fault("text.length", "pad", f"pads texts, and {NO_PADDING}")
 
 
 def text_faults(text: TextSection) -> Iterable[Fault]:

@@ -24,6 +24,7 @@ Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Least = Annotated[int, Field(ge=0)]
+HyperbolicEpsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
@@ -120,7 +121,7 @@ class ExponentialSection(MechanismSection):
 
     name: Literal["exponential"]
     epsilon: TableEpsilon
-    metric: Literal["euclidean", "manhattan", "angular"] = "euclidean"
+    metric: Literal["euclidean", "manhattan", "angular", "hyperbolic"] = "euclidean"
     gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Distances beyond it count as it: the truncated exponential mechanism."""
     neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
@@ -129,6 +130,24 @@ class ExponentialSection(MechanismSection):
     """The largest weight of a distance that keeps epsilon, in place of epsilon / 2."""
 
     own = ("epsilon", "metric", "gamma", "neighbours", "tight")
+
+
+class HyperbolicLaplaceSection(MechanismSection):
+    """Noise on the points of a Poincare embedding, then the nearest word. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-laplace"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
+
+
+class HyperbolicFDDSection(MechanismSection):
+    """The same with the published noise, whose true constant is ``epsilon + n``. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-fdd"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
 
 
 class SynTFSection(MechanismSection):
@@ -147,10 +166,15 @@ class RandomSection(MechanismSection):
     name: Literal["random"]
 
 
-AnyMechanism = Annotated[LaplaceSection | ExponentialSection | SynTFSection | RandomSection, Field(discriminator="name")]
+AnyMechanism = Annotated[
+    LaplaceSection | ExponentialSection | HyperbolicLaplaceSection | HyperbolicFDDSection | SynTFSection | RandomSection,
+    Field(discriminator="name"),
+]
 MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
     "laplace": LaplaceSection,
     "exponential": ExponentialSection,
+    "hyperbolic-laplace": HyperbolicLaplaceSection,
+    "hyperbolic-fdd": HyperbolicFDDSection,
     "syntf": SynTFSection,
     "random": RandomSection,
 }

@@ -11,6 +11,8 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,12 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "toy": {"epsilon": 3.0, "gamma": 4.0, "metric": "manhattan"},
         "demo": {"epsilon": 6.0, "gamma": 4.5, "neighbours": 64, "tight": True},
     },
+    "exponential hyperbolic": {
+        "toy": {"epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
+        "demo": {"epsilon": 4.0, "metric": "hyperbolic", "neighbours": 64},
+    },
+    "hyperbolic-laplace": {"toy": {"epsilon": 16.0}, "demo": {"epsilon": 140.0}},
+    "hyperbolic-fdd": {"toy": {"epsilon": 6.0}, "demo": {"epsilon": 60.0}},
     "syntf": {"toy": {"epsilon": 20.0}, "demo": {"epsilon": 20.0, "neighbours": 64}},
     "random": {"toy": {}, "demo": {}},
 }
@@ -63,11 +71,23 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIZE, PAD, UNKNOWN = 300, 300, 301
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS])
-WITH_EPSILON = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS if name != "random"]
-)
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
 PADDED = pytest.mark.parametrize("padding", [False, True])
+# These have no point for padding, and refuse it.
+UNPADDED = ("hyperbolic-laplace", "hyperbolic-fdd")
+
+
+def each_padding(names: Iterable[str]) -> Any:
+    """Each case with and without padding, if it may have it."""
+    cases = [(name, padding) for name in names for padding in (False, True)]
+    marks = {name: [NEEDS_ANNOY] * ("annoy" in name) for name in names}
+    return pytest.mark.parametrize(
+        ("name", "padding"), [pytest.param(*case, marks=marks[case[0]]) for case in cases if not (case[1] and case[0] in UNPADDED)]
+    )
+
+
+EVERY_PADDED = each_padding(SETTINGS)
+EPSILON_PADDED = each_padding([name for name in SETTINGS if name != "random"])
 STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
 POLICIES = {
     "strict": with_profile("strict", n_max=12),
@@ -102,8 +122,21 @@ def kind(name: str) -> str:
     return name.split(maxsplit=1)[0]
 
 
-def toy_mechanism(name: str, embedding: Embedding, *, padding: bool = True) -> Mechanism:
-    return build_mechanism(embedding, SETTINGS[name]["toy"], padding=padding, mechanism=kind(name))
+def pads(name: str) -> bool:
+    return kind(name) not in UNPADDED
+
+
+def fit(name: str, embedding: Embedding) -> Embedding:
+    """The embedding, or for hyperbolic cases its vectors so much shorter that they lie in the ball."""
+    if "hyperbolic" not in name:
+        return embedding
+    longest = float(np.linalg.norm(embedding.vectors, axis=1).max())
+    return replace(embedding, vectors=embedding.vectors * np.float32(0.97 / longest))
+
+
+def toy_mechanism(name: str, embedding: Embedding, *, padding: bool | None = None) -> Mechanism:
+    padded = pads(name) if padding is None else padding
+    return build_mechanism(fit(name, embedding), SETTINGS[name]["toy"], padding=padded, mechanism=kind(name))
 
 
 def symbols(size: int, *, padding: bool) -> NDArray[np.int64]:
@@ -124,8 +157,7 @@ def test_every_mechanism_has_settings_and_golden_outputs() -> None:
     assert {file.stem for file in GOLDEN.glob("*.json")} >= set(MECHANISMS)
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
     batch = token_batch(records(padding=padding))
     drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
@@ -138,14 +170,13 @@ def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
 
 @EVERY
 def test_input_is_left_as_it_is(name: str, toy: Embedding) -> None:
-    batch = token_batch(records())
+    batch = token_batch(records(padding=pads(name)))
     before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
     toy_mechanism(name, toy).draw(batch, KEYS)
     assert all(np.array_equal(*pair) for pair in zip(before, (batch.ids, batch.offsets, batch.contexts), strict=True))
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
     """The other tests would mean little if every token came back, or every output were the same."""
     batch = token_batch([symbols(SIZE, padding=padding).tolist()] * 5)
@@ -166,7 +197,7 @@ def test_no_record_no_output(name: str, toy: Embedding) -> None:
 @EVERY
 @pytest.mark.parametrize("batch_size", [1, 2, 7])
 def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     parts: list[list[int]] = []
@@ -178,7 +209,7 @@ def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) 
 
 @EVERY
 def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     for cut in range(len(ids) + 1):
@@ -192,7 +223,7 @@ def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None
 
 @EVERY
 def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     full = [row for row, record in enumerate(ids) if record]
@@ -202,7 +233,7 @@ def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
 @EVERY
 def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
     """More tokens than any inner chunk holds."""
-    mechanism, ids = toy_mechanism(name, toy), records() * 12
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name)) * 12
     context = np.tile(counted_contexts(len(ids) // 12), (12, 1))
     drawn = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     assert drawn == drawn[: len(ids) // 12] * 12
@@ -210,8 +241,8 @@ def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
 
 @EVERY
 def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
-    mechanism = build_mechanism(demo, SETTINGS[name]["demo"], padding=True, mechanism=kind(name))
-    batch = token_batch(records(size=20)[:-2])
+    mechanism = build_mechanism(fit(name, demo), SETTINGS[name]["demo"], padding=pads(name), mechanism=kind(name))
+    batch = token_batch(records(size=20, padding=pads(name))[:-2])
     drawn = []
     for threads in (1, 2):
         with threadpool_limits(threads, "blas"):
@@ -221,7 +252,7 @@ def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
 
 @EVERY
 def test_noise_follows_key_context_and_release(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     drawn = mechanism.draw(token_batch(ids), KEYS).ids
 
     def share_of_equals(batch: TokenBatch, keys: Any) -> float:
@@ -247,16 +278,14 @@ def test_a_record_holds_max_tokens(name: str, toy: Embedding) -> None:
     assert 2**20 <= toy_mechanism(name, toy).max_tokens <= 2**32
 
 
-@WITH_EPSILON
-@PADDED
+@EPSILON_PADDED
 @pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, 0.0, -1.0])
 def test_epsilon_must_be_positive_and_finite(name: str, padding: bool, epsilon: float, toy: Embedding) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         build(toy, {**SETTINGS[name]["toy"], "epsilon": epsilon}, padding=padding, mechanism=kind(name))
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
     settings = SETTINGS[name]["toy"]
     built = build(toy, settings, padding=padding, mechanism=kind(name))
