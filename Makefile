@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format chaos bench bench-search clean
+.PHONY: help quickstart test lint format chaos bench bench-search poincare clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -45,6 +45,10 @@ bench: .venv/installed  ## measure Laplace in Spark against the bare matrix prod
 
 bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning
 	$(BIN)/python benchmarks/annoy_recall.py
+
+poincare: .venv/installed  ## train the Poincare embedding that comes with the package, and draw its disk
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots]'
+	$(BIN)/python scripts/poincare.py
 
 clean:  ## remove the environment and the quickstart's files
 	rm -rf .venv quickstart build

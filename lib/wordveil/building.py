@@ -13,18 +13,26 @@ from wordveil import embedding as embeddings
 from wordveil.bundle import Bundle
 from wordveil.comparison import Comparison, compare
 from wordveil.config import Config
+from wordveil.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import Workshop
+from wordveil.ngrams import open_model
+from wordveil.sections import HYPERNYMS
+from wordveil.text.slots import NgramModel
+from wordveil.training.hypernyms import read_pairs
+from wordveil.training.poincare import ReadPairs, trained
 
 _PARTS = ".parts"
+_TRAINED = ".trained"
 
 
-def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
+def build_bundle(config: Config, work: Workshop | None = None, read: ReadPairs = read_pairs) -> Bundle:
     """Build the configuration's bundle, or return the one that is there already.
 
     Parts of a build that take long are kept in the store until the bundle is written, so that a build that was interrupted
-    goes on where it was. Raises :class:`BundleError`.
+    goes on where it was. An embedding that is trained stays there, for bundles with other settings of the mechanism. ``read``
+    gives the pairs that it is trained from. Raises :class:`BundleError` and :class:`EmbeddingError`.
     """
     work = work or Workshop()
     place = config.mechanism.embedding
@@ -34,7 +42,7 @@ def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
     except BundleError:
         found = None  # Others are there; this one joins them.
     if found is None:
-        embedding = embeddings.load(place, config.mechanism.embedding_format, work.progress)
+        embedding = _embedding(config, work, read)
         mechanism = MECHANISMS[config.mechanism.name]
         work = replace(work, kept=work.kept or Path(config.bundle) / _PARTS)
         built = mechanism.build(embedding, config.mechanism.settings, padding=config.policy.pads, work=work)
@@ -44,18 +52,32 @@ def build_bundle(config: Config, work: Workshop | None = None) -> Bundle:
     return bundles.open_bundle(found)
 
 
+def _embedding(config: Config, work: Workshop, read: ReadPairs) -> Embedding:
+    """The embedding, read or trained."""
+    section = config.mechanism
+    if section.embedding_format == HYPERNYMS:
+        return trained(Path(section.embedding), section.training.settings, Path(config.bundle) / _TRAINED, work, read)
+    return embeddings.load(section.embedding, section.embedding_format, work.progress)
+
+
 def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
     """``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
-    embedding = embeddings.load(config.mechanism.embedding, config.mechanism.embedding_format, progress)
-    return compare(embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress)
+    embedding = _embedding(config, Workshop(progress), read_pairs)
+    return compare(embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress, find_ngrams(config))
 
 
 def find_bundle(config: Config) -> Bundle | None:
     """The configuration's bundle; None where its store is empty. Raises :class:`BundleError` where none there matches."""
     place = config.mechanism.embedding
-    there = place == embeddings.DEMO or Path(place).exists()
-    found = bundles.find(Path(config.bundle), config.recipe(embeddings.source_digest(place) if there else ""))
+    digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
+    found = bundles.find(Path(config.bundle), config.recipe(digest))
     return bundles.open_bundle(found) if found else None
+
+
+def find_ngrams(config: Config) -> NgramModel | None:
+    """The n-gram model of the text policy, verified; None where it has none. Raises :class:`wordveil.errors.NgramError`."""
+    path = config.text.model_path
+    return open_model(path) if path else None
 
 
 def ready_bundle(config: Config, work: Workshop | None = None) -> Bundle:

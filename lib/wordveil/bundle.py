@@ -8,25 +8,19 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
 
 The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version; never software versions or time.
-Arrays are raw bytes, so that no library's file format can change them.
+How such a directory is written, verified and mapped is :mod:`wordveil.stored`'s.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil import stored
 from wordveil.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Built, Mechanism
@@ -36,9 +30,8 @@ from wordveil.text.policy import TextPolicy
 from wordveil.vocabulary import Vocabulary
 
 FORMAT_VERSION = 1
-_MANIFEST = "manifest.json"
+KIND = stored.Kind("bundle", BundleError, "fingerprint", FORMAT_VERSION)
 _WORDS = "words.txt"
-_READ = 2**20
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,7 @@ class Bundle:
     @property
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
-        return _canonical(self.manifest)
+        return stored.canonical(self.manifest)
 
     def check_policy(self, policy: TextPolicy) -> None:
         """Raise :class:`BundleError` unless the mechanism can draw what the policy makes of texts."""
@@ -111,7 +104,7 @@ class Bundle:
     @property
     def payload_bytes(self) -> int:
         """Size of all files that the manifest lists."""
-        return sum(int(entry["bytes"]) for entry in self.manifest["content"]["files"].values())
+        return stored.payload_bytes(self.manifest)
 
 
 def write(store: Path, embedding: Embedding, built: Built, recipe: Recipe, provenance: Mapping[str, Any]) -> Path:
@@ -119,34 +112,17 @@ def write(store: Path, embedding: Embedding, built: Built, recipe: Recipe, prove
 
     All files are complete on disk before the directory gets its name; the same bundle already there is left as it is.
     """
-    store.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".building-", dir=store))
-    try:
-        manifest = _fill(draft, embedding, built, recipe, provenance)
-        target = store / str(manifest["fingerprint"])
-        draft.chmod(0o755)
-        try:
-            draft.rename(target)
-        except OSError:
-            if not (target / _MANIFEST).is_file():
-                raise
-            open_bundle(target)  # the same content, written before or at the same time
-        _sync(store)
-        return target
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    return stored.write_directory(store, KIND, lambda draft: _fill(draft, embedding, built, recipe, provenance), open_bundle)
 
 
 def _fill(draft: Path, embedding: Embedding, built: Built, recipe: Recipe, provenance: Mapping[str, Any]) -> dict[str, Any]:
     words = "".join(f"{word}\n" for word in embedding.words.to_pylist()).encode("utf-8")
-    files = {_WORDS: _write_file(draft / _WORDS, memoryview(words))}
+    files = {_WORDS: stored.write_file(draft / _WORDS, memoryview(words))}
     for name, array in built.arrays.items():
-        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        entry = _write_file(draft / f"{name}.bin", memoryview(little.tobytes()))
-        files[f"{name}.bin"] = {**entry, "array": name, "dtype": little.dtype.str, "shape": list(little.shape)}
+        files |= stored.write_array(draft, name, array)
     for name, write_to in built.files.items():
         write_to(draft / name)
-        files[name] = {**_settle_file(draft / name), "raw": True}
+        files[name] = {**stored.settle_file(draft / name), "raw": True}
     content = {
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
@@ -155,18 +131,13 @@ def _fill(draft: Path, embedding: Embedding, built: Built, recipe: Recipe, prove
         "size": embedding.size,
         "files": files,
     }
-    manifest = {
-        "content": content,
-        "fingerprint": hashlib.sha256(_canonical(content)).hexdigest(),
+    facts = {
         "guarantee": built.guarantee.to_dict(),
         "recipe": {**recipe.__dict__},
         "notes": [*embedding.warnings, *built.notes],
         "provenance": dict(provenance),
     }
-    manifest["seal"] = _seal(manifest)
-    _write_file(draft / _MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
-    _sync(draft)
-    return manifest
+    return stored.write_manifest(draft, KIND, content, facts)
 
 
 def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
@@ -176,13 +147,12 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     :class:`BundleError`, which names the file.
     """
     manifest = _read_manifest(path)
-    if identity is not None and _canonical(manifest) != identity:
-        raise BundleError(f"{path / _MANIFEST}: this is not the bundle that the run was started with.")
+    if identity is not None and stored.canonical(manifest) != identity:
+        raise BundleError(f"{path / stored.MANIFEST}: this is not the bundle that the run was started with.")
     content = manifest["content"]
-    for name, entry in content["files"].items():
-        _verify_file(path / name, entry)
+    stored.verify_files(path, KIND, content["files"])
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
-    arrays = {entry["array"]: _map(path / name, entry) for name, entry in content["files"].items() if "array" in entry}
+    arrays = stored.mapped(path, content["files"])
     raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
     mechanism = MECHANISMS[content["mechanism"]]
     return Bundle(
@@ -202,7 +172,7 @@ def find(store: Path, recipe: Recipe) -> Path | None:
     """
     found: list[tuple[list[str], Path]] = []
     for path in sorted(store.glob("*")) if store.is_dir() else []:
-        if (path / _MANIFEST).exists() and not path.name.startswith("."):
+        if (path / stored.MANIFEST).exists() and not path.name.startswith("."):
             differences = recipe.differences(_read_manifest(path))
             if not differences:
                 return path
@@ -218,76 +188,9 @@ def find(store: Path, recipe: Recipe) -> Path | None:
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
-    file = path / _MANIFEST
-    try:
-        manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        version = manifest["content"]["format_version"]
-        seal = manifest["seal"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BundleError(f"{file}: missing or damaged ({type(error).__name__}). Build the bundle again.") from None
-    if version != FORMAT_VERSION:
-        raise BundleError(f"{file}: format_version {version} is not {FORMAT_VERSION}. Build the bundle again with this wordveil.")
-    if seal != _seal(manifest) or manifest["fingerprint"] != hashlib.sha256(_canonical(manifest["content"])).hexdigest():
-        raise BundleError(f"{file}: altered since it was written. Build the bundle again.")
+    manifest = stored.read_manifest(path, KIND)
     known = MECHANISMS.get(manifest["content"]["mechanism"])
     if known is None or known.sampler_version != manifest["content"]["sampler_version"]:
+        file = path / stored.MANIFEST
         raise BundleError(f"{file}: its mechanism or sampler version is unknown to this wordveil. Build the bundle again.")
     return manifest
-
-
-def _verify_file(file: Path, entry: Mapping[str, Any]) -> None:
-    try:
-        size = file.stat().st_size
-        if size != entry["bytes"]:
-            raise BundleError(
-                f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; build the bundle again."
-            )
-        with file.open("rb") as stream:
-            digest = _digest(stream)
-    except OSError as error:
-        raise BundleError(f"{file}: cannot be read ({error.strerror}). Build the bundle again.") from None
-    if digest != entry["sha256"]:
-        raise BundleError(f"{file}: its checksum is not the manifest's. It was altered; build the bundle again.")
-
-
-def _map(file: Path, entry: Mapping[str, Any]) -> NDArray[Any]:
-    """A read-only view of the file's pages; all processes on a machine share them."""
-    return np.asarray(np.memmap(file, np.dtype(entry["dtype"]), mode="r", shape=tuple(entry["shape"])))
-
-
-def _write_file(file: Path, data: memoryview) -> dict[str, Any]:
-    with file.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return {"bytes": data.nbytes, "sha256": hashlib.sha256(data).hexdigest()}
-
-
-def _settle_file(file: Path) -> dict[str, Any]:
-    """The entry of a file that a library wrote, once it is on disk."""
-    with file.open("rb+") as stream:
-        os.fsync(stream.fileno())
-        return {"bytes": file.stat().st_size, "sha256": _digest(stream)}
-
-
-def _digest(stream: BinaryIO) -> str:
-    digest = hashlib.sha256()
-    while block := stream.read(_READ):
-        digest.update(block)
-    return digest.hexdigest()
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _canonical(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-
-
-def _seal(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_canonical({key: value for key, value in manifest.items() if key != "seal"})).hexdigest()

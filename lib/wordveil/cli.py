@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists;
+"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists;
 7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1 anything else."""
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from wordveil.console import (
 from wordveil.errors import ConfigError, Fault, GateError, WordveilError
 from wordveil.key_commands import keys
 from wordveil.ledger_commands import ledger
+from wordveil.ngram_commands import ngrams
 from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.release_commands import releases
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from wordveil.comparison import Comparison
     from wordveil.spark.plan import Plan
     from wordveil.spark.sample import Preview
+    from wordveil.training.poincare import ReadPairs
 
 app = typer.Typer(
     help="Sanitise text corpora on Spark with metric differential privacy.",
@@ -48,13 +50,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding or bundle; 5 key; 6 output exists; "
+        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists; "
         "7 Java, Spark or a package missing; 8 Spark job failed; 9 release, ledger or budget; 1 anything else."
     ),
 )
 app.add_typer(keys, name="key")
 app.add_typer(releases, name="release")
 app.command(name="ledger")(ledger)
+app.command(name="ngrams")(ngrams)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -129,22 +132,27 @@ def build(
     overrides: SetOption = None,
     *,
     on_spark: Annotated[
-        bool, typer.Option("--on-spark", help="Find neighbours on the executors of the configuration's Spark session.")
+        bool,
+        typer.Option("--on-spark", help="Add up pairs and find neighbours on the executors of the configuration's Spark session."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
     from wordveil.building import build_bundle
     from wordveil.neighbours.blocks import Workshop
+    from wordveil.training.hypernyms import read_pairs
 
     settings = load_config(config, overrides or ())
     with progress_bar() as (progress, steps):
         work = Workshop(progress, steps)
+        read: ReadPairs = read_pairs
         if on_spark:
+            from wordveil.spark.hypernyms import on_session
             from wordveil.spark.lists import on_executors
 
             work = replace(work, compute=on_executors(session_of(settings)))
-        bundle = build_bundle(settings, work)
+            read = on_session(session_of(settings))
+        bundle = build_bundle(settings, work, read)
     if as_json:
         print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
     else:

@@ -29,12 +29,14 @@ from wordveil.preview import throwaway_keys
 from wordveil.randomness import contexts
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
 from wordveil.vocabulary import Vocabulary
 
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 _STEPS, _PURE_STEPS, _NEAR = 14, 6, 0.97
 _LEAST, _MOST = 0.05, 500.0
+_HYPERBOLIC = ("hyperbolic-laplace", "hyperbolic-fdd")
 
 
 @dataclass(frozen=True)
@@ -89,18 +91,19 @@ def compare(
     settings: Mapping[str, Any],
     text: str,
     progress: Callable[[str], None] = lambda _: None,
+    model: NgramModel | None = None,
 ) -> Comparison:
-    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``.
+    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``; ``model``: the policy's n-gram model.
 
     Raises :class:`wordveil.errors.BundleError` where the configured one cannot be built.
     """
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
-        bench = _Bench(embedding, policy, text, Workshop(progress, kept=Path(directory)))
+        bench = _Bench(embedding, policy, model, text, Workshop(progress, kept=Path(directory)))
         progress("the configured mechanism")
         built = bench.made(_Candidate(_label(name, settings), name, dict(settings)), settings.get("epsilon"))
         configured = built.line
         equal_kept, equal_pure = [], []
-        for candidate in _candidates(embedding, settings, bench):
+        for candidate in _candidates(embedding, name, settings, bench):
             progress(f"fitting {candidate.label}")
             if candidate.name == "random":
                 equal_kept.append(bench.made(candidate, None).line)
@@ -109,7 +112,7 @@ def compare(
             if candidate.label != configured.mechanism:
                 equal_kept.append(bench.at_kept(candidate, configured.kept))
                 if configured.pure > 0:  # nothing but random costs nothing
-                    equal_pure.append(bench.at_pure(candidate, configured.pure))
+                    equal_pure.extend(bench.at_pure(candidate, configured.pure))
     return Comparison(configured, equal_kept, equal_pure)
 
 
@@ -118,16 +121,16 @@ def _label(name: str, settings: Mapping[str, Any]) -> str:
     return ", ".join([name, *shown])
 
 
-def _candidates(embedding: Embedding, settings: Mapping[str, Any], bench: _Bench) -> list[_Candidate]:
+def _candidates(embedding: Embedding, name: str, settings: Mapping[str, Any], bench: _Bench) -> list[_Candidate]:
     """The mechanisms to compare: gamma is the configured one, or the median distance of the last listed neighbour."""
     most = min(settings.get("neighbours") or _NEIGHBOURS, embedding.size - 1)
-    metric = settings.get("metric") or "euclidean"
+    metric = settings.get("metric") or ("hyperbolic" if name in _HYPERBOLIC else "euclidean")
     gamma = settings.get("gamma") or bench.typical_cut(metric, most)
     tables = {"metric": metric, "neighbours": most}
     found = [
         ("exponential", tables),
         ("exponential", {**tables, "gamma": gamma}),
-        ("laplace", {}),
+        *[(additive, {}) for additive in (_HYPERBOLIC if metric == "hyperbolic" else ("laplace",))],
         ("syntf", {"neighbours": most}),
         ("random", {}),
     ]
@@ -145,13 +148,13 @@ class _Made:
 class _Bench:
     """Builds mechanisms over one embedding and looks at what they do to the sentence."""
 
-    def __init__(self, embedding: Embedding, policy: TextPolicy, text: str, work: Workshop) -> None:
+    def __init__(self, embedding: Embedding, policy: TextPolicy, model: NgramModel | None, text: str, work: Workshop) -> None:
         self._embedding = embedding
         self._work = work
         vocabulary = Vocabulary(embedding.words)
         # The sentence is shown as it is: no padding, and nothing but its words decides whether it can be shown.
         shown = replace(policy, length="as_is", n_max=None, refused="quarantine", output="sequence")
-        self._codec = Codec(shown, vocabulary)
+        self._codec = Codec(shown, vocabulary, model)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)
 
@@ -173,29 +176,34 @@ class _Bench:
 
     def at_kept(self, candidate: _Candidate, kept: float) -> Line:
         """The line at the epsilon at which the share of words kept is ``kept``."""
-        base = self.made(candidate, 1.0).mechanism
+        least = self._least(candidate)
+        base = self.made(candidate, max(1.0, least)).mechanism
 
         def share(epsilon: float) -> float:
             changed = base.at_epsilon(epsilon)
             assert changed is not None
             return self._kept(changed)
 
-        return self.made(candidate, _solve(share, kept)).line
+        return self.made(candidate, _solve(share, kept, least)).line
 
-    def at_pure(self, candidate: _Candidate, pure: float) -> Line:
-        """The line at an epsilon at which no token loses more than ``pure``, and hardly less.
+    def _least(self, candidate: _Candidate) -> float:
+        return max(_LEAST, MECHANISMS[candidate.name].least_epsilon(self._embedding.dimension))
+
+    def at_pure(self, candidate: _Candidate, pure: float) -> list[Line]:
+        """The line at an epsilon at which no token loses more than ``pure``, and hardly less; none where each epsilon loses more.
 
         A loss that the build computes is not proportional to epsilon, hence the steps; losses rise with epsilon, so they come nearer.
         """
-        epsilon, best = 1.0, None
+        least = self._least(candidate)
+        epsilon, best = max(1.0, least), None
         for _ in range(_PURE_STEPS):
             line = self.made(candidate, epsilon).line
             if line.pure <= pure and (best is None or line.pure > best.pure):
                 best = line
             if _NEAR * pure <= line.pure <= pure:
                 break
-            epsilon = max(_rounded_down(epsilon * pure / line.pure), _LEAST)
-        return best or line
+            epsilon = max(_rounded_down(epsilon * pure / line.pure), least)
+        return [best] if best else []
 
     def _kept(self, mechanism: Mechanism) -> float:
         if isinstance(mechanism, TableMechanism):
@@ -219,16 +227,16 @@ def _own(mechanism: TableMechanism, word: int) -> float:
     return float(np.exp(logs[ids == word]).sum())
 
 
-def _solve(share: Callable[[float], float], wanted: float) -> float:
-    """The epsilon, to three digits, at which a rising function reaches ``wanted``."""
-    low, high = math.log(_LEAST), math.log(_MOST)
+def _solve(share: Callable[[float], float], wanted: float, least: float) -> float:
+    """The epsilon, to three digits and at least ``least``, at which a rising function reaches ``wanted``."""
+    low, high = math.log(least), math.log(_MOST)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if share(math.exp(middle)) < wanted:
             low = middle
         else:
             high = middle
-    return float(f"{math.exp(high):.3g}")
+    return max(float(f"{math.exp(high):.3g}"), least)
 
 
 def _rounded_down(value: float) -> float:

@@ -64,7 +64,7 @@ class Config(Section):
         """What the bundle must be."""
         return Recipe(
             mechanism=self.mechanism.name,
-            settings=self.mechanism.settings,
+            settings=self.mechanism.recipe,
             padding=self.policy.pads,
             embedding=self.mechanism.embedding,
             embedding_digest=embedding_digest,
@@ -172,7 +172,7 @@ def fault_of(details: ErrorDetails) -> Fault:
         model = MECHANISM_SECTIONS.get(str(path.pop(1)))
     where = ".".join(str(part) for part in path)
     if kind == "extra_forbidden":
-        allowed = list(model.model_fields) if model else _keys_of(path[:-1])
+        allowed = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
         near = did_you_mean(str(path[-1]), allowed)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
     message = _MESSAGES.get((where, kind)) or _message(details)
@@ -201,8 +201,7 @@ def _message(details: ErrorDetails) -> str:
     return f"{text}."
 
 
-def _keys_of(path: Sequence[int | str]) -> list[str]:
-    model: type[BaseModel] = Config
+def _keys_of(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:
     for part in path:
         annotation = model.model_fields[str(part)].annotation
         assert isinstance(annotation, type)

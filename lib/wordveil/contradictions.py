@@ -6,16 +6,29 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from wordveil.errors import Fault
+from wordveil.embedding import SHIPPED
+from wordveil.errors import Fault, NgramError
+from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
 from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.ngrams import find_model, read_model
 from wordveil.privacy.relations import Exposure, column_exposure
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.sections import BudgetsSection, ColumnsSection, GateSection, InputSection, LedgerSection, OutputSection, TextSection
-from wordveil.text.policy import TextPolicy, faults_of
+from wordveil.sections import (
+    HYPERNYMS,
+    BudgetsSection,
+    ColumnsSection,
+    GateSection,
+    InputSection,
+    LedgerSection,
+    OutputSection,
+    TextSection,
+)
+from wordveil.text.policy import CHOICES, TextPolicy, faults_of
 
 _SHOWN = 80
 
@@ -43,8 +56,9 @@ def contradictions(sections: Sections) -> list[Fault]:
     if text := sections.get("text"):
         faults.extend(text_faults(text))
     faults.extend(_release_faults(sections))
-    if isinstance(mechanism := sections.get("mechanism"), Mapping) and mechanism.get("name") == "laplace":
-        faults.extend(Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(_mechanism_faults(mechanism, text))
+        faults.extend(_training_faults(mechanism))
     if spark := sections.get("spark"):
         faults.extend(
             Fault(
@@ -59,10 +73,47 @@ def contradictions(sections: Sections) -> list[Fault]:
     return faults
 
 
+def _mechanism_faults(mechanism: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
+    """A mechanism's settings that contradict each other, or the text policy."""
+    if mechanism.get("name") == "laplace":
+        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    additive = mechanism.get("name") in (HyperbolicLaplace.name, HyperbolicFDD.name)
+    if additive and text and text.chosen_settings().get("length") == "pad":
+        yield Fault("text.length", "pad", f"pads texts, and {NO_PADDING}")
+
+
+def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
+    """Training where there is nothing to train on, and an embedding where pairs are needed."""
+    pairs = mechanism.get("embedding_format") == HYPERNYMS
+    if "training" in mechanism and not pairs:
+        problem = f"is only for an embedding that is trained from pairs. Say embedding_format: {HYPERNYMS}, or remove it."
+        yield Fault("mechanism.training", "", problem)
+    if pairs and mechanism.get("embedding") in SHIPPED:
+        problem = f"is an embedding, not pairs. Name a file of pairs, or remove embedding_format: {HYPERNYMS}."
+        yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
+
+
 def text_faults(text: TextSection) -> Iterable[Fault]:
-    """Settings of the policy that contradict each other."""
-    for name, problem in faults_of(text.policy_settings()):
+    """Settings of the policy that contradict each other, or the n-gram model."""
+    settings = text.chosen_settings()
+    for name, problem in faults_of(settings):
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
+    if text.ngrams is not None and settings.get("slots") == "carrier_phrases":
+        yield from _model_faults(text.ngrams, settings)
+
+
+def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
+    """An n-gram model that is not there, or was counted over other words than the policy's."""
+    try:
+        counted = read_model(find_model(Path(place)))["content"]["settings"]
+    except NgramError as error:
+        yield Fault("text.ngrams", "", str(error))
+        return
+    for name in ("tokeniser", "hyphens"):
+        chosen = settings.get(name, CHOICES[name][0])
+        if chosen != counted[name]:
+            problem = f"the n-gram model was counted with {name}: {counted[name]}. Say so, or run `wordveil ngrams` with --{name} {chosen}."
+            yield Fault(f"text.{name}", shown_value(chosen), problem)
 
 
 def column_faults(source: ColumnsSection) -> Iterable[Fault]:

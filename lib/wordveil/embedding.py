@@ -11,7 +11,7 @@ import json
 import logging
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -25,6 +25,9 @@ from wordveil.errors import EmbeddingError
 
 FORMAT_VERSION = 1
 DEMO = "demo"
+DEMO_POINCARE = "demo-poincare"
+SHIPPED = {DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
+"""The embeddings that come with the package: their names, and their directories."""
 FORMATS = ("auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext")
 _MANIFEST = "embedding.json"
 _WORDS = "words.txt"
@@ -126,17 +129,16 @@ def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: s
 
 
 def load(place: str, file_format: str = "auto", progress: Callable[[str], None] = lambda _: None) -> Embedding:
-    """The embedding at ``place``: a path, or ``demo`` for the one that comes with the package.
+    """The embedding at ``place``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
     ``file_format`` is one of :data:`FORMATS`; ``auto`` tells directories, fastText and word2vec binaries and text
     files with and without a header apart by their first bytes. Raises :class:`EmbeddingError`.
     """
-    if place == DEMO:
-        with resources.as_file(resources.files("wordveil") / "data" / "demo_embedding") as directory:
-            return _load_directory(directory, "demo embedding")
+    if place in SHIPPED:
+        with _shipped(place) as directory:
+            return _load_directory(directory, f"{place} embedding")
     path = Path(place)
-    if not path.exists():
-        raise EmbeddingError(f"mechanism.embedding = {place}: no such file or directory. Give a path, or {DEMO!r}.")
+    _check_there(path)
     chosen = _detect(path) if file_format == "auto" else file_format
     progress(f"reading {place} as {chosen}")
     try:
@@ -151,17 +153,31 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
 
 def source_digest(place: str) -> str:
     """SHA-256 of the files of the embedding at ``place``, hexadecimal: tells whether a bundle was built from them."""
-    if place == DEMO:
-        with resources.as_file(resources.files("wordveil") / "data" / "demo_embedding") as directory:
+    if place in SHIPPED:
+        with _shipped(place) as directory:
             return _digest_files(directory)
-    if not Path(place).exists():
-        raise EmbeddingError(f"mechanism.embedding = {place}: no such file or directory. Give a path, or {DEMO!r}.")
+    _check_there(Path(place))
     return _digest_files(Path(place))
+
+
+def is_there(place: str) -> bool:
+    """Whether there is something at ``place``."""
+    return place in SHIPPED or Path(place).exists()
+
+
+def _shipped(name: str) -> AbstractContextManager[Path]:
+    return resources.as_file(resources.files("wordveil") / "data" / SHIPPED[name])
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        names = " or ".join(map(repr, SHIPPED))
+        raise EmbeddingError(f"mechanism.embedding = {path}: no such file or directory. Give a path, or {names}.")
 
 
 def _digest_files(path: Path) -> str:
     digest = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+    for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
         with file.open("rb") as stream:
             digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()

@@ -68,6 +68,12 @@ class BundleError(WordveilError):
     exit_code = 4
 
 
+class NgramError(WordveilError):
+    """An n-gram model that is missing, damaged, cannot be built, or does not fit the text policy. Exit code 4."""
+
+    exit_code = 4
+
+
 class InputError(WordveilError):
     """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
 

@@ -27,6 +27,7 @@ from wordveil.randomness import contexts
 from wordveil.records import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
 from wordveil.vocabulary import Vocabulary
 
 # Bounds that keep a preview to seconds: tokens of the sample that are drawn, draws of one word, and seconds of drawing.
@@ -140,10 +141,10 @@ class _Encoded:
     seconds: float
 
 
-def inspect(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle) -> Sample:
-    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``."""
+def inspect(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None = None) -> Sample:
+    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``; ``model``: the policy's."""
     with threadpool_limits(limits=1):  # as in a worker
-        encoded = _encode(batches, policy, bundle)
+        encoded = _encode(batches, policy, bundle, model)
         chosen = _evenly(encoded.ids, SAMPLE_TOKENS)
         drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     known = chosen[: len(drawn)] < bundle.vocabulary.size
@@ -170,9 +171,9 @@ def inspect(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundl
     )
 
 
-def _encode(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle) -> _Encoded:
+def _encode(batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None) -> _Encoded:
     # Cutting and padding would hide the lengths; a record refused for its text is told apart before it becomes empty.
-    codec = Codec(replace(policy, length="as_is", n_max=None, refused="quarantine"), bundle.vocabulary)
+    codec = Codec(replace(policy, length="as_is", n_max=None, refused="quarantine"), bundle.vocabulary, model)
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()

@@ -93,22 +93,24 @@ class KeyedStream:
         self._key = key
         self.blocks = blocks
 
-    def words(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def words(self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None) -> NDArray[np.uint64]:
         """Uniform 64-bit words, shape ``(2 * blocks, count)``.
 
-        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. Raises :class:`CounterOverflowError`.
+        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's blocks from the
+        first up to the second, for samplers that rarely need all. Raises :class:`CounterOverflowError`.
         """
         count = len(position)
         if count and int(position.max()) >= max_positions(self.blocks):
             raise CounterOverflowError(f"position {int(position.max())} is beyond the {max_positions(self.blocks)} a record has")
+        start, stop = part or (0, self.blocks)
         first = np.empty((count, 4), "<u4")
         first[:, :3] = np.ascontiguousarray(context).view("<u4")
         first[:, 3] = position * self.blocks
-        plain = np.empty((self.blocks, count, 4), "<u4")
+        plain = np.empty((stop - start, count, 4), "<u4")
         plain[:] = first
-        plain[:, :, 3] += np.arange(self.blocks, dtype="<u4")[:, None]
-        words = self._encrypted(plain).reshape(self.blocks, count, 2)
-        return words.transpose(0, 2, 1).reshape(2 * self.blocks, count)
+        plain[:, :, 3] += np.arange(start, stop, dtype="<u4")[:, None]
+        words = self._encrypted(plain).reshape(stop - start, count, 2)
+        return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
 
     def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64 ``(tokens, 2)``.
@@ -129,9 +131,12 @@ class KeyedStream:
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
         return cipher[: plain.nbytes].view("<u8")
 
-    def uniforms(self, context: Contexts, position: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1."""
-        words = self.words(context, position)
+    def uniforms(self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None) -> NDArray[np.float64]:
+        """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
+
+        ``part``: as in :meth:`words`.
+        """
+        words = self.words(context, position, part)
         words >>= np.uint64(12)
         mantissa = words.astype(np.float64)
         mantissa += 0.5

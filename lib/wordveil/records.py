@@ -20,6 +20,7 @@ from wordveil.randomness import TAG_BYTES, contexts, framed, id_payload, macs
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.order import kept_words, sample, shuffle
 from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
 
 RELEASED = "released"
 QUARANTINED = "quarantined"
@@ -121,16 +122,16 @@ class RecordSanitiser:
 
     A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
     output batches with the same records in the same order and the columns id, kept and internal columns,
-    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`.
+    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the n-gram model that the policy names, if it names one.
     """
 
-    def __init__(self, settings: RecordSettings, bundle: Bundle, keys: ReleaseKeys) -> None:
+    def __init__(self, settings: RecordSettings, bundle: Bundle, keys: ReleaseKeys, model: NgramModel | None = None) -> None:
         self._settings = settings
         self._policy = settings.policy
         self._bundle = bundle
         self._keys = keys
         self._terms = release_terms(settings, bundle)
-        self._codec = Codec(settings.policy, bundle.vocabulary)
+        self._codec = Codec(settings.policy, bundle.vocabulary, model)
         self._scope = framed(settings.release.encode(), bundle.fingerprint.encode(), settings.policy.fingerprint.encode())
         self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
 

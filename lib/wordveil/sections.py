@@ -9,21 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wordveil.ngrams import find_model, read_model
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
-from wordveil.text.policy import PROFILES
+from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
+from wordveil.training.settings import TrainingSettings
 
 DEFAULT_MAX_BYTES = 16 * 2**20
+HYPERNYMS = "hypernyms"
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0, le=1)]
 Least = Annotated[int, Field(ge=0)]
+HyperbolicEpsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
 TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
@@ -78,20 +84,47 @@ class InputSection(ColumnsSection):
         return self.format == "delta" or self.table is not None
 
 
+class TrainingSection(Section):
+    """How a Poincare embedding is trained (:class:`wordveil.training.settings.TrainingSettings`)."""
+
+    trainer: Literal["gensim", "compiled"] = "gensim"
+    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
+    negative: Annotated[int, Field(ge=1, le=1000)] = 10
+    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
+    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
+    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
+    stop_words: Literal["drop", "keep"] = "drop"
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The settings."""
+        return TrainingSettings(**self.model_dump())
+
+
 class MechanismSection(Section):
     """What replaces a word: what all mechanisms have in common."""
 
     embedding: Name
-    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext"] = "auto"
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = "auto"
+    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
+    training: TrainingSection = TrainingSection()
     public: Literal[True]
 
     own: ClassVar[tuple[str, ...]] = ()
-    """The settings that enter a bundle's recipe."""
+    """The settings that the mechanism is built with."""
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, with their values."""
+        """The settings that the mechanism is built with, with their values."""
         return {name: getattr(self, name) for name in self.own}
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is trained."""
+        return {**self.settings, **(self.training.settings.recipe if self.embedding_format == HYPERNYMS else {})}
 
     @property
     def nominal_epsilon(self) -> float:
@@ -120,7 +153,7 @@ class ExponentialSection(MechanismSection):
 
     name: Literal["exponential"]
     epsilon: TableEpsilon
-    metric: Literal["euclidean", "manhattan", "angular"] = "euclidean"
+    metric: Literal["euclidean", "manhattan", "angular", "hyperbolic"] = "euclidean"
     gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Distances beyond it count as it: the truncated exponential mechanism."""
     neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
@@ -129,6 +162,24 @@ class ExponentialSection(MechanismSection):
     """The largest weight of a distance that keeps epsilon, in place of epsilon / 2."""
 
     own = ("epsilon", "metric", "gamma", "neighbours", "tight")
+
+
+class HyperbolicLaplaceSection(MechanismSection):
+    """Noise on the points of a Poincare embedding, then the nearest word. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-laplace"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
+
+
+class HyperbolicFDDSection(MechanismSection):
+    """The same with the published noise, whose true constant is ``epsilon + n``. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-fdd"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
 
 
 class SynTFSection(MechanismSection):
@@ -147,10 +198,15 @@ class RandomSection(MechanismSection):
     name: Literal["random"]
 
 
-AnyMechanism = Annotated[LaplaceSection | ExponentialSection | SynTFSection | RandomSection, Field(discriminator="name")]
+AnyMechanism = Annotated[
+    LaplaceSection | ExponentialSection | HyperbolicLaplaceSection | HyperbolicFDDSection | SynTFSection | RandomSection,
+    Field(discriminator="name"),
+]
 MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
     "laplace": LaplaceSection,
     "exponential": ExponentialSection,
+    "hyperbolic-laplace": HyperbolicLaplaceSection,
+    "hyperbolic-fdd": HyperbolicFDDSection,
     "syntf": SynTFSection,
     "random": RandomSection,
 }
@@ -159,7 +215,7 @@ MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
 class TextSection(Section):
     """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
 
-    profile: Literal["strict", "readable"] = "strict"
+    profile: Literal["strict", "readable", "carrier_phrases"] = "strict"
     tokeniser: Literal["words", "characters", "whitespace"] | None = None
     hyphens: Literal["split", "inner"] | None = None
     unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
@@ -172,15 +228,37 @@ class TextSection(Section):
     n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
     output: Literal["sequence", "bag"] | None = None
     refused: Literal["quarantine", "empty"] | None = None
+    slots: Literal["all", "carrier_phrases"] | None = None
+    ngrams: Name | None = None
+    """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
+    slot_threshold: Probability | None = None
+    slot_start_threshold: Probability | None = None
+
+    @property
+    def model_path(self) -> Path | None:
+        """The directory of the n-gram model; None where the policy has none. Raises :class:`wordveil.errors.NgramError`."""
+        return find_model(Path(self.ngrams)) if self.ngrams else None
 
     def policy_settings(self) -> dict[str, Any]:
-        """The settings of the policy: the profile's, overridden by what is set here."""
+        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for its path.
+
+        Raises :class:`wordveil.errors.NgramError` where the model is not there.
+        """
+        settings = self.chosen_settings()
+        if (path := self.model_path) is not None:
+            settings["ngrams"] = read_model(path)["digest"]
+        return settings
+
+    def chosen_settings(self) -> dict[str, Any]:
+        """The same, with the n-gram model's path as it stands here: reads no file."""
         chosen = {
             name: value for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items() if value is not None
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
         if settings.get("stop_words", "hide") != "hide":
             settings["stop_word_list"] = _stop_words(self.stop_word_list)
+        if settings.get("slots", "all") != "all":
+            settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings
 
 

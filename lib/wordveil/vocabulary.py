@@ -62,6 +62,13 @@ class WordIndex:
         self.slots = np.full(size, _EMPTY, np.int32)
         fill_slots(self.data, self.offsets, self.slots)
 
+    @classmethod
+    def of(cls, data: UInt8, offsets: Int64, slots: Int32) -> WordIndex:
+        """One that was built before, by its arrays, which may be mapped."""
+        index = cls.__new__(cls)
+        index.data, index.offsets, index.slots = data, offsets, slots
+        return index
+
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
         """The number of each token among the words, -1 where it is none of them: int32 ``(len(tokens),)``."""
         data, offsets = _bytes_of(tokens)

@@ -11,6 +11,8 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,12 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "toy": {"epsilon": 3.0, "gamma": 4.0, "metric": "manhattan"},
         "demo": {"epsilon": 6.0, "gamma": 4.5, "neighbours": 64, "tight": True},
     },
+    "exponential hyperbolic": {
+        "toy": {"epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
+        "demo": {"epsilon": 4.0, "metric": "hyperbolic", "neighbours": 64},
+    },
+    "hyperbolic-laplace": {"toy": {"epsilon": 13.0}, "demo": {"epsilon": 110.0}},
+    "hyperbolic-fdd": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 30.0}},
     "syntf": {"toy": {"epsilon": 20.0}, "demo": {"epsilon": 20.0, "neighbours": 64}},
     "random": {"toy": {}, "demo": {}},
 }
@@ -63,11 +71,23 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIZE, PAD, UNKNOWN = 300, 300, 301
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS])
-WITH_EPSILON = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS if name != "random"]
-)
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
 PADDED = pytest.mark.parametrize("padding", [False, True])
+# These have no point for padding, and refuse it.
+UNPADDED = ("hyperbolic-laplace", "hyperbolic-fdd")
+
+
+def each_padding(names: Iterable[str]) -> Any:
+    """Each case with and without padding, if it may have it."""
+    cases = [(name, padding) for name in names for padding in (False, True)]
+    marks = {name: [NEEDS_ANNOY] * ("annoy" in name) for name in names}
+    return pytest.mark.parametrize(
+        ("name", "padding"), [pytest.param(*case, marks=marks[case[0]]) for case in cases if not (case[1] and case[0] in UNPADDED)]
+    )
+
+
+EVERY_PADDED = each_padding(SETTINGS)
+EPSILON_PADDED = each_padding([name for name in SETTINGS if name != "random"])
 STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
 POLICIES = {
     "strict": with_profile("strict", n_max=12),
@@ -102,8 +122,21 @@ def kind(name: str) -> str:
     return name.split(maxsplit=1)[0]
 
 
-def toy_mechanism(name: str, embedding: Embedding, *, padding: bool = True) -> Mechanism:
-    return build_mechanism(embedding, SETTINGS[name]["toy"], padding=padding, mechanism=kind(name))
+def pads(name: str) -> bool:
+    return kind(name) not in UNPADDED
+
+
+def fit(name: str, embedding: Embedding) -> Embedding:
+    """The embedding, or for hyperbolic cases its vectors so much shorter that they lie in the ball."""
+    if "hyperbolic" not in name:
+        return embedding
+    longest = float(np.linalg.norm(embedding.vectors, axis=1).max())
+    return replace(embedding, vectors=embedding.vectors * np.float32(0.6 / longest))
+
+
+def toy_mechanism(name: str, embedding: Embedding, *, padding: bool | None = None) -> Mechanism:
+    padded = pads(name) if padding is None else padding
+    return build_mechanism(fit(name, embedding), SETTINGS[name]["toy"], padding=padded, mechanism=kind(name))
 
 
 def symbols(size: int, *, padding: bool) -> NDArray[np.int64]:
@@ -124,8 +157,7 @@ def test_every_mechanism_has_settings_and_golden_outputs() -> None:
     assert {file.stem for file in GOLDEN.glob("*.json")} >= set(MECHANISMS)
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
     batch = token_batch(records(padding=padding))
     drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
@@ -138,14 +170,13 @@ def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
 
 @EVERY
 def test_input_is_left_as_it_is(name: str, toy: Embedding) -> None:
-    batch = token_batch(records())
+    batch = token_batch(records(padding=pads(name)))
     before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
     toy_mechanism(name, toy).draw(batch, KEYS)
     assert all(np.array_equal(*pair) for pair in zip(before, (batch.ids, batch.offsets, batch.contexts), strict=True))
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
     """The other tests would mean little if every token came back, or every output were the same."""
     batch = token_batch([symbols(SIZE, padding=padding).tolist()] * 5)
@@ -166,7 +197,7 @@ def test_no_record_no_output(name: str, toy: Embedding) -> None:
 @EVERY
 @pytest.mark.parametrize("batch_size", [1, 2, 7])
 def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     parts: list[list[int]] = []
@@ -178,7 +209,7 @@ def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) 
 
 @EVERY
 def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     for cut in range(len(ids) + 1):
@@ -192,7 +223,7 @@ def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None
 
 @EVERY
 def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     full = [row for row, record in enumerate(ids) if record]
@@ -202,7 +233,7 @@ def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
 @EVERY
 def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
     """More tokens than any inner chunk holds."""
-    mechanism, ids = toy_mechanism(name, toy), records() * 12
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name)) * 12
     context = np.tile(counted_contexts(len(ids) // 12), (12, 1))
     drawn = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     assert drawn == drawn[: len(ids) // 12] * 12
@@ -210,8 +241,8 @@ def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
 
 @EVERY
 def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
-    mechanism = build_mechanism(demo, SETTINGS[name]["demo"], padding=True, mechanism=kind(name))
-    batch = token_batch(records(size=20)[:-2])
+    mechanism = build_mechanism(fit(name, demo), SETTINGS[name]["demo"], padding=pads(name), mechanism=kind(name))
+    batch = token_batch(records(size=20, padding=pads(name))[:-2])
     drawn = []
     for threads in (1, 2):
         with threadpool_limits(threads, "blas"):
@@ -221,7 +252,7 @@ def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
 
 @EVERY
 def test_noise_follows_key_context_and_release(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records()
+    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
     drawn = mechanism.draw(token_batch(ids), KEYS).ids
 
     def share_of_equals(batch: TokenBatch, keys: Any) -> float:
@@ -247,19 +278,17 @@ def test_a_record_holds_max_tokens(name: str, toy: Embedding) -> None:
     assert 2**20 <= toy_mechanism(name, toy).max_tokens <= 2**32
 
 
-@WITH_EPSILON
-@PADDED
+@EPSILON_PADDED
 @pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, 0.0, -1.0])
 def test_epsilon_must_be_positive_and_finite(name: str, padding: bool, epsilon: float, toy: Embedding) -> None:
     with pytest.raises(ValueError, match="epsilon"):
-        build(toy, {**SETTINGS[name]["toy"], "epsilon": epsilon}, padding=padding, mechanism=kind(name))
+        build(fit(name, toy), {**SETTINGS[name]["toy"], "epsilon": epsilon}, padding=padding, mechanism=kind(name))
 
 
-@EVERY
-@PADDED
+@EVERY_PADDED
 def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
     settings = SETTINGS[name]["toy"]
-    built = build(toy, settings, padding=padding, mechanism=kind(name))
+    built = build(fit(name, toy), settings, padding=padding, mechanism=kind(name))
     guarantee = built.guarantee
     assert guarantee.nominal_epsilon == settings.get("epsilon", 0.0)
     assert guarantee.nominal_epsilon <= guarantee.epsilon < math.inf or kind(name) == "syntf"
@@ -283,16 +312,13 @@ def test_laplace_diameter_covers_every_symbol(padding: bool, toy: Embedding) -> 
 @EVERY
 def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
     """Epsilons of two embeddings, or with and without padding, must never be added as if of one metric."""
-    settings = SETTINGS[name]["toy"]
-    other = random_embedding(SIZE, 12, seed=1)
-    builds = [build(toy, settings, padding=False, mechanism=kind(name)), build(toy, settings, padding=True, mechanism=kind(name))]
-    builds.append(build(other, settings, padding=False, mechanism=kind(name)))
-    assert len({built.guarantee.metric for built in builds}) == 3
-    if name == "random":
-        return
-    assert (
-        builds[0].guarantee.metric == build(toy, {**settings, "epsilon": 9.0}, padding=False, mechanism=kind(name)).guarantee.metric
-    )
+    settings, toy = SETTINGS[name]["toy"], fit(name, toy)
+    other = fit(name, random_embedding(SIZE, 12, seed=1))
+    cases = [(toy, False), (other, False), *([(toy, True)] if pads(name) else [])]
+    metrics = [build(of, settings, padding=padding, mechanism=kind(name)).guarantee.metric for of, padding in cases]
+    assert len(set(metrics)) == len(cases)
+    if name != "random":
+        assert metrics[0] == build(toy, {**settings, "epsilon": 19.0}, padding=False, mechanism=kind(name)).guarantee.metric
 
 
 # Golden outputs.
@@ -305,9 +331,15 @@ def golden_stream() -> list[str]:
     return [float(value).hex() for value in uniforms.ravel()]
 
 
+def forms(name: str) -> dict[str, bool]:
+    """The bundles whose outputs are golden: whether each is padded."""
+    return {"plain": False, "padded": True} if pads(name) else {"plain": False}
+
+
 def golden_draws(name: str, embedding: Embedding, *, padding: bool) -> list[list[int]]:
     mechanism = build_mechanism(embedding, SETTINGS[name]["demo"], padding=padding, mechanism=kind(name))
-    ids = [[], list(range(10)), [19999, embedding.size + 1, 7, 7], [embedding.size * padding] * 6, list(range(0, 20000, 500))]
+    fill = embedding.size * padding
+    ids = [[], list(range(10)), [19999, embedding.size + 1, 7, 7], [fill] * 6, list(range(0, 20000, 500))]
     return sequences(mechanism.draw(token_batch(ids), KEYS))
 
 
@@ -320,16 +352,19 @@ def golden_texts(name: str, embedding: Embedding, store: Path, policy: TextPolic
 
 
 def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
+    settings, embedding = SETTINGS[name]["demo"], fit(name, embedding)
     return {
         "sampler_version": MECHANISMS[name].sampler_version,
-        "settings": SETTINGS[name]["demo"],
+        "settings": settings,
         "stream": golden_stream(),
-        "draws": {form: golden_draws(name, embedding, padding=form == "padded") for form in ("plain", "padded")},
+        "draws": {form: golden_draws(name, embedding, padding=padding) for form, padding in forms(name).items()},
         "fingerprints": {
-            form: make_bundle(store, embedding, SETTINGS[name]["demo"], padding=form == "padded", mechanism=kind(name)).fingerprint
-            for form in ("plain", "padded")
+            form: make_bundle(store, embedding, settings, padding=padding, mechanism=kind(name)).fingerprint
+            for form, padding in forms(name).items()
         },
-        "records": {form: golden_texts(name, embedding, store, policy) for form, policy in POLICIES.items()},
+        "records": {
+            form: golden_texts(name, embedding, store, policy) for form, policy in POLICIES.items() if pads(name) or not policy.pads
+        },
     }
 
 

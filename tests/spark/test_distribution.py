@@ -14,6 +14,7 @@ import pyspark
 import pytest
 
 import helpers
+import slotting
 from sparking import Workspace, clean_environment, corpus, read_output
 from wordveil.building import build_bundle
 from wordveil.errors import BundleError
@@ -21,6 +22,7 @@ from wordveil.records import RecordSettings
 from wordveil.spark.distribution import distribute
 from wordveil.spark.job import run_sanitise
 from wordveil.spark.worker import Sanitise
+from wordveil.text.slots import NgramSettings
 
 ANNOY = {"search": "annoy", "n_trees": 3, "search_k": 40}
 
@@ -29,12 +31,16 @@ ANNOY = {"search": "annoy", "n_trees": 3, "search_k": 40}
 @pytest.mark.xdist_group("local-cluster")
 @pytest.mark.parametrize("search", [{}, pytest.param(ANNOY, marks=helpers.NEEDS_ANNOY)], ids=["exact", "annoy"])
 def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace, search: dict[str, object]):
-    """Two executor processes, each with its own scratch; the bundle's own path is gone before they look."""
+    """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone before they look."""
     workspace.write_corpus(corpus(120), files=4)
-    run_sanitise(workspace.config(mechanism=search), lambda: spark)
+    text = {"profile": "strict", "n_max": 24} if search else carrier_phrases(workspace)
+    run_sanitise(workspace.config(mechanism=search, text=text), lambda: spark)
     reference = read_output(workspace.root / "output")
     config = workspace.write_config(
-        mechanism=search, output={"path": str(workspace.root / "clustered")}, spark={"master": "local-cluster[2,1,1024]"}
+        mechanism=search,
+        text=text,
+        output={"path": str(workspace.root / "clustered")},
+        spark={"master": "local-cluster[2,1,1024]"},
     )
     script = workspace.root / "cluster.py"
     script.write_text(CLUSTER_SCRIPT)
@@ -49,6 +55,13 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
     assert facts["records"] == 120
     assert facts["payload_copies"] == 2, "one copy an executor"
     assert read_output(workspace.root / "clustered") == reference
+
+
+def carrier_phrases(workspace: Workspace) -> dict[str, object]:
+    """A text section with a model of its own."""
+    public = corpus(120)["body"].to_pylist()
+    model = slotting.make_model(workspace.root / "models", public, NgramSettings(max_n=2, min_count=2))
+    return {"profile": "carrier_phrases", "ngrams": str(model.path), "slot_start_threshold": 0.004}
 
 
 CLUSTER_SCRIPT = """
@@ -69,7 +82,16 @@ def hidden(context, bundle, how):
     bundle.path.rename(bundle.path.with_name("hidden"))  # executors cannot read the driver's path
     return sent
 
-job.distribute = hidden
+plain = job.distribute_model
+
+def hidden_model(context, model, how):
+    sent = plain(context, model, how)
+    if model is not None:
+        assert sent.archive
+        model.path.joinpath("counts.bin").unlink()  # the manifest alone is looked at after this
+    return sent
+
+job.distribute, job.distribute_model = hidden, hidden_model
 report = job.run_sanitise(config, lambda: spark)
 work = Path(pyspark.__file__).parent / "work"
 copies = [path for path in work.rglob("index.bin") if path.is_file()]

@@ -9,7 +9,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from sparking import Workspace, clean_environment, corpus, fresh_key, read_output
+import helpers
+from sparking import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fresh_key, read_output
 from wordveil.config import parse_config
 from wordveil.spark.job import run_sanitise
 
@@ -71,6 +72,29 @@ def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, 
     assert {row["privacy"]["mechanism"] for row in reference if row["privacy"]} == {mechanism["name"]}
     source = {"path": repartitioned(spark, filled, 5)}
     assert rows_of(spark, filled, "parts", text=text, mechanism=mechanism, input=source) == reference
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"name": "hyperbolic-laplace", "epsilon": 12.0},
+        {"name": "hyperbolic-fdd", "epsilon": 3.0},
+        {"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
+    ],
+    ids=["laplace", "fdd", "exponential"],
+)
+def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Workspace, mechanism):
+    embedding = helpers.toy_embedding(WORDS, EMBEDDING.vectors * 0.15)
+    embedding.save(filled.root / "ball")
+    settings = {"text": {"length": "sample", "n_max": 10}, "mechanism": {**mechanism, "embedding": str(filled.root / "ball")}}
+    reference = rows_of(spark, filled, "reference", **settings)
+    assert {row["privacy"]["metric"].split(":")[0] for row in reference if row["privacy"]} <= {"hyperbolic", "hyperbolic-capped"}
+    true = 3.0 + 8 if mechanism["name"] == "hyperbolic-fdd" else mechanism["epsilon"]
+    assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in reference if row["privacy"]} == {
+        (mechanism["epsilon"], true)
+    }
+    source = {"path": repartitioned(spark, filled, 5)}
+    assert rows_of(spark, filled, "parts", input=source, **settings) == reference
 
 
 def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):

@@ -1,4 +1,4 @@
-"""A toy world for the unit tests: a few words in the plane, their bundle, and a fixed key."""
+"""A toy world for the unit tests: a few words in the plane, their bundle, a fixed key, and hypernym pairs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wordveil.embedding import Embedding, checked
 from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.blocks import Workshop
+from wordveil.training.hypernyms import PAIR_SCHEMA
 
 MASTER = MasterKey(bytes(range(100, 132)))
 WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
@@ -54,3 +55,15 @@ def unravel(values: Any, offsets: np.ndarray) -> list[list[Any]]:
     """The inverse of :func:`ragged`, for arrays of NumPy or Arrow."""
     plain = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
     return [plain[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
+def table(*pairs: tuple[Any, ...]) -> pa.Table:
+    """Pairs, or pairs with counts, as they are read."""
+    rows = [(*pair, 1)[:3] for pair in pairs]
+    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=PAIR_SCHEMA)
+
+
+def tree(depth: int) -> list[tuple[str, str]]:
+    """The transitive closure of a binary tree: nodes are paths of bits below ``r``."""
+    nodes = ["r" + format(number, f"0{level}b") for level in range(1, depth + 1) for number in range(2**level)]
+    return [(node, node[:end]) for node in nodes for end in range(1, len(node))]

@@ -29,12 +29,21 @@ def vectors(kind: str) -> NDArray[np.float32]:
     raise KeyError(kind)
 
 
+def fitting(metric: str, kind: str) -> NDArray[np.float32]:
+    """The vectors, or for hyperbolic points so much shorter that they lie in the ball, some of them near its edge."""
+    found = vectors(kind)
+    return found if metric != "hyperbolic" else found * np.float32(0.99999 / np.linalg.norm(found, axis=1).max())
+
+
 def brute_force(metric: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
     """All distances, one row at a time by the code under another roof: SciPy, but for angles, whose cosines lose digits."""
     if metric == "angular":
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
         along = np.linalg.norm(points[:, None] + points[None], axis=2)
         return 2 * np.arctan2(apart, along)
+    if metric == "hyperbolic":
+        gaps = 1 - np.linalg.norm(points, axis=1) ** 2
+        return np.arccosh(1 + 2 * cdist(points, points, "sqeuclidean") / np.outer(gaps, gaps))
     return cdist(points, points, {"euclidean": "euclidean", "manhattan": "cityblock"}[metric])
 
 
@@ -62,7 +71,7 @@ def check(lists: Lists, distances: NDArray[np.float64], most: int | None, within
 @pytest.mark.parametrize("kind", ["spread", "ties"])
 @pytest.mark.parametrize(("most", "share"), [(5, None), (60, None), (None, 0.4), (20, 0.4), (None, None), (1000, None)])
 def test_lists_are_those_of_brute_force(metric: str, kind: str, most: int | None, share: float | None):
-    points = SPACES[metric].points(vectors(kind))
+    points = SPACES[metric].points(fitting(metric, kind))
     distances = brute_force(metric, points)
     within = np.inf if share is None else float(np.quantile(distances, share)) * 1.0000001
     search = NeighbourSearch(SPACES[metric], points, most, within)
@@ -71,7 +80,7 @@ def test_lists_are_those_of_brute_force(metric: str, kind: str, most: int | None
 
 @EVERY_METRIC
 def test_large_coordinates_lose_no_neighbour(metric: str):
-    points = SPACES[metric].points(vectors("far"))
+    points = SPACES[metric].points(fitting(metric, "far"))
     distances = brute_force(metric, points)
     lists = NeighbourSearch(SPACES[metric], points, 10, np.inf).block(0, 400)
     for word in range(400):
@@ -81,7 +90,7 @@ def test_large_coordinates_lose_no_neighbour(metric: str):
 
 @EVERY_METRIC
 def test_ties_go_to_the_lower_id(metric: str):
-    points = SPACES[metric].points(vectors("ties"))
+    points = SPACES[metric].points(fitting(metric, "ties"))
     lists = NeighbourSearch(SPACES[metric], points, 30, np.inf).block(0, 400)
     whole = NeighbourSearch(SPACES[metric], points, None, np.inf).block(0, 400).distances.reshape(400, 400)
     split = 0

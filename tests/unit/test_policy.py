@@ -12,6 +12,7 @@ from wordveil.text.policy import CHOICES, PROFILES, TextPolicy, policy_faults, w
 
 STOPS = {"stop_word_list": ("of", "the")}
 PAD = {"length": "pad", "n_max": 8}
+SLOTS = {"slots": "carrier_phrases", "ngrams": "0" * 64, "slot_threshold": 0.02, "slot_start_threshold": 0.002}
 SAMPLE = {"length": "sample", "n_max": 8}
 
 # (settings, relation, composition, exposes), by hand: what is copied leaves texts of the same skeleton; what is dropped or
@@ -47,6 +48,7 @@ TABLE = [
     (SAMPLE, "any_text", "sampled", ["presence"]),
     ({**SAMPLE, "output": "bag"}, "any_text", "sampled", ["presence"]),
     ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", []),
+    (SLOTS, "same_skeleton", "sequence", ["carrier_phrases", "length", "presence"]),
     ({"punctuation": "keep", "digits": "keep"}, "same_skeleton", "sequence", ["digits", "length", "presence", "punctuation"]),
 ]
 
@@ -128,8 +130,10 @@ def test_the_table_covers_every_choice_of_every_setting():
     assert seen == {(name, choice) for name, choices in CHOICES.items() for choice in choices}
 
 
-def test_two_profiles_ship_and_strict_asks_for_the_public_length():
-    assert set(PROFILES) == {"strict", "readable"}
+def test_three_profiles_ship_and_ask_for_what_they_need():
+    assert set(PROFILES) == {"strict", "readable", "carrier_phrases"}
+    with pytest.raises(ValueError, match="ngrams: slots: carrier_phrases needs an n-gram model"):
+        with_profile("carrier_phrases")
     with pytest.raises(ValueError, match="n_max: length: pad needs a public number of tokens"):
         with_profile("strict")
     with pytest.raises(ValueError, match=r"stop_word_list: .*needs a list"):
@@ -160,6 +164,13 @@ CONTRADICTIONS = [
     ({"output": "bag", "unknown": "keep"}, ["output"]),
     ({"refused": "empty"}, ["refused"]),
     ({"refused": "empty", "punctuation": "keep"}, ["refused"]),
+    ({**SLOTS, "length": "pad", "n_max": 8}, ["length"]),
+    ({**SLOTS, "length": "sample", "n_max": 8}, ["length"]),
+    ({**SLOTS, "output": "bag"}, ["output"]),
+    ({**SLOTS, "stop_words": "keep", **STOPS}, ["stop_words"]),
+    ({**SLOTS, "slots": "all"}, ["ngrams", "slot_threshold", "slot_start_threshold"]),
+    ({"slots": "carrier_phrases"}, ["ngrams", "slot_threshold", "slot_start_threshold"]),
+    ({**SLOTS, "slot_threshold": 0.0, "slot_start_threshold": float("nan")}, ["slot_threshold", "slot_start_threshold"]),
     ({"stop_words": "drop"}, ["stop_word_list"]),
     ({"stop_words": "keep"}, ["stop_word_list"]),
     ({"case": "nonsense", "digits": "nonsense", "n_max": 8, "stop_words": "drop"}, ["case", "digits", "n_max", "stop_word_list"]),
@@ -205,6 +216,10 @@ def test_fingerprint_is_that_of_the_settings_however_they_were_given():
 def test_fingerprint_of_known_policies_never_moves():
     """Another fingerprint would make every release a new one."""
     assert TextPolicy().fingerprint == "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
+    assert with_profile("readable", **STOPS).fingerprint == "676a5fd7d4a92aa51629f2ec3554f29dea166fea66533d8499a8b06a3748dd3a"
+    assert (
+        with_profile("carrier_phrases", **SLOTS).fingerprint == "2149962a0233480f92df6b0c8b07de8f4b5eaae6800a0af699a930d5150a4c3f"
+    )
     assert with_profile("strict", n_max=512).fingerprint == "a054c6d1122cb9ba14deabd9d977422304cf4e535dbd356cebd509aec35603e7"
 
 

@@ -34,7 +34,9 @@ ROOMS = (
         "text",
     ),
     *(
+        "stored",
         "bundle",
+        "ngrams",
         "records",
         "preview",
         "comparison",
@@ -58,6 +60,7 @@ ROOMS = (
         "key_commands",
         "release_commands",
         "ledger_commands",
+        "ngram_commands",
         "cli",
         "__main__",
     ),

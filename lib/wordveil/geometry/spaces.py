@@ -1,4 +1,4 @@
-"""Metric spaces whose distances weigh words: Euclidean, Manhattan, angular.
+"""Metric spaces whose distances weigh words: Euclidean, Manhattan, angular, hyperbolic (points of the Poincare ball).
 
 Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a distance
 depends on its two points alone.
@@ -15,7 +15,7 @@ from wordveil.compiled import compiled
 
 FloatArray = NDArray[np.float64]
 
-_EUCLIDEAN, _MANHATTAN, _ANGULAR = 0, 1, 2
+_EUCLIDEAN, _MANHATTAN, _ANGULAR, _HYPERBOLIC = 0, 1, 2, 3
 _UNIT = 2.0**-53
 
 
@@ -35,7 +35,7 @@ class Space:
     def points(self, vectors: NDArray[np.float32]) -> FloatArray:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
 
-        Raises :class:`ValueError` where a vector has no direction and one is needed.
+        Raises :class:`ValueError` where a vector has no direction and one is needed, or does not lie in the ball and should.
         """
         points = vectors.astype(np.float64)
         if self.code == _ANGULAR:
@@ -46,6 +46,14 @@ class Space:
                     "Take mechanism.metric: euclidean, or remove the word."
                 )
             points /= np.sqrt(squares)[:, None]
+        elif self.code == _HYPERBOLIC:
+            squares = row_squares(points)
+            if not (squares < 1).all():
+                row = int(np.argmax(~(squares < 1)))
+                raise ValueError(
+                    f"Expected points of the open unit ball: number {row} has length {np.sqrt(squares[row]):.6g}, so this is no Poincare "
+                    "embedding. Train one from pairs of words and hypernyms, take demo-poincare, or another metric."
+                )
         return points
 
     def distances(self, point: FloatArray, others: FloatArray) -> FloatArray:
@@ -63,6 +71,8 @@ class Space:
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:
             return 4 * terms
+        if self.code == _HYPERBOLIC:  # d = 2 arsinh(s) moves by at most twice what s does, relatively; 1 - |x| by what |x| does
+            return 4 * terms / float(1.0 - np.sqrt(row_squares(points).max()))
         reach = float(np.abs(points - points[:1]).sum(axis=1).max()) if self.code == _MANHATTAN else _radius(points)
         return terms * 2 * reach
 
@@ -73,6 +83,7 @@ SPACES = {
         Space("euclidean", _EUCLIDEAN),
         Space("manhattan", _MANHATTAN),
         Space("angular", _ANGULAR),
+        Space("hyperbolic", _HYPERBOLIC),
     )
 }
 
@@ -108,6 +119,8 @@ def distances_from(code: int, point: FloatArray, points: FloatArray, which: NDAr
                 gap = point[k] - other[k]
                 total += gap * gap
             out[j] = np.sqrt(total)
+        elif code == _HYPERBOLIC:
+            out[j] = 2.0 * np.arcsinh(np.sqrt(half_sinh_square(point, other)))
         else:  # exact near 0 and near pi, unlike the arc cosine of the inner product
             apart, along = 0.0, 0.0
             for k in range(n):
@@ -116,3 +129,16 @@ def distances_from(code: int, point: FloatArray, points: FloatArray, which: NDAr
                 apart += gap * gap
                 along += both * both
             out[j] = 2.0 * np.arctan2(np.sqrt(apart), np.sqrt(along))
+
+
+@compiled
+def half_sinh_square(x: FloatArray, y: FloatArray) -> float:
+    """``sinh^2(d / 2)`` of two points of the Poincare ball: ``|x - y|^2 / ((1 - |x|^2)(1 - |y|^2))``."""
+    apart, left, right = 0.0, 0.0, 0.0
+    for k in range(len(x)):
+        gap = x[k] - y[k]
+        apart += gap * gap
+        left += x[k] * x[k]
+        right += y[k] * y[k]
+    left, right = np.sqrt(left), np.sqrt(right)
+    return float(apart / ((1.0 - left) * (1.0 + left) * (1.0 - right) * (1.0 + right)))

@@ -89,6 +89,11 @@ class Mechanism(ABC):
         """
 
     @classmethod
+    def least_epsilon(cls, dimension: int) -> float:  # noqa: ARG003 - for those that have one
+        """An epsilon below which there is no such mechanism in ``dimension`` dimensions."""
+        return 0.0
+
+    @classmethod
     @abstractmethod
     def load(
         cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.geometry.euclidean import inner
-from wordveil.neighbours.first_pass import Notes, first_pass
-from wordveil.neighbours.kernels import decide, half_squares
+from wordveil.neighbours.first_pass import FirstPass, LorentzPass, Notes, first_pass
+from wordveil.neighbours.kernels import Rows, decide, half_squares
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
 # A noted word takes 12 bytes; most queries note few. At least a tile's words must fit.
@@ -31,21 +31,17 @@ def scoring_rows(points: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.concatenate([points, bias.astype(np.float32)[:, None]], axis=1)
 
 
-class ExactNearest:
-    """Nearest of the first ``candidates`` rows of ``rows``.
+class CertifiedSearch:
+    """The row of the largest ``z.w - half``: what a first pass leaves over, decided in float64.
 
-    ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped. ``score_bytes`` bounds the
-    memory that scores take, whatever the vocabulary and however many queries come. ``wanted``: the first pass
-    (:func:`wordveil.neighbours.first_pass.first_pass`); the answer is the same with each. One thread at a time may search.
+    ``rows``: ``(count, columns)``, of which a query's coordinates meet the first; ``half``: float64 ``(count,)``. ``score_bytes`` bounds the
+    memory that scores take, whatever the vocabulary and however many queries come. One thread at a time may search.
     """
 
-    def __init__(
-        self, rows: NDArray[np.float32], candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES, wanted: str | None = None
-    ) -> None:
-        self._rows = rows[:candidates]
-        self._half = np.empty(candidates)
-        half_squares(self._rows, self._half)
-        self._pass = first_pass(self._rows, self._half, score_bytes // 2, wanted)
+    def __init__(self, rows: Rows, half: NDArray[np.float64], chosen: FirstPass, score_bytes: int) -> None:
+        self._rows = rows
+        self._half = half
+        self._pass = chosen
         block = self._pass.queries
         capacity = min(block * _NOTES_A_QUERY, score_bytes // (2 * _BYTES_A_NOTE))
         self._notes = Notes.for_queries(block, max(capacity, self._pass.tile_words))
@@ -103,3 +99,30 @@ class ExactNearest:
             found,
             last,
         )
+
+
+class ExactNearest(CertifiedSearch):
+    """Nearest of the first ``candidates`` rows of ``rows`` by Euclidean distance.
+
+    ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped. ``wanted``: the first pass
+    (:func:`wordveil.neighbours.first_pass.first_pass`); the answer is the same with each.
+    """
+
+    def __init__(
+        self, rows: NDArray[np.float32], candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES, wanted: str | None = None
+    ) -> None:
+        rows = rows[:candidates]
+        half = np.empty(candidates)
+        half_squares(rows, half)
+        super().__init__(rows, half, first_pass(rows, half, score_bytes // 2, wanted), score_bytes)
+
+
+class LorentzNearest(CertifiedSearch):
+    """Nearest of ``rows`` by hyperbolic distance: ``cosh d(z, w) = z_0 w_0 - z.w`` is least where ``(-z_0, z).(w_0, w)`` is largest.
+
+    ``rows``: float64 ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, scaled by any
+    positive factor each.
+    """
+
+    def __init__(self, rows: NDArray[np.float64], score_bytes: int = DEFAULT_SCORE_BYTES) -> None:
+        super().__init__(rows, np.zeros(len(rows)), LorentzPass(rows, score_bytes // 2), score_bytes)

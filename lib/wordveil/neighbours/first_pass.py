@@ -16,7 +16,18 @@ from llvmlite.binding import get_host_cpu_features
 from numpy.typing import NDArray
 
 from wordveil.errors import PlatformError
-from wordveil.neighbours.kernels import Float32, Float64, Int32, float32_queries, int8_queries, int8_rows, scan_float32, scan_int8
+from wordveil.neighbours.kernels import (
+    Float32,
+    Float64,
+    Int32,
+    float32_queries,
+    int8_queries,
+    int8_rows,
+    lorentz_queries,
+    scan_float32,
+    scan_int8,
+    scan_lorentz,
+)
 
 # Which pass serves: `auto`, `float32` or `int8`. It changes the speed and nothing else.
 VARIABLE = "WORDVEIL_FIRST_PASS"
@@ -94,7 +105,33 @@ class FirstPass(Protocol):
         """Note the tile's words that may be nearest, from query ``start`` on; where room ran out, or the number of queries."""
 
 
-class Float32Pass(FirstPass):
+class _BlasPass(FirstPass):
+    """A float32 matrix product by NumPy's BLAS, tile by tile."""
+
+    name = "float32"
+
+    def __init__(self, rows: Float32, bytes_allowed: int) -> None:
+        self._rows = rows
+        self.tile_words = min(len(rows), _FLOAT32_WORDS)
+        self.queries = max(1, min(_FLOAT32_QUERIES, bytes_allowed // (4 * self.tile_words)))
+        self.tiles = -(-len(rows) // self.tile_words)
+        # Kept between calls: fresh pages for them would cost more than some of the steps. So an instance serves one thread.
+        self._loaded = np.empty((self.queries, rows.shape[1]), np.float32)
+        self._scores = np.empty(self.queries * self.tile_words, np.float32)
+        self._count = 0
+
+    def multiply(self, tile: int) -> None:
+        np.matmul(self._loaded[: self._count], self._rows[self._words(tile)].T, out=self._tile(tile))
+
+    def _words(self, tile: int) -> slice:
+        return slice(tile * self.tile_words, min((tile + 1) * self.tile_words, len(self._rows)))
+
+    def _tile(self, tile: int) -> Float32:
+        words = self._words(tile)
+        return self._scores[: self._count * (words.stop - words.start)].reshape(self._count, -1)
+
+
+class Float32Pass(_BlasPass):
     """The float32 matrix product by NumPy's BLAS.
 
     For any order of addition, with or without fused multiply-add, the error of a score is at most
@@ -105,37 +142,62 @@ class Float32Pass(FirstPass):
     the bias to float32).
     """
 
-    name = "float32"
-
     def __init__(self, rows: Float32, half: Float64, bytes_allowed: int) -> None:
-        self._rows = rows
-        self.tile_words = min(len(rows), _FLOAT32_WORDS)
-        self.queries = max(1, min(_FLOAT32_QUERIES, bytes_allowed // (4 * self.tile_words)))
-        self.tiles = -(-len(rows) // self.tile_words)
-        # Kept between calls: fresh pages for them would cost more than some of the steps. So an instance serves one thread.
-        self._loaded = np.empty((self.queries, rows.shape[1]), np.float32)
-        self._scores = np.empty(self.queries * self.tile_words, np.float32)
-        self._count = 0
+        super().__init__(rows, bytes_allowed)
         self._longest = _longest(half)
         terms = rows.shape[1] + 3
-        self._gamma = 1.01 * terms * _UNIT / (1 - terms * _UNIT)
+        self._gamma = _gamma(terms)
         self._floor = terms * _SMALLEST
 
     def load(self, queries: Float64, notes: Notes) -> bool:
         self._count = len(queries)
         return float32_queries(queries, self._longest, self._gamma, self._floor, self._loaded, notes.slack, notes.scale)
 
-    def multiply(self, tile: int) -> None:
-        rows = self._rows[tile * self.tile_words : (tile + 1) * self.tile_words]
-        np.matmul(self._loaded[: self._count], rows.T, out=self._tile(len(rows)))
+    def scan(self, tile: int, start: int, notes: Notes) -> int:
+        return scan_float32(
+            self._tile(tile),
+            start,
+            tile * self.tile_words,
+            notes.slack,
+            notes.best,
+            notes.query,
+            notes.word,
+            notes.upper,
+            notes.size,
+        )
+
+
+class LorentzPass(_BlasPass):
+    """The float32 product of Lorentz coordinates, with a bound of its error that is each word's own.
+
+    ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides and the bounds
+    themselves. A word far from the origin has long coordinates and a large error, and must not lend it to the others.
+    """
+
+    def __init__(self, rows: Float64, bytes_allowed: int) -> None:
+        super().__init__(rows.astype(np.float32), bytes_allowed)
+        self._gaps = np.empty(self.queries, np.float32)
+        self._factor = _gamma(rows.shape[1] + 8)
+        self._row_gap = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) * (1 + 1e-6)).astype(np.float32)
+
+    def load(self, queries: Float64, notes: Notes) -> bool:
+        self._count = len(queries)
+        return lorentz_queries(queries, self._factor, self._loaded, self._gaps, notes.slack, notes.scale)
 
     def scan(self, tile: int, start: int, notes: Notes) -> int:
-        first = tile * self.tile_words
-        scores = self._tile(min(self.tile_words, len(self._rows) - first))
-        return scan_float32(scores, start, first, notes.slack, notes.best, notes.query, notes.word, notes.upper, notes.size)
-
-    def _tile(self, words: int) -> Float32:
-        return self._scores[: self._count * words].reshape(self._count, words)
+        return scan_lorentz(
+            self._tile(tile),
+            start,
+            tile * self.tile_words,
+            self._gaps,
+            self._row_gap[self._words(tile)],
+            notes.slack,
+            notes.best,
+            notes.query,
+            notes.word,
+            notes.upper,
+            notes.size,
+        )
 
 
 class Int8Pass(FirstPass):
@@ -278,3 +340,8 @@ def _require_int8(rows: Float32, bytes_allowed: int) -> None:
 def _longest(half: Float64) -> float:
     """Upper bound of the rows' lengths."""
     return float(np.sqrt(2.0 * half.max())) * (1 + 1e-6)
+
+
+def _gamma(terms: int) -> float:
+    """Upper bound of what so many roundings to float32 add to 1."""
+    return 1.01 * terms * _UNIT / (1 - terms * _UNIT)

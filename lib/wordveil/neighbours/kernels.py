@@ -9,6 +9,7 @@ from wordveil.compiled import compiled, compiled_bounds, larger
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
+Rows = NDArray[np.float32] | NDArray[np.float64]
 Int32 = NDArray[np.int32]
 
 # Scores between two looks at the threshold: few enough to find the one above it quickly, many enough for vectors.
@@ -223,6 +224,69 @@ def scan_int8(
     return len(products)
 
 
+@compiled_bounds
+def lorentz_queries(queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64) -> bool:
+    """Queries as rows of the float32 product; ``gaps``: ``gamma`` times their lengths. False where one is not finite or too long."""
+    for q in range(len(queries)):
+        square = 0.0
+        for k in range(queries.shape[1]):
+            square += queries[q, k] * queries[q, k]
+            out[q, k] = np.float32(queries[q, k])
+        length = np.sqrt(square)
+        if not length < 2.0**60:
+            return False
+        gaps[q] = np.float32(gamma * length * (1.0 + 1e-6))
+        slack[q], scales[q] = 0.0, 1.0
+    return True
+
+
+@compiled_bounds
+def scan_lorentz(
+    products: Float32,
+    start: int,
+    first: int,
+    gaps: Float32,
+    row_gap: Float32,
+    slack: Float64,
+    best: Float32,
+    query: Int32,
+    word: Int32,
+    upper: Float32,
+    size: NDArray[np.int64],
+) -> int:
+    """As :func:`scan_int8`, from products whose error is at most ``gaps`` times ``row_gap``."""
+    words = products.shape[1]
+    chunks = (words + CHUNK - 1) // CHUNK
+    tops = np.empty(chunks, np.float32)
+    for q in range(start, len(products)):
+        if len(query) - size[0] < words:
+            return q
+        gap, floor, top = gaps[q], best[q], _LOWEST
+        for chunk in range(chunks):
+            value = _LOWEST
+            here, there = chunk * CHUNK, (chunk + 1) * CHUNK
+            part, row_gaps = products[q, here:there], row_gap[here:there]
+            for w in range(len(part)):
+                error = gap * row_gaps[w]
+                floor = larger(floor, part[w] - error)
+                value = larger(value, part[w] + error)
+            tops[chunk] = value
+            top = larger(top, value)
+        best[q] = floor
+        limit = threshold(floor, slack[q])
+        if top < limit:
+            continue
+        for chunk in range(chunks):
+            if tops[chunk] < limit:
+                continue
+            for w in range(chunk * CHUNK, min(words, (chunk + 1) * CHUNK)):
+                score = products[q, w] + gap * row_gap[w]
+                if score >= limit:
+                    query[size[0]], word[size[0]], upper[size[0]] = q, first + w, score
+                    size[0] += 1
+    return len(products)
+
+
 @compiled
 def threshold(best: float, slack: float) -> np.float32:
     """A float32 not above ``best - slack``, and close to it."""
@@ -233,7 +297,7 @@ def threshold(best: float, slack: float) -> np.float32:
 @compiled
 def decide(
     queries: Float64,
-    rows: Float32,
+    rows: Rows,
     half: Float64,
     slack: Float64,
     scale: Float64,
@@ -276,7 +340,7 @@ def decide(
 
 
 @compiled
-def _keep_better(q: int, w: int, queries: Float64, rows: Float32, half: Float64, score: Float64, found: Int32) -> None:
+def _keep_better(q: int, w: int, queries: Float64, rows: Rows, half: Float64, score: Float64, found: Int32) -> None:
     total = 0.0
     query, row = queries[q], rows[w]
     for k in range(len(query)):

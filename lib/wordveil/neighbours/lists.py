@@ -1,7 +1,7 @@
 """Exact lists of the nearest words of every word.
 
 An approximate list breaks the guarantee of whatever draws from it (a missed neighbour gets the weight of a far word), so these are
-exact: a float32 product (Manhattan: a float32 loop) scores all words with a rigorous bound on its error, and every word that
+exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a rigorous bound on its error, and every word that
 could belong to the list is measured again in float64, in a fixed order of addition. Ties go to the lower id.
 
 Rows are independent of each other: a block of them is computed anywhere and kept, so that a build resumes.
@@ -24,6 +24,8 @@ _UNIT = 2.0**-24
 # Bytes of one block's scores; two blocks are at work at once on two cores, each with a copy for the selection.
 _BLOCK_BYTES = 128 * 2**20
 _MOST_ROWS = 1024
+# No two points of the ball are further apart: float64 ends it at 37.
+_MOST_HYPERBOLIC = 80.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,12 @@ class NeighbourSearch:
         self._longest = float(np.sqrt(self._squares.max()))
         # What rounding a point to float32 moves it, in units of the last place: by Manhattan distance alone.
         self._sums = np.abs(points).sum(axis=1) if space.name == "manhattan" else np.empty(0)
+        self._gaps, self._relative = np.empty(0), 0.0
+        if space.name == "hyperbolic":
+            lengths = np.sqrt(self._squares)
+            self._gaps = (1.0 - lengths) * (1.0 + lengths)
+            # Twice what float64 loses in a gap, of two points, and what float32 loses in the result.
+            self._relative = 8 * (points.shape[1] + 8) * 2.0**-53 / float(self._gaps.min()) + 2 * _UNIT
 
     def block(self, start: int, stop: int) -> Lists:
         """The lists of the words ``start`` to ``stop - 1``."""
@@ -95,9 +103,14 @@ class NeighbourSearch:
     def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
         """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
 
-        Squared distance for vectors and directions, distance for Manhattan.
+        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points.
         """
         n = self._rough.shape[1]
+        if self._space.name == "hyperbolic":
+            scores = np.empty((stop - start, len(self._points)), np.float32)
+            rough_hyperbolic(self._points, self._gaps, start, scores)
+            highest = 2.0 * float(np.arcsinh(np.sqrt(np.float64(scores.max()) * (1 + 2 * self._relative))))
+            return scores, np.zeros(len(scores)), highest
         if self._space.name == "manhattan":
             scores = np.empty((stop - start, len(self._rough)), np.float32)
             rough_manhattan(self._rough[start:stop], self._rough, scores)
@@ -125,12 +138,14 @@ class NeighbourSearch:
         if np.isfinite(self._within):
             # The nearest word outside is wanted too, wherever it is, so that `cut` is its distance.
             limit = np.minimum(limit, self._as_score(self._within))
-        wide = (limit + 2 * slack) * (1 + 1e-6)
+        wide = (limit * (1 + 4 * self._relative) + 2 * slack) * (1 + 1e-6)
         return wide.astype(np.float32)
 
     def _as_score(self, distance: float) -> float:
         if self._space.name == "euclidean":
             return distance * distance
+        if self._space.name == "hyperbolic":
+            return float(np.sinh(min(distance, _MOST_HYPERBOLIC) / 2) ** 2)
         return distance if self._space.name == "manhattan" else (2 * np.sin(min(distance, np.pi) / 2)) ** 2
 
     def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> Lists:
@@ -163,6 +178,21 @@ def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
                 for k in range(rows.shape[1]):
                     total += abs(rows[row, k] - words[word, k])
                 out[row, word] = total
+
+
+@compiled_bounds
+def rough_hyperbolic(points: FloatArray, gaps: FloatArray, start: int, out: Float32) -> None:
+    """``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache; ``gaps``: ``1 - |x|^2``."""
+    for first in range(0, len(points), 256):
+        last = min(first + 256, len(points))
+        for row in range(len(out)):
+            scale = 1.0 / gaps[start + row]
+            for word in range(first, last):
+                total = 0.0
+                for k in range(points.shape[1]):
+                    gap = points[start + row, k] - points[word, k]
+                    total += gap * gap
+                out[row, word] = np.float32(total * scale / gaps[word])
 
 
 @compiled

@@ -50,6 +50,9 @@ class Exposure(StrEnum):
     STOP_WORDS = "stop_words"
     UNKNOWN_WORDS = "unknown_words"
 
+    CARRIER_PHRASES = "carrier_phrases"
+    """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of these."""
+
 
 def column_exposure(name: str) -> str:
     """The entry of ``exposes`` for a kept column."""

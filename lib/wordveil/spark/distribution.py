@@ -1,9 +1,9 @@
-"""How a bundle reaches the executors.
+"""How a bundle, and the n-gram model of a text policy, reach the executors.
 
 A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in place
 where the executors see the driver's path, or sent once to each executor as an uncompressed archive, which Spark unpacks
 beside the executor's other files. Either way workers map the files into memory: one copy an executor, however many
-Python workers it runs.
+Python workers it runs. An n-gram model goes the same ways; its digest, which the policy names, is its identity.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from wordveil.bundle import Bundle
 from wordveil.spark.worker import BundlePlace
+from wordveil.text.slots import NgramModel
 
 if TYPE_CHECKING:
     from pyspark import Broadcast, SparkContext
@@ -24,20 +25,27 @@ if TYPE_CHECKING:
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
+    return _place(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(bundle.identity)
+
+
+def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
+    """Make an n-gram model readable by every executor; None where there is none. ``how``: as for the bundle."""
+    return None if model is None else _place(context, model.path, f"wordveil-ngrams-{model.digest}", how)
+
+
+def _place(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
     shared = how == "path" or (how == "auto" and str(context.master).startswith("local["))
-    place = BundlePlace(str(bundle.path.resolve()), archive=False) if shared else _send(context, bundle)
-    return place, context.broadcast(bundle.identity)
+    return BundlePlace(str(directory.resolve()), archive=False) if shared else _send(context, directory, f"{name}.tar")
 
 
-def _send(context: SparkContext, bundle: Bundle) -> BundlePlace:
-    """Add the bundle to the session as an archive; a session that has it already sends it no second time."""
-    name = f"wordveil-{bundle.fingerprint}.tar"
+def _send(context: SparkContext, directory: Path, name: str) -> BundlePlace:
+    """Add a directory to the session as an archive; a session that has it already sends it no second time."""
     if not any(name in archive for archive in context.listArchives):
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may ask for it until the session ends
         draft = home / name
         with tarfile.open(draft, "w") as archive:
-            for file in sorted(bundle.path.iterdir()):
+            for file in sorted(directory.iterdir()):
                 archive.add(file, arcname=file.name)
         context.addArchive(str(draft))
     return BundlePlace(name, archive=True)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wordveil.arguments import parse_arguments
-from wordveil.bundle import Bundle, open_bundle
+from wordveil.bundle import open_bundle
 from wordveil.errors import InputError
+from wordveil.ngrams import find_model, open_model
 from wordveil.records import STATISTICS, STRUCT_FIELDS, RecordSettings
 from wordveil.sections import DEFAULT_MAX_BYTES, ColumnsSection
-from wordveil.spark.distribution import distribute
+from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.job import sanitised
 from wordveil.spark.prepare import prepared
 from wordveil.spark.runs import Run
@@ -54,7 +55,7 @@ def sanitise(
 
     Counts the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
     checked, not set. Raises :class:`ConfigError` with every fault of the arguments, :class:`PlatformError` for a session that
-    cannot be used, :class:`BundleError`, and :class:`InputError` for a stream.
+    cannot be used, :class:`BundleError`, :class:`NgramError`, and :class:`InputError` for a stream.
     """
     columns, checked = parse_arguments({"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, policy or {})
     session = frame.sparkSession
@@ -64,9 +65,8 @@ def sanitise(
             "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
-    settings, opened = _settings(session, bundle, run, checked, columns)
-    place, identity = distribute(session.sparkContext, opened, how)
-    result = sanitised(prepared(frame, columns), Sanitise(settings, run.keys, place, identity))
+    job = _job(session, bundle, run, checked, policy or {}, columns, how)
+    result = sanitised(prepared(frame, columns), job)
     return result.drop(*STATISTICS)
 
 
@@ -88,9 +88,7 @@ def register(
     """
     columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
     check_session(session, allow_unencrypted=allow_unencrypted)
-    settings, opened = _settings(session, bundle, run, checked, columns)
-    place, identity = distribute(session.sparkContext, opened, how)
-    body = SanitiseColumns(Sanitise(settings, run.keys, place, identity), max_bytes)
+    body = SanitiseColumns(_job(session, bundle, run, checked, policy or {}, columns, how), max_bytes)
 
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -103,11 +101,20 @@ def register(
     session.udf.register(name, function)
 
 
-def _settings(
-    session: SparkSession, bundle: str | Path, run: Run, policy: TextPolicy, columns: ColumnsSection
-) -> tuple[RecordSettings, Bundle]:
-    """The settings of a run over ``bundle``, recorded before anything can be drawn."""
+def _job(
+    session: SparkSession,
+    bundle: str | Path,
+    run: Run,
+    policy: TextPolicy,
+    text: Mapping[str, Any],
+    columns: ColumnsSection,
+    how: str,
+) -> Sanitise:
+    """What workers do in a run over ``bundle``, recorded before anything can be drawn. ``text``: the settings that made ``policy``."""
     opened = open_bundle(Path(bundle))
     opened.check_policy(policy)
+    ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     run.record(session, opened, policy, columns)
-    return RecordSettings(run.release, run.run_id, policy, tuple(columns.keep)), opened
+    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep))
+    place, identity = distribute(session.sparkContext, opened, how)
+    return Sanitise(settings, run.keys, place, identity, distribute_model(session.sparkContext, ngrams, how))

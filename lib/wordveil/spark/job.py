@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wordveil.building import ready_bundle
+from wordveil.building import find_ngrams, ready_bundle
 from wordveil.bundle import Bundle
 from wordveil.config import Config
 from wordveil.keys import load_key
@@ -27,7 +27,7 @@ from wordveil.records import (
     RecordSettings,
     release_terms,
 )
-from wordveil.spark.distribution import distribute
+from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.failures import job_errors
 from wordveil.spark.prepare import prepared
 from wordveil.spark.progress import TaskProgress, watched
@@ -67,6 +67,7 @@ def run_sanitise(
     check_params(config.input.where, params)
     master = load_key(config.key.file, config.key.env)
     bundle = ready_bundle(config, Workshop(progress, tasks))
+    ngrams = find_ngrams(config)
     run_id = run_id or new_run_id()
     progress("starting Spark")
     spark = session()
@@ -75,7 +76,8 @@ def run_sanitise(
     table = read_input(spark, config, params)
     settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.shown)
     place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
-    job = Sanitise(settings, master.for_release(config.release), place, identity)
+    model = distribute_model(spark.sparkContext, ngrams, config.spark.bundle)
+    job = Sanitise(settings, master.for_release(config.release), place, identity, model)
     started = time.perf_counter()
     try:
         with job_errors(), watched(spark.sparkContext, run_id, tasks):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wordveil.building import ready_bundle
+from wordveil.building import find_ngrams, ready_bundle
 from wordveil.bundle import Bundle
 from wordveil.config import Config
 from wordveil.errors import ConfigError, Fault, ReleaseError
@@ -16,7 +16,7 @@ from wordveil.keys import MasterKey, key_faults, load_key
 from wordveil.neighbours.blocks import Workshop
 from wordveil.records import NULL_ID, RecordSettings, release_terms
 from wordveil.release.budgets import Charge, ReleaseFacts, budget_faults
-from wordveil.spark.distribution import distribute
+from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.execution import Execution
 from wordveil.spark.failures import job_errors
 from wordveil.spark.gate import require_live
@@ -97,6 +97,7 @@ class Steward:
         self.params = dict(params)
         self.key: MasterKey = load_key(config.key.file, config.key.env)
         self.bundle: Bundle = ready_bundle(config, Workshop(progress, tasks))
+        self.ngrams = find_ngrams(config)
         self.settings = RecordSettings(config.release, "", config.policy, tuple(config.input.keep), config.shown)
         terms = release_terms(self.settings, self.bundle)
         self.budget = config.budgets.budget if config.budgets else None
@@ -158,7 +159,8 @@ class Steward:
         started = time.perf_counter()
         settings = replace(self.settings, run_id=intent.run_id, internal=2)
         place, identity = distribute(self.spark.sparkContext, self.bundle, self.config.spark.bundle)
-        job = Sanitise(settings, self.key.for_release(self.config.release, intent.epoch), place, identity)
+        model = distribute_model(self.spark.sparkContext, self.ngrams, self.config.spark.bundle)
+        job = Sanitise(settings, self.key.for_release(self.config.release, intent.epoch), place, identity, model)
         work = Execution(self, intent, table)
         try:
             with (

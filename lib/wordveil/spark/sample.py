@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from wordveil.building import find_bundle
+from wordveil.building import find_bundle, find_ngrams
 from wordveil.bundle import Bundle
 from wordveil.config import Config
 from wordveil.errors import BundleError, ConfigError, Fault
@@ -124,7 +124,7 @@ def sample_table(
         # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors' disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
-    return TableSample(inspect(_batches(rows_read), config.policy, bundle), number)
+    return TableSample(inspect(_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
 
 
 def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:

@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 
 def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
     """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises :class:`InputError`."""
-    spark = session()
-    with input_errors("--from", path):
-        if not Files(spark, path).exists():
-            raise InputError(f"--from = {path}: no such file or directory.")
-        delta = is_delta_path(spark, path)
-        if delta and EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
-            raise InputError(
-                f"--from = {path}: a Delta table can be read here only from this machine's disk. Copy conf/nightly.yaml instead."
-            )
-        table = spark.read.format("delta" if delta else "parquet").load(path)
+    table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
     partitions = _partition_columns(table)
     return [Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in table.schema.fields]
+
+
+def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:
+    """The Parquet or Delta table at ``path``, which ``option`` of the command line named; reads file names, a Delta log and one footer.
+
+    Raises :class:`InputError`; ``otherwise`` is the mend for a Delta table that the session cannot read.
+    """
+    with input_errors(option, path):
+        if not Files(spark, path).exists():
+            raise InputError(f"{option} = {path}: no such file or directory.")
+        delta = is_delta_path(spark, path)
+        if delta and EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+            raise InputError(f"{option} = {path}: a Delta table can be read here only from this machine's disk. {otherwise}")
+        return spark.read.format("delta" if delta else "parquet").load(path)
 
 
 def _partition_columns(table: DataFrame) -> set[str]:

@@ -18,20 +18,22 @@ from threadpoolctl import threadpool_limits
 from wordveil.bundle import Bundle, open_bundle
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.keys import ReleaseKeys
+from wordveil.ngrams import open_model
 from wordveil.records import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN, RecordSanitiser, RecordSettings, refusals
+from wordveil.text.slots import NgramModel
 
 _PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Where a worker finds the bundle: at ``path``, or, if ``archive``, in the unpacked Spark archive of that name."""
+    """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark archive of that name."""
 
     path: str
     archive: bool
 
     def resolve(self) -> Path:
-        """The bundle's directory on this machine, absolute: Spark's root for files may be relative to the worker."""
+        """The directory on this machine, absolute: Spark's root for files may be relative to the worker."""
         if not self.archive:
             return Path(self.path)
         from pyspark import SparkFiles
@@ -50,18 +52,24 @@ class BytesBroadcast(Protocol):
 class Sanitise:
     """The body of ``mapInArrow``: batches in, sanitised batches out, no side effects.
 
-    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker.
+    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker. ``model`` is the
+    place of the n-gram model that the policy names, if it names one; it is checked against the policy's digest likewise.
     """
 
     settings: RecordSettings
     keys: ReleaseKeys
     place: BundlePlace
     identity: BytesBroadcast
+    model: BundlePlace | None = None
+
+    def sanitiser(self) -> RecordSanitiser:
+        """What sanitises batches, made once a worker."""
+        return _sanitiser(self.settings, self.keys, self.place, self.identity.value, self.model)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
         with _silenced():
-            sanitiser = _sanitiser(self.settings, self.keys, self.place, self.identity.value)
+            sanitiser = self.sanitiser()
             for batch in batches:
                 yield from sanitiser.sanitise(batch)
 
@@ -74,9 +82,8 @@ class Inspect:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises :class:`WorkerError` as :class:`Sanitise` does."""
-        job = self.job
         with _silenced():
-            sanitiser = _sanitiser(job.settings, job.keys, job.place, job.identity.value)
+            sanitiser = self.job.sanitiser()
             for batch in batches:
                 yield from sanitiser.inspect(batch)
 
@@ -111,8 +118,11 @@ def _silenced() -> Iterator[None]:
 
 
 @lru_cache(maxsize=2)
-def _sanitiser(settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes) -> RecordSanitiser:
-    return RecordSanitiser(settings, _bundle(place, identity), keys)
+def _sanitiser(
+    settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes, model: BundlePlace | None = None
+) -> RecordSanitiser:
+    ngrams = _model(model, settings.policy.ngrams) if model else None
+    return RecordSanitiser(settings, _bundle(place, identity), keys, ngrams)
 
 
 @lru_cache(maxsize=1)
@@ -121,6 +131,12 @@ def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
     # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
     threadpool_limits(limits=1)
     return open_bundle(place.resolve(), identity)
+
+
+@lru_cache(maxsize=1)
+def _model(place: BundlePlace, digest: str | None) -> NgramModel:
+    """The verified n-gram model, kept likewise."""
+    return open_model(place.resolve(), digest)
 
 
 def _place(traceback: TracebackType | None) -> str:

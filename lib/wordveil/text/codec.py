@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, count_in_records, join_words
-from wordveil.text.tokeniser import Pieces, Tokeniser
+from wordveil.text.slots import NgramModel
+from wordveil.text.tokeniser import Pieces, Tokeniser, folded, straightened
 from wordveil.vocabulary import Vocabulary, WordIndex
 
 SCRIPT_REFUSED = "script_without_word_spaces"
@@ -98,11 +99,17 @@ class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
     Policies that copy nothing go through a compiled scanner, and through Arrow where a text has characters that it does not know;
-    ``compiled=False`` leaves all to Arrow. The ids are the same.
+    ``compiled=False`` leaves all to Arrow. The ids are the same. ``model``: the n-gram model that the policy names, if it names one.
+    Raises :class:`ValueError` for another.
     """
 
-    def __init__(self, policy: TextPolicy, vocabulary: Vocabulary, *, compiled: bool = True) -> None:
+    def __init__(
+        self, policy: TextPolicy, vocabulary: Vocabulary, model: NgramModel | None = None, *, compiled: bool = True
+    ) -> None:
+        if (model.digest if model else None) != policy.ngrams:
+            raise ValueError("the n-gram model is not the one that the policy names.")
         self._policy = policy
+        self._model = model
         self._vocabulary = vocabulary
         self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
@@ -174,14 +181,22 @@ class Codec:
         ids = self._vocabulary.lookup(self._lookup_form(pieces.words))
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != "hide":
-            lower = pc.utf8_lower(pc.replace_substring(pieces.words, "\u2019", "'"))
-            stops = pc.is_in(lower, self._stop_words).to_numpy(zero_copy_only=False)
+            stops = pc.is_in(folded(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
         if self._policy.digits != "hide":
             digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
         action = (
             None if self._hides_all and not self._policy.copies else self._actions(ids == self._vocabulary.unknown, stops, digits)
         )
+        if action is not None and self._model is not None:
+            action[self._carriers(pieces, self._model)] = _KEEP
         return _Words(ids, action, pieces.offsets, refused, pieces)
+
+    def _carriers(self, pieces: Pieces, model: NgramModel) -> NDArray[np.bool_]:
+        """Which words belong to carrier phrases."""
+        threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
+        assert threshold is not None
+        assert start is not None
+        return model.kept(folded(pieces.words), pieces.offsets, threshold, start)
 
     def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
         """The texts of drawn ids; padding leaves no trace in them."""
@@ -194,8 +209,7 @@ class Codec:
         return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
 
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
-        straight = pc.replace_substring(words, "\u2019", "'")
-        return straight if self._policy.case == "exact" else pc.utf8_lower(straight)
+        return straightened(words) if self._policy.case == "exact" else folded(words)
 
     def _actions(self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]) -> NDArray[np.int8]:
         """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else an

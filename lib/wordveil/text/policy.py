@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 
 from wordveil.privacy.events import Composition
@@ -23,9 +23,13 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "stop_words": ("hide", "drop", "keep"),
     "length": ("as_is", "pad", "sample"),
     "output": ("sequence", "bag"),
+    "slots": ("all", "carrier_phrases"),
     "refused": ("quarantine", "empty"),
 }
 _VERSION = 1
+
+SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
+"""The thresholds of a configuration that says nothing of them; a policy itself names them always."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ class TextPolicy:
     n_max: the public number of tokens under ``pad`` and ``sample``; None under ``as_is``.
     output: ``sequence``, or ``bag`` (order destroyed).
     refused: a record refused because of its text is put in ``quarantine``, or enters as the ``empty`` text.
+    slots: ``all`` words are hidden, but for what the settings above say; or the words of ``carrier_phrases`` are copied, and the others
+        are hidden so (:mod:`wordveil.text.slots`: Feyisetan, Diethe, Drake 2019, section VII-D).
+    ngrams: the digest of the n-gram model that tells carrier phrases, None under ``slots: all``; so are the two that follow.
+    slot_threshold: the least probability with which a copied word follows those before it; above 0, at most 1.
+    slot_start_threshold: the least share of all words of a copied one that follows none; above 0, at most 1.
     """
 
     tokeniser: str = "words"
@@ -63,6 +72,10 @@ class TextPolicy:
     n_max: int | None = None
     output: str = "sequence"
     refused: str = "quarantine"
+    slots: str = "all"
+    ngrams: str | None = None
+    slot_threshold: float | None = None
+    slot_start_threshold: float | None = None
 
     def __post_init__(self) -> None:
         faults = policy_faults(self)
@@ -78,6 +91,7 @@ class TextPolicy:
             Exposure.DIGITS: self.digits == "keep",
             Exposure.STOP_WORDS: self.stop_words == "keep",
             Exposure.UNKNOWN_WORDS: self.unknown == "keep",
+            Exposure.CARRIER_PHRASES: self.slots == "carrier_phrases",
         }
         return tuple(exposure for exposure, is_copied in copied.items() if is_copied)
 
@@ -124,6 +138,8 @@ PROFILES: dict[str, dict[str, object]] = {
     "strict": {"length": "pad"},
     # Keeps punctuation, case, stop-words and length; the bound holds for texts of the same skeleton only.
     "readable": {"case": "restore", "punctuation": "keep", "stop_words": "keep"},
+    # The same, with the phrases that are common in public text in the place of stop-words; an n-gram model is required.
+    "carrier_phrases": {"case": "restore", "punctuation": "keep", "slots": "carrier_phrases"},
 }
 """The shipped profiles, as settings that differ from the defaults of :class:`TextPolicy`."""
 
@@ -161,7 +177,27 @@ def policy_faults(policy: TextPolicy) -> list[tuple[str, str]]:
         )
     if policy.stop_words != "hide" and not policy.stop_word_list:
         faults.append(("stop_word_list", f"stop_words: {policy.stop_words} needs a list."))
-    return faults
+    return [*faults, *_slot_faults(policy)]
+
+
+def _slot_faults(policy: TextPolicy) -> Iterator[tuple[str, str]]:
+    """Settings of slot selection that are missing, or there without it."""
+    selects = policy.slots == "carrier_phrases"
+    if selects and policy.stop_words != "hide":
+        yield (
+            "stop_words",
+            f"{policy.stop_words} has no place with slots: carrier_phrases: the n-gram model decides about stop-words too. Remove it.",
+        )
+    if selects and policy.ngrams is None:
+        yield "ngrams", "slots: carrier_phrases needs an n-gram model of public text. `wordveil ngrams` builds one."
+    if not selects and policy.ngrams is not None:
+        yield "ngrams", "has no meaning with slots: all. Remove it, or set slots: carrier_phrases."
+    for name in ("slot_threshold", "slot_start_threshold"):
+        value = getattr(policy, name)
+        if not selects and value is not None:
+            yield name, "has no meaning with slots: all. Remove it, or set slots: carrier_phrases."
+        if selects and (value is None or not 0 < value <= 1):
+            yield name, "slots: carrier_phrases needs a probability, above 0 and at most 1."
 
 
 def with_profile(profile: str, **settings: object) -> TextPolicy:

@@ -131,6 +131,16 @@ class Tokeniser:
         return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
 
 
+def folded(words: pa.StringArray) -> pa.StringArray:
+    """Words as they are looked up: in lower case, with the apostrophe U+2019 as ``'``."""
+    return pc.utf8_lower(straightened(words))
+
+
+def straightened(words: pa.StringArray) -> pa.StringArray:
+    """Words with the apostrophe U+2019 as ``'``, in the case in which they are written."""
+    return pc.replace_substring(words, "\u2019", "'")
+
+
 def _split(marked: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64]]:
     lists = pc.split_pattern(marked, _MARK)
     offsets = lists.offsets.to_numpy().astype(np.int64)

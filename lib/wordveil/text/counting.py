@@ -1,0 +1,77 @@
+"""Counting words and n-grams of public text, a batch at a time: bodies of Spark's ``mapInArrow`` that hold no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordveil.text.slots import Grams, NgramSettings, without_digits
+from wordveil.text.tokeniser import Pieces, Tokeniser, folded
+from wordveil.vocabulary import WordIndex
+
+WORD_FIELDS = (pa.field("word", pa.string()), pa.field("number", pa.int64()))
+GRAM_FIELDS = (pa.field("gram", pa.binary()), pa.field("number", pa.int64()))
+PACKED_FIELDS = (pa.field("grams", pa.binary()), pa.field("numbers", pa.binary()))
+
+
+class WordsBroadcast(Protocol):
+    """A Spark broadcast variable of the model's words."""
+
+    @property
+    def value(self) -> pa.StringArray: ...
+
+
+@dataclass(frozen=True)
+class CountWords:
+    """Batches of one column of texts (string, no nulls) to :data:`WORD_FIELDS`: each word without a digit, as it is looked up, with its number
+    in the batch; and the empty string with the number of texts that the tokeniser does not refuse."""
+
+    settings: NgramSettings
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            cut, texts = _cut(self.settings, batch)
+            counted = without_digits(folded(cut.words)).value_counts()
+            words = pa.concat_arrays([counted.field(0), pa.array([""])])
+            numbers = pa.concat_arrays([counted.field(1), pa.array([texts], pa.int64())])
+            yield pa.RecordBatch.from_arrays([words, numbers], schema=pa.schema(WORD_FIELDS))
+
+
+@dataclass(frozen=True)
+class CountGrams:
+    """The same batches to :data:`GRAM_FIELDS`: each n-gram of two known words or more (:class:`wordveil.text.slots.Grams`), with its number."""
+
+    settings: NgramSettings
+    words: WordsBroadcast
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        index = WordIndex(self.words.value)
+        grams = Grams(self.settings.max_n)
+        for batch in batches:
+            cut, _ = _cut(self.settings, batch)
+            found = grams.encode(index.numbers(folded(cut.words)), cut.offsets)
+            counted: Any = pa.table({"gram": found}).group_by("gram", use_threads=False).aggregate([([], "count_all")])
+            columns = [counted.column("gram").cast(pa.binary()), counted.column("count_all")]
+            yield from pa.Table.from_arrays(columns, schema=pa.schema(GRAM_FIELDS)).to_batches()
+
+
+def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of :data:`GRAM_FIELDS` to one row each, of :data:`PACKED_FIELDS`: the n-grams one after the other, and their numbers as
+    little-endian int64. A driver that takes rows one at a time would take as many as there are n-grams."""
+    for batch in batches:
+        grams = b"".join(batch.column(0).to_pylist())
+        numbers = batch.column(1).to_numpy().astype("<i8").tobytes()
+        arrays = [pa.array([grams], pa.binary()), pa.array([numbers], pa.binary())]
+        yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(PACKED_FIELDS))
+
+
+def _cut(settings: NgramSettings, batch: pa.RecordBatch) -> tuple[Pieces, int]:
+    """The words of the texts that the tokeniser does not refuse, and how many texts these are."""
+    tokeniser = Tokeniser(settings.tokeniser, settings.hyphens)
+    texts = tokeniser.normalise(batch.column(0))
+    texts = texts.filter(pc.invert(pa.array(tokeniser.refused(texts))))
+    return tokeniser.words(texts), len(texts)

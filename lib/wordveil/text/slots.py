@@ -1,0 +1,240 @@
+"""Slot selection: which words of a text are kept as carrier phrases and which are hidden, by an n-gram model of public text.
+
+Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier phrases, and
+hide the words with a low transition probability, the slots. A word is decided by the words before it:
+
+- Its context are the words kept since the last hidden one, at most ``max_n - 1``, with the beginning of the text as the first of
+  them where nothing has been hidden. So a hidden word decides nothing but itself: not the word after it, nor any other.
+- Of the context's ends the longest is taken that stands ``min_count / threshold`` times or more in the public text. Then the word
+  is kept if it follows with a probability, count of context and word over count of context, of ``threshold`` or more. An n-gram
+  that the model left out stands less than ``min_count`` times, so that it would not be kept if its count were known: what the
+  model left out changes no decision.
+- Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
+
+Words that the model does not know and words with a digit, which it never holds, are hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.vocabulary import WordIndex
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+START = 0
+"""The number of the beginning of a text among the model's words; it is written as the empty string, which no word is."""
+MOST_N = 8
+
+
+@dataclass(frozen=True)
+class NgramSettings:
+    """How an n-gram model is counted.
+
+    Attributes
+    ----------
+    max_n: words of the longest n-grams, 2 to :data:`MOST_N`; the beginning of a text counts as a word.
+    min_count: n-grams that stand less often are left out, 1 or more.
+    tokeniser, hyphens: as in a text policy (:mod:`wordveil.text.tokeniser`); a policy must have the same.
+    """
+
+    max_n: int = 4
+    min_count: int = 5
+    tokeniser: str = "words"
+    hyphens: str = "split"
+
+
+@dataclass(frozen=True)
+class NgramModel:
+    """Counts of n-grams as a trie: a node is an n-gram, its children are the n-grams with one more word at the end.
+
+    Attributes
+    ----------
+    path: its directory.
+    digest: SHA-256 of all that follows, hexadecimal.
+    settings: how it was counted.
+    total: words of the public text, those with digits left out.
+    index: finds the numbers of words; :data:`START` is the beginning of a text.
+    words: int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow by their
+        length, then by the numbers of their words.
+    counts: int64 ``(nodes,)``, how often the n-gram stands in the public text.
+    first: int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their words.
+    """
+
+    path: Path
+    digest: str
+    settings: NgramSettings
+    total: int
+    index: WordIndex
+    words: Int32
+    counts: Int64
+    first: Int64
+
+    def kept(self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float) -> NDArray[np.bool_]:
+        """Which words are kept: bool ``(len(words),)``.
+
+        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.folded` has them; ``offsets``: int64 ``(records + 1,)``.
+        ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
+        """
+        kept = np.zeros(len(words), np.bool_)
+        settings = self.settings
+        numbers = self.index.numbers(words)
+        least = start_threshold * self.total
+        keep_phrases(
+            numbers, offsets, self.words, self.counts, self.first, settings.max_n, settings.min_count, threshold, least, kept
+        )
+        return kept
+
+
+@dataclass(frozen=True)
+class Trie:
+    """The arrays of a :class:`NgramModel`."""
+
+    words: Int32
+    counts: Int64
+    first: Int64
+
+
+def assembled(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
+    """The trie of n-grams.
+
+    ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams of two words or
+    more, -1 after the last; ordered by length, then by the numbers. ``gram_counts``: int64 ``(n-grams,)``. Raises :class:`ValueError` where an n-gram is
+    there without its beginning.
+    """
+    size, width = len(word_counts), grams.shape[1]
+    lengths = (grams >= 0).sum(axis=1)
+    ends = size + np.searchsorted(lengths, np.arange(1, width + 1), side="right")  # of each length's nodes
+    words = np.concatenate([np.arange(size, dtype=np.int32), grams[np.arange(len(grams)), lengths - 1]])
+    first = np.full(len(words) + 1, len(words), np.int64)
+    before = 0
+    for length in range(2, width + 1):
+        start, end = ends[length - 2], ends[length - 1]
+        parents = np.empty(end - start, np.int64)
+        find_parents(grams[start - size : end - size], length, words, first, parents)
+        if (parents < before).any():
+            raise ValueError("an n-gram is there without its beginning.")
+        first[before : start + 1] = start + np.searchsorted(parents, np.arange(before, start + 1))
+        before = start
+    return Trie(words.astype(np.int32), np.concatenate([word_counts, gram_counts]), first)
+
+
+@compiled
+def child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
+    """The n-gram ``node`` with ``word`` at its end, or -1."""
+    low, high = first[node], first[node + 1]
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if words[middle] < word:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and words[low] == word else -1
+
+
+@compiled
+def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int64) -> None:
+    """The node of all but the last word of each n-gram of ``length``, -1 where there is none; children of shorter ones are known."""
+    for row in range(len(grams)):
+        node: Any = np.int64(grams[row, 0])
+        for place in range(1, length - 1):
+            if node >= 0:
+                node = child(node, grams[row, place], words, first)
+        out[row] = node
+
+
+@compiled
+def keep_phrases(
+    numbers: Int32,
+    offsets: Int64,
+    words: Int32,
+    counts: Int64,
+    first: Int64,
+    max_n: int,
+    min_count: int,
+    threshold: float,
+    least: float,
+    kept: NDArray[np.bool_],
+) -> None:
+    """See the module. ``least``: how often a word without a context stands to be kept."""
+    ends = np.full(max_n, -1, np.int64)  # at k, the node of the last k words kept
+    for record in range(len(offsets) - 1):
+        run = 1  # words kept since the last hidden one, as far as they count
+        ends[1] = START
+        for token in range(offsets[record], offsets[record + 1]):
+            word = numbers[token]
+            keep = False
+            if word >= 0:
+                length = run
+                while length > 0 and (ends[length] < 0 or threshold * counts[ends[length]] < min_count):
+                    length -= 1
+                if length > 0:
+                    found = child(ends[length], word, words, first)
+                    keep = found >= 0 and counts[found] >= threshold * counts[ends[length]]
+                else:
+                    keep = counts[word] >= least
+            kept[token] = keep
+            if not keep:
+                run = 0
+                continue
+            run = min(run + 1, max_n - 1)
+            for length in range(run, 1, -1):
+                ends[length] = -1 if ends[length - 1] < 0 else child(ends[length - 1], word, words, first)
+            ends[1] = word
+
+
+@dataclass(frozen=True)
+class Grams:
+    """N-grams of texts as bytes that are ordered as :func:`assembled` wants them: the length, then the words' numbers plus 1, each of four
+    bytes, the highest first, and zeros up to ``max_n`` words."""
+
+    max_n: int
+
+    @property
+    def width(self) -> int:
+        """Bytes of an n-gram."""
+        return 1 + 4 * self.max_n
+
+    def encode(self, numbers: Int32, offsets: Int64) -> pa.FixedSizeBinaryArray:
+        """All n-grams of two words or more of the texts, that of their beginnings included; none reaches over a number below 0.
+
+        ``numbers``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
+        """
+        numbers = np.insert(numbers, offsets[:-1], START)
+        record = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets) + 1)
+        digits = (numbers + 1).astype(">u4")
+        known = numbers >= 0
+        whole, parts = known, []
+        for length in range(2, self.max_n + 1):
+            if len(numbers) < length:
+                break
+            whole = whole[:-1] & known[length - 1 :] & (record[: 1 - length] == record[length - 1 :])
+            starts = np.flatnonzero(whole)
+            part = np.zeros((len(starts), self.max_n), ">u4")
+            for place in range(length):
+                part[:, place] = digits[starts + place]
+            rows = np.full((len(starts), self.width), length, np.uint8)
+            rows[:, 1:] = part.view(np.uint8).reshape(len(starts), -1)
+            parts.append(rows)
+        rows = np.concatenate(parts) if parts else np.empty((0, self.width), np.uint8)
+        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(self.width), len(rows), [None, pa.py_buffer(rows.tobytes())])
+
+    def decode(self, data: bytes) -> Int32:
+        """The inverse for n-grams one after the other: int32 ``(n-grams, max_n)``, -1 after the last word."""
+        rows = np.frombuffer(data, np.uint8).reshape(-1, self.width)[:, 1:]
+        return (np.ascontiguousarray(rows).view(">u4").astype(np.int64) - 1).astype(np.int32)
+
+
+def without_digits(words: pa.StringArray) -> pa.StringArray:
+    """The words that have no digit."""
+    return words.filter(pc.invert(pc.match_substring_regex(words, r"\p{N}")))

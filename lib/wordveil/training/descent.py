@@ -1,0 +1,178 @@
+"""Riemannian stochastic gradient descent in the Poincare ball, one pair at a time, compiled.
+
+Nothing but +, -, *, / and square roots, in the order written: the same bits on every machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_TRIES = 100
+# Points at no distance have no direction to move in: the derivative is taken to be 0.
+_SMALLEST = 1e-12
+
+
+@compiled
+def mixed(state: np.uint64) -> np.uint64:
+    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 bits that pass for random. Not for noise, only for training."""
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+@compiled
+def scattered(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
+    """Points ``(size, dimension)`` to begin with, uniform in ``[-width, width)`` in each coordinate."""
+    points = np.empty((size, dimension))
+    state = mixed(np.uint64(seed))
+    for row in range(size):
+        for column in range(dimension):
+            state += _GOLDEN
+            points[row, column] = width * ((mixed(state) >> np.uint64(11)) * 2.0**-52 - 1.0)
+    return points
+
+
+@compiled
+def shuffled(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+    """The numbers below ``size`` in the order of an epoch (Fisher-Yates)."""
+    order = np.arange(size)
+    state = mixed(mixed(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
+    for last in range(size - 1, 0, -1):
+        state += _GOLDEN
+        other = np.int64(mixed(state) % np.uint64(last + 1))
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+@compiled
+def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> bool:
+    """Whether ``word`` is among the sorted ``hypernyms[begin:end]``."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if hypernyms[middle] < word:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin < len(hypernyms) and hypernyms[begin] == word
+
+
+@compiled
+def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], rate: float, largest: float) -> None:
+    """Move a point against its Euclidean ``gradient``, scaled by the inverse metric, and keep it in the ball (equation 5)."""
+    square = 0.0
+    for column in range(points.shape[1]):
+        square += points[row, column] * points[row, column]
+    scale = rate * (1.0 - square) * (1.0 - square) / 4.0
+    square = 0.0
+    for column in range(points.shape[1]):
+        points[row, column] -= scale * gradient[column]
+        square += points[row, column] * points[row, column]
+    if square > largest * largest:
+        shrink = largest / np.sqrt(square)
+        for column in range(points.shape[1]):
+            points[row, column] *= shrink
+
+
+@compiled
+def _draw(
+    others: NDArray[np.int64],
+    word: int,
+    hypernyms: NDArray[np.int64],
+    begin: int,
+    end: int,
+    lottery: NDArray[np.int64],
+    state: np.uint64,
+) -> int:
+    """Put words that are neither ``word`` nor hypernyms of it after the first of ``others``; how many are there then, with the first."""
+    filled = 1
+    for _ in range(_TRIES * (len(others) - 1)):
+        if filled == len(others):
+            break
+        state += _GOLDEN
+        drawn = lottery[np.int64(mixed(state) % np.uint64(len(lottery)))]
+        if drawn != word and not _related(hypernyms, begin, end, drawn):
+            others[filled] = drawn
+            filled += 1
+    return filled
+
+
+@compiled
+def _contrast(
+    points: NDArray[np.float64],
+    word: int,
+    others: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    mine: NDArray[np.float64],
+    theirs: NDArray[np.float64],
+) -> None:
+    """The Euclidean gradients of the loss of ``word`` with ``others``, the first of which is its hypernym, into ``mine`` and ``theirs``.
+
+    The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel. ``weights``: room
+    for as many numbers as there are others.
+    """
+    room, total = 1.0, 0.0
+    for column in range(points.shape[1]):
+        room -= points[word, column] * points[word, column]
+        mine[column] = 0.0
+    for number in range(len(others)):
+        apart, space = 0.0, 1.0
+        for column in range(points.shape[1]):
+            here, there = points[word, column], points[others[number], column]
+            apart += (here - there) * (here - there)
+            space -= there * there
+        # gamma = 1 + excess, and exp(-arcosh(gamma)) = 1 / (gamma + sqrt(gamma^2 - 1)).
+        excess = 2.0 * apart / (room * space)
+        root = np.sqrt(excess * (excess + 2.0))
+        weights[number] = 1.0 / (1.0 + excess + root)
+        total += weights[number]
+        slope = 4.0 / (room * space * root) if root > _SMALLEST else 0.0
+        near, far = slope * (1.0 + apart / room), slope * (1.0 + apart / space)
+        for column in range(points.shape[1]):
+            here, there = points[word, column], points[others[number], column]
+            theirs[number, 0, column] = near * here - slope * there
+            theirs[number, 1, column] = far * there - slope * here
+    for number in range(len(others)):
+        pull = (1.0 if number == 0 else 0.0) - weights[number] / total
+        for column in range(points.shape[1]):
+            mine[column] += pull * theirs[number, 0, column]
+            theirs[number, 1, column] *= pull
+
+
+@compiled
+def descend(
+    points: NDArray[np.float64],
+    edges: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    order: NDArray[np.int64],
+    lottery: NDArray[np.int64],
+    seed: int,
+    epoch: int,
+    negative: int,
+    rate: float,
+    largest: float,
+) -> None:
+    """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))) (equation 6).
+
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u; where there are hardly any, fewer.
+    ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and ``edges[offsets[u]:offsets[u + 1]]`` are those
+    of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the largest norm that a point may have.
+    """
+    hypernyms = np.ascontiguousarray(edges[:, 1])
+    others = np.empty(negative + 1, np.int64)
+    weights = np.empty(negative + 1)
+    mine = np.empty(points.shape[1])
+    theirs = np.empty((negative + 1, 2, points.shape[1]))
+    start = mixed(mixed(mixed(np.uint64(seed))) + np.uint64(epoch + 1) * _GOLDEN)
+    for edge in order:
+        word = edges[edge, 0]
+        others[0] = hypernyms[edge]
+        state = mixed(start + np.uint64(edge + 1) * _GOLDEN)
+        filled = _draw(others, word, hypernyms, offsets[word], offsets[word + 1], lottery, state)
+        _contrast(points, word, others[:filled], weights, mine, theirs)
+        _step(points, word, mine, rate, largest)
+        for number in range(filled):
+            _step(points, others[number], theirs[number, 1], rate, largest)
