@@ -30,7 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import exp10, gammaincinv, log1p, ndtri, xlogy
+from scipy.special import exp10, expm1, gammaincinv, log1p, ndtri, xlogy
 
 from wordveil.embedding import Embedding
 from wordveil.errors import BundleError
@@ -62,8 +62,6 @@ class _Hyperbolic(Mechanism):
     """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and unknown word."""
 
     sampler_version = 1
-    radius_blocks = 1
-    """Blocks of two uniforms that a radius may need."""
 
     def __init__(self, size: int, epsilon: float, points: FloatArray) -> None:
         self._dimension = points.shape[1] - 1
@@ -74,7 +72,7 @@ class _Hyperbolic(Mechanism):
         self._points = points
         self._nearest = LorentzNearest(points[:size])
         self._direction_blocks = (self._dimension + 1) // 2
-        self._blocks = self._direction_blocks + self.radius_blocks
+        self._blocks = self._direction_blocks + self.radius_blocks(self._dimension)
 
     @classmethod
     def check(cls, epsilon: float, dimension: int) -> None:
@@ -84,6 +82,11 @@ class _Hyperbolic(Mechanism):
     @abstractmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
         """What is true, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+
+    @classmethod
+    def radius_blocks(cls, dimension: int) -> int:
+        """Blocks of two uniforms that a radius may need."""
+        return (dimension + 1) // 2
 
     @abstractmethod
     def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
@@ -199,7 +202,6 @@ class HyperbolicLaplace(_Hyperbolic):
     """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs ``epsilon > n - 1``."""
 
     name = "hyperbolic-laplace"
-    radius_blocks = 2
 
     @classmethod
     def least_epsilon(cls, dimension: int) -> float:
@@ -219,22 +221,19 @@ class HyperbolicLaplace(_Hyperbolic):
         return epsilon
 
     def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-        a = (self._epsilon - self._dimension + 1) / 2
+        least = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))
-        far = gammaincinv(self._dimension, uniforms[0])
-        if a >= 1:
-            near = gammaincinv(a, uniforms[1])
-        else:  # small gammas underflow; G_a = G_{a+1} U^{1/a}
-            near = gammaincinv(a + 1, uniforms[1]) * exp10(xlogy(1 / a, uniforms[2]) / math.log(10))
-        total = near + far
-        return near / total, far / total
+        # A beta of whole second parameter is a product of powers of uniforms.
+        double = np.zeros(len(position))
+        for step, uniform in enumerate(uniforms[: self._dimension]):
+            double -= xlogy(1 / (least + step), uniform)
+        return exp10(-double / math.log(10)), -expm1(-double)
 
 
 class HyperbolicFDD(_Hyperbolic):
     """The paper's Eq. 7; see the module. ``(epsilon + n) d_H``-private."""
 
     name = "hyperbolic-fdd"
-    radius_blocks = 3 * _ATTEMPTS // 2
 
     def __init__(self, size: int, epsilon: float, points: FloatArray) -> None:
         super().__init__(size, epsilon, points)
@@ -242,6 +241,10 @@ class HyperbolicFDD(_Hyperbolic):
         mode = (n - 1) / (epsilon + math.hypot(epsilon, n - 1))
         self._tilt = mode / (1 + mode)
         self._log_most = math.log1p(mode) - (self._tilt * math.log(mode) if mode else 0.0)
+
+    @classmethod
+    def radius_blocks(cls, dimension: int) -> int:  # noqa: ARG003 - three uniforms an attempt, whatever the dimension
+        return 3 * _ATTEMPTS // 2
 
     @classmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
