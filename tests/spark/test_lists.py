@@ -15,7 +15,8 @@ from wordveil.spark.lists import on_executors
 @pytest.mark.parametrize("metric", sorted(SPACES))
 def test_lists_are_the_same(spark, metric: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wordveil.neighbours.lists._MOST_ROWS", 70)
-    points = SPACES[metric].points(np.random.default_rng(1).standard_normal((300, 8)).astype(np.float32))
+    vectors = 0.1 * np.random.default_rng(1).standard_normal((300, 8))  # short enough for the ball
+    points = SPACES[metric].points(vectors.astype(np.float32))
     here = Workshop().lists(SPACES[metric], points, 12, np.inf, 10**6)
     there = Workshop(compute=on_executors(lambda: spark)).lists(SPACES[metric], points, 12, np.inf, 10**6)
     for name in ("offsets", "ids", "distances", "cut"):
