@@ -17,7 +17,7 @@ from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilErro
 from wordveil.records import QUARANTINED, RELEASED
 from wordveil.spark.job import run_sanitise
 
-CANARY = "zqxcanaryzqx"
+CANARY = "zqxbadinputzqx"
 KINDS = pytest.mark.parametrize("kind", ["parquet", "delta"])
 
 

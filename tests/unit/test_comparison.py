@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ CONFIGURED: dict[str, dict[str, Any]] = {
 }
 
 
+HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
+
+
 @pytest.fixture(scope="module")
 def embedding() -> Embedding:
     rng = np.random.default_rng(0)
@@ -42,9 +46,10 @@ def kinds(lines: list[Any]) -> set[str]:
 def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
     name, comparison = made
     shown = [comparison.configured]
-    assert kinds([*shown, *comparison.equal_kept]) == set(MECHANISMS)
+    euclidean = set(MECHANISMS) - HYPERBOLIC
+    assert kinds([*shown, *comparison.equal_kept]) == euclidean
     # Nothing but random costs nothing.
-    assert kinds([*shown, *comparison.equal_pure]) == (set(MECHANISMS) if name != "random" else {"random"})
+    assert kinds([*shown, *comparison.equal_pure]) == (euclidean if name != "random" else {"random"})
 
 
 def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
@@ -67,6 +72,17 @@ def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]
         assert line.text.endswith(".")
         assert line.text[0].isupper()
         assert "zzz" not in line.text
+
+
+def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
+    """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is left out."""
+    ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
+    settings = {"epsilon": 8.0, "metric": "hyperbolic", "neighbours": 20}
+    comparison = compare(ball, READABLE, "exponential", settings, TEXT)
+    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace"}
+    assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
+    weak = compare(ball, READABLE, "exponential", {**settings, "epsilon": 1.0}, TEXT)
+    assert not kinds(weak.equal_pure) & HYPERBOLIC
 
 
 def test_a_strict_policy_shows_no_padding(embedding: Embedding):

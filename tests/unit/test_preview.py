@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -133,12 +134,14 @@ def test_shares_are_the_mechanisms_own(tmp_path):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_another_epsilon_is_the_mechanism_built_with_it(name):
     """Mechanisms that offer it draw what one built at that epsilon draws."""
-    embedding = helpers.random_embedding(50, 6)
-    changed = helpers.build_mechanism(embedding, {"epsilon": 1.0}, padding=True, mechanism=name).at_epsilon(3.0)
+    embedding, padding, first, second = helpers.random_embedding(50, 6), True, 1.0, 3.0
+    if name.startswith("hyperbolic"):
+        embedding, padding, first, second = replace(embedding, vectors=embedding.vectors * np.float32(0.1)), False, 6.0, 9.0
+    changed = helpers.build_mechanism(embedding, {"epsilon": first}, padding=padding, mechanism=name).at_epsilon(second)
     if changed is None:
         pytest.skip("does not offer another epsilon")
-    batch = helpers.token_batch([range(52)])
-    built = helpers.build_mechanism(embedding, {"epsilon": 3.0}, padding=True, mechanism=name)
+    batch = helpers.token_batch([[*range(50), *([50] if padding else []), 51]])
+    built = helpers.build_mechanism(embedding, {"epsilon": second}, padding=padding, mechanism=name)
     assert changed.draw(batch, helpers.KEYS).ids.tolist() == built.draw(batch, helpers.KEYS).ids.tolist()
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="epsilon"):

@@ -67,7 +67,7 @@ class ConstantWords(KeyedStream):
         super().__init__(KEY, 1)
         self._value = value
 
-    def words(self, context, position):
+    def words(self, context, position, part=None):
         return np.full((2, len(position)), self._value, np.uint64)
 
 
