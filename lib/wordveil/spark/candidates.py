@@ -32,6 +32,7 @@ AUTHOR_COLUMN, UNSOUND_COLUMN = "__author", "__unsound"
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
 # Up to so many ids are sent to every executor instead of shuffling the texts to meet them.
 _FEW = 1_000_000
+_TASK_ROWS = 20_000
 
 
 class Source(Protocol):
@@ -84,9 +85,15 @@ def find(source: Source, draws: DataFrame | None, intent: Intent, columns: Colum
         rows = _identified(source.read(intent.version), columns)
         counted = inspect.job.settings.policy.n_max is None
         return Candidates(rows, _looked(rows, None, columns, inspect).persist() if counted else None, None)
+    # Looked at some times over: finding the newest draw of each record reads and sorts all draws.
+    state = state.persist()
+    kept = [state]
     if intent.changes == "feed":
-        found, left = _fed(source, state, intent, columns)
-        found = found.persist()
+        found, left, changed = _fed(source, state, intent, columns)
+        # What is kept is not merged by Spark, and hundreds of tasks of a few records would each start Python.
+        tasks = max(changed.sparkSession.sparkContext.defaultParallelism, -(-changed.count() // _TASK_ROWS))
+        found, left = found.coalesce(tasks).persist(), left.coalesce(tasks)
+        kept += [changed, found]
     else:
         found, left = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless), None
     rows = _identified(_without_requested(found, state, columns.id), columns)
@@ -94,9 +101,7 @@ def find(source: Source, draws: DataFrame | None, intent: Intent, columns: Colum
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
         gone = state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
         left = _leaving(gone, ABSENT)
-    return Candidates(
-        rows, _looked(rows, state, columns, inspect).persist(), left, kept=(found,) if intent.changes == "feed" else ()
-    )
+    return Candidates(rows, _looked(rows, state, columns, inspect).persist(), left, kept=tuple(kept))
 
 
 def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
@@ -174,8 +179,8 @@ def _leaving(ids: DataFrame, reason: str) -> DataFrame:
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSection) -> tuple[DataFrame, DataFrame]:
-    """The rows that the change feed leaves, and the ids that it deletes.
+def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSection) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """The rows that the change feed leaves, the ids that it deletes, and what is kept of the feed for both.
 
     Where an id stood twice, or may now, the feed alone does not say what is left: those ids are looked up in the table.
     """
@@ -211,8 +216,8 @@ def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSecti
     again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")
     wanted = unclear.union(again.join(ids, "__id", "left_anti")) if intent.retried else unclear
     if wanted.isEmpty():
-        return rows, left
+        return rows, left, changed
     snapshot = source.read(intent.version)
     found = among(snapshot, columns.id, wanted).select(*(column(name) for name in names))
     vanished = unclear.join(found.select(column(columns.id).alias("__id")), "__id", "left_anti")
-    return rows.unionByName(found), left.union(_leaving(vanished, DELETED))
+    return rows.unionByName(found), left.union(_leaving(vanished, DELETED)), changed
