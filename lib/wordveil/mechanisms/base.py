@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -42,6 +42,14 @@ class TokenBatch:
     def record_of_token(self) -> NDArray[np.int64]:
         """The record that each token belongs to: int64 ``(tokens,)``."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def parts(self, most: int) -> Iterator[tuple[slice, Contexts, NDArray[np.int64]]]:
+        """Consecutive tokens, at most ``most`` at a time: which they are, the context of each, and its position in its record."""
+        record = self.record_of_token()
+        position = np.arange(len(self.ids)) - self.offsets[record]
+        for start in range(0, len(self.ids), most):
+            part = slice(start, start + most)
+            yield part, self.contexts[record[part]], position[part]
 
 
 @dataclass(frozen=True)

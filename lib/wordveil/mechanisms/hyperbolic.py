@@ -143,13 +143,10 @@ class _Hyperbolic(Mechanism):
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         stream = KeyedStream(keys.noise, self._blocks)
-        record = batch.record_of_token()
-        position = np.arange(len(batch.ids)) - batch.offsets[record]
         rows = np.where(batch.ids < self._size, batch.ids, self._size)  # the unknown word's id is size + 1
         drawn = np.empty_like(batch.ids)
-        for start in range(0, len(drawn), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            drawn[part] = self._nearest.search(self.noisy(stream, rows[part], batch.contexts[record[part]], position[part]))
+        for part, context, position in batch.parts(_CHUNK):
+            drawn[part] = self._nearest.search(self.noisy(stream, rows[part], context, position))
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
     def noisy(self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]) -> FloatArray:

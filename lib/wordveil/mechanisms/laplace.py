@@ -151,12 +151,9 @@ class Laplace(Mechanism):
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         stream = KeyedStream(keys.noise, self._blocks)
-        record = batch.record_of_token()
-        position = np.arange(len(batch.ids)) - batch.offsets[record]
         drawn = np.empty_like(batch.ids)
-        for start in range(0, len(drawn), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            noisy = self._noise(stream, batch.contexts[record[part]], position[part])
+        for part, context, position in batch.parts(_CHUNK):
+            noisy = self._noise(stream, context, position)
             noisy += self._index[batch.ids[part], :-1].T
             drawn[part] = self._nearest.search(noisy)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
