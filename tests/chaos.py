@@ -38,9 +38,9 @@ _PATIENCE = 300
 
 
 class Story:
-    """An input with two versions, the nights that read one each, and what an undisturbed release of them holds."""
+    """An input, the nights that read a version of it each, and what an undisturbed release of them holds."""
 
-    def __init__(self, spark: Any, root: Path, records: int = 400) -> None:
+    def __init__(self, spark: Any, root: Path, records: int = 400, nights: int = len(NIGHTS)) -> None:
         self._spark = spark
         self.workspace = Workspace(root)
         self.root = root
@@ -48,15 +48,22 @@ class Story:
         table = corpus(records)
         for part in range(4):
             write_delta(spark, table.slice(part * records // 4, records // 4), self.input, feed=True)
+        self.versions = [3, 6]
+        self._undisturbed: dict[str, dict[str, list[str]]] = {}
+        if nights == 1:
+            return
         place = f"delta.`{self.input}`"
         spark.sql(f"UPDATE {place} SET body = 'edited text' WHERE note % 7 = 0")
         write_delta(spark, corpus(records + 40).slice(records, 40), self.input)
         spark.sql(f"DELETE FROM {place} WHERE note % 11 = 0")
-        self.versions = [3, 6]
-        self.reference: dict[str, dict[str, list[str]]] = {}
-        for night in NIGHTS:
-            run_release(load_config(self.config("reference", night)), lambda: spark, run_id=night)
-            self.reference[night] = self.state("reference")
+
+    def reference(self, night: str) -> dict[str, list[str]]:
+        """What an undisturbed release holds after a night."""
+        for one in NIGHTS[: NIGHTS.index(night) + 1]:
+            if one not in self._undisturbed:
+                run_release(load_config(self.config("reference", one)), lambda: self._spark, run_id=one)
+                self._undisturbed[one] = self.state("reference")
+        return self._undisturbed[night]
 
     def config(self, name: str, night: str, **spark: Any) -> Path:
         """The configuration of one night of the release at ``name``."""
@@ -110,8 +117,9 @@ class Story:
     def differences(self, name: str, night: str) -> list[str]:
         """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where they are the same."""
         told = []
+        undisturbed = self.reference(night)
         for table, rows in self.state(name).items():
-            mine, theirs = Counter(rows), Counter(self.reference[night][table])
+            mine, theirs = Counter(rows), Counter(undisturbed[table])
             for sign, difference in (("too many", mine - theirs), ("missing", theirs - mine)):
                 if difference:
                     told.append(f"{table}: {sum(difference.values())} rows {sign}, {next(iter(difference))[:300]} for one")
@@ -163,8 +171,10 @@ def victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) 
 class Campaign:
     """Kills of one release after another, each night compared at its end."""
 
-    def __init__(self, story: Story, seed: int) -> None:
+    def __init__(self, story: Story, seed: int, starts: int = 3) -> None:
+        """A night is killed in up to ``starts`` starts, each of which goes on where the last one was."""
         self._story = story
+        self._starts = starts
         self._seed = seed
         self._random = random.Random(seed)  # noqa: S311 - moments, not keys
         self.kills: Counter[str] = Counter()
@@ -172,18 +182,22 @@ class Campaign:
         self._releases = 0
 
     def release(self, kinds: tuple[str, ...], cluster: Cluster | None = None, nights: tuple[str, ...] = NIGHTS) -> None:
-        """One release, whose every night is disturbed by one of ``kinds``, on a cluster more than once."""
+        """One release, whose every night is disturbed by one of ``kinds``, then started once more and compared."""
         self._releases += 1
         name = f"release-{self._seed}-{self._releases}"
         for night in nights:
             kind = self._random.choice(kinds)
             local = {} if cluster else {"master": "local[2]", "delta_jars": str(delta_jars())}
             config = self._story.config(name, night, **local)
-            process = self._start(config, kind, cluster)
-            self._disturb(process, kind, cluster)
-            _, err = process.communicate(timeout=_PATIENCE)
-            if process.returncode != 0:
+            for _ in range(self._random.randrange(1, self._starts + 1)):
+                process = self._start(config, kind, cluster)
+                self._disturb(process, kind, cluster)
+                _, err = process.communicate(timeout=_PATIENCE)
+                if process.returncode == 0:
+                    break
+                self.kills[kind] += kind == "commit" and process.returncode == -signal.SIGKILL
                 self.restarts += 1
+            else:
                 again = self._story.submitted(cluster, config) if cluster else self._story.local(config)
                 finish(again, f"{name} {night} after {kind} ({err[-500:]})")
             if found := self._story.differences(name, night):
@@ -193,7 +207,6 @@ class Campaign:
         if cluster:
             return self._story.submitted(cluster, config)
         if kind == "commit":
-            self.kills[kind] += 1
             return self._story.local(config, dying=self._random.randrange(1, COMMITS + 1))
         return self._story.local(config)
 
@@ -201,7 +214,7 @@ class Campaign:
         """Kill once, or on a cluster, which goes on, until the night has had enough."""
         if kind == "commit":
             return
-        left = self._random.randrange(2, 6) if cluster and kind != "driver" else 1
+        left = self._random.randrange(3, 9) if cluster and kind != "driver" else 1
         moment = time.monotonic() + self._random.uniform(2, 20)
         while process.poll() is None and left:
             if time.monotonic() >= moment and self._kill(process, kind, cluster):

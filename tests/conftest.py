@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparking import Workspace, delta_jars, java_options
+from sparking import Command, Workspace, delta_jars, java_options
+from wordveil.cli import main
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,3 +55,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 def workspace(tmp_path: Path) -> Workspace:
     """An embedding, a key and a configuration in a directory of their own."""
     return Workspace(tmp_path)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """A command in this process: exit code, standard output, standard error. With ``spark`` it works in the session that is there."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([*map(str, arguments)])
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    yield command
+    for number, handler in before.items():
+        signal.signal(number, handler)

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,8 @@ from wordveil.config import Config, parse_config
 EMBEDDING = helpers.random_embedding(300, 8, seed=5)
 WORDS = EMBEDDING.words.to_pylist()
 KEY = bytes(range(7, 39)).hex()
+Command = Callable[..., tuple[int, str, str]]
+"""Runs a command: exit code, standard output, standard error."""
 
 
 def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:

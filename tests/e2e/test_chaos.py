@@ -28,7 +28,7 @@ NEEDS_NAMESPACE = pytest.mark.skipif(not namespace(), reason="this machine lets 
 @pytest.fixture(scope="module")
 def story(spark, tmp_path_factory: pytest.TempPathFactory) -> Story:
     """The input, and what an undisturbed release holds."""
-    return Story(spark, tmp_path_factory.mktemp("chaos"), records=160)
+    return Story(spark, tmp_path_factory.mktemp("chaos"), records=160, nights=1)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def local(story: Story, name: str, night: str) -> Path:
 
 @NEEDS_NAMESPACE
 def test_a_release_survives_the_death_of_executors_and_workers(story: Story, cluster: Cluster):
-    campaign = Campaign(story, seed=4)
+    campaign = Campaign(story, seed=4, starts=1)
     campaign.release(("executor", "worker", "python-worker"), cluster, nights=NIGHTS[:1])
     assert campaign.kills.total() >= 1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparking import KEY, Workspace, clean_environment, corpus, random_texts, read_output
+from sparking import KEY, Command, Workspace, clean_environment, corpus, random_texts, read_output
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,106 +22,103 @@ def wordveil(*arguments: object, **environment: str) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**clean_environment(), **environment})
 
 
-def test_build_reports_what_it_built(workspace: Workspace):
+def test_build_reports_what_it_built(workspace: Workspace, run: Command):
     config = workspace.write_config()
-    done = wordveil("build", "--config", config, "--json")
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    code, out, err = run("build", "--config", config, "--json")
+    assert code == 0, err
+    facts = json.loads(out)
     assert facts["words"] == 300
     assert facts["epsilon"] == facts["nominal_epsilon"] == 4.0
     assert facts["epsilon_pure_per_token"] == pytest.approx(4.0 * facts["diameter"])
     assert (workspace.root / "bundles" / facts["fingerprint"] / "manifest.json").exists()
-    again = wordveil("build", "--config", config)
-    assert again.returncode == 0
-    assert facts["fingerprint"][:8] in again.stdout
+    code, out, _ = run("build", "--config", config)
+    assert code == 0
+    assert facts["fingerprint"][:8] in out
 
 
-def test_plan_reads_the_schema_and_prices_the_public_length(workspace: Workspace):
+def test_plan_reads_the_schema_and_prices_the_public_length(spark, workspace: Workspace, run: Command):
     """The files hold a footer and damaged data: a plan that read a row would fail."""
     path = workspace.write_corpus(corpus(2000)) / "part-0.parquet"
     raw = bytearray(path.read_bytes())
     raw[4:2000] = b"\0" * 1996
     path.write_bytes(raw)
     config = workspace.write_config()
-    empty = wordveil("plan", "--config", config, "--json")
-    assert empty.returncode == 0, empty.stderr
-    assert json.loads(empty.stdout)["epsilon_bound"] is None
-    built = json.loads(wordveil("build", "--config", config, "--json").stdout)
-    done = wordveil("plan", "--config", config, "--json")
-    plan = json.loads(done.stdout)
+    code, out, err = run("plan", "--config", config, "--json")
+    assert code == 0, err
+    assert json.loads(out)["epsilon_bound"] is None
+    built = json.loads(run("build", "--config", config, "--json")[1])
+    plan = json.loads(run("plan", "--config", config, "--json")[1])
     assert plan["columns"] == {"id": "string", "body": "string", "day": "string"}
     assert plan["tokens"] == 24
     assert plan["epsilon_pure"] == plan["epsilon_bound"] == pytest.approx(24 * built["epsilon_pure_per_token"])
     assert (plan["relation"], plan["exposes"]) == ("any_text", ["presence", "column:day"])
-    sanitised = wordveil("sanitise", "--config", config)
-    assert sanitised.returncode == 8
+    assert run("sanitise", "--config", config)[0] == 8
     assert not (workspace.root / "output").exists()
 
 
-def test_sanitise_prints_a_table_and_the_same_as_json(workspace: Workspace):
+def test_sanitise_prints_a_table_and_the_same_as_json(spark, workspace: Workspace, run: Command):
+    """First in a process and a session of its own."""
     workspace.write_corpus(corpus(50))
     config = workspace.write_config()
     done = wordveil("sanitise", "--config", config, "--run-id", "night-1")
     assert done.returncode == 0, done.stderr
     for words in ("records", "50", "unknown words", "tokens a second", "any_text", "night-1", str(workspace.root)[:20]):
         assert words in done.stdout
-    again = wordveil("sanitise", "--config", config, "--overwrite", "--json")
-    report = json.loads(again.stdout)
+    _, out, err = run("sanitise", "--config", config, "--overwrite", "--json")
+    report = json.loads(out)
     assert (report["records"], report["released"], report["tokens"]) == (50, 50, 50 * 24)
     assert report["epsilon_pure"][0] == report["epsilon_pure"][1]
     assert report["run_id"] != "night-1"
-    assert KEY not in done.stdout + done.stderr + again.stdout + again.stderr
+    assert KEY not in done.stdout + done.stderr + out + err
 
 
-def test_the_key_can_come_from_the_environment(workspace: Workspace):
+def test_the_key_can_come_from_the_environment(spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):
     workspace.write_corpus(corpus(5))
     config = workspace.write_config(key={"file": None, "env": "TESTS_KEY"})
-    missing = wordveil("sanitise", "--config", config)
-    assert missing.returncode == 5
-    assert "TESTS_KEY" in missing.stderr
-    assert wordveil("sanitise", "--config", config, TESTS_KEY=KEY).returncode == 0
+    code, _, err = run("sanitise", "--config", config)
+    assert code == 5
+    assert "TESTS_KEY" in err
+    monkeypatch.setenv("TESTS_KEY", KEY)
+    assert run("sanitise", "--config", config)[0] == 0
     from_file = workspace.write_config("file.yaml", output={"path": str(workspace.root / "second")})
-    assert wordveil("sanitise", "--config", from_file).returncode == 0
+    assert run("sanitise", "--config", from_file)[0] == 0
     assert read_output(workspace.root / "output") == read_output(workspace.root / "second")
 
 
-def test_errors_come_before_spark_with_their_codes(workspace: Workspace):
+def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):
     """None of these starts a JVM: Java is out of reach."""
     workspace.write_corpus(corpus(3))
     config = workspace.write_config(build_missing=False)
-    nowhere = {"PATH": "/nowhere", "JAVA_HOME": ""}
 
     def code(*overrides: str) -> int:
         arguments = [part for override in overrides for part in ("--set", override)]
-        done = wordveil("sanitise", "--config", config, *arguments, **nowhere)
-        assert "Traceback" not in done.stderr
-        return done.returncode
+        return run("sanitise", "--config", config, *arguments)[0]
 
     assert code("mechanism.epsilon=0") == 2
     assert code("nonsense") == 2
-    assert wordveil("sanitise", "--config", config, "--run-id", "../x", **nowhere).returncode == 2
+    assert run("sanitise", "--config", config, "--run-id", "../x")[0] == 2
     assert code("key.file=/none") == 5
     assert code() == 4  # no bundle
     assert code("build_missing=true", "mechanism.embedding=/none") == 4
-    assert code("build_missing=true") == 7  # no Java
-    assert wordveil("sanitise", "--config", "/none.yaml").returncode == 2
-    assert wordveil("sanitise").returncode == 2
+    assert run("sanitise", "--config", "/none.yaml")[0] == 2
+    done = wordveil("sanitise", "--config", config, "--set", "build_missing=true", PATH="/nowhere", JAVA_HOME="")
+    assert done.returncode == 7
+    assert "Traceback" not in done.stderr
     assert wordveil("sanitize").returncode == 2
 
 
-def test_errors_can_be_json(workspace: Workspace):
-    done = wordveil(
+def test_errors_can_be_json(workspace: Workspace, run: Command):
+    code, out, _ = run(
         "build", "--config", workspace.write_config(), "--set", "mechanism.epsilon=-1", "--set", "text.n_max=0", "--json"
     )
-    error = json.loads(done.stdout)
-    assert done.returncode == 2
-    assert {fault["where"] for fault in error["faults"]} == {"mechanism.epsilon", "text.n_max"}
+    assert code == 2
+    assert {fault["where"] for fault in json.loads(out)["faults"]} == {"mechanism.epsilon", "text.n_max"}
 
 
-def test_an_existing_output_has_its_own_code(workspace: Workspace):
+def test_an_existing_output_has_its_own_code(spark, workspace: Workspace, run: Command):
     workspace.write_corpus(corpus(3))
     (workspace.root / "output").mkdir()
-    assert wordveil("sanitise", "--config", workspace.write_config()).returncode == 6
+    assert run("sanitise", "--config", workspace.write_config())[0] == 6
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -143,38 +140,26 @@ def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number
     assert not list(workspace.root.glob(".output*"))
 
 
-def test_spark_submit_runs_the_same_job(workspace: Workspace):
+def test_spark_submit_runs_the_same_job(spark, workspace: Workspace, run: Command):
     import pyspark
 
     workspace.write_corpus(corpus(40))
     config = workspace.write_config(spark={"master": None})
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    for job in ("build", "sanitise"):
-        command = [str(submit), "--master", "local[1]", str(ROOT / "jobs" / f"{job}.py"), "--config", str(config), "--json"]
-        environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        assert done.returncode == 0, done.stderr[-2000:]
+    environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+    def submitted(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(submit), "--master", "local[1]", str(ROOT / "jobs" / "sanitise.py"), "--config", str(config), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    done = submitted("--json")
+    assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout)["records"] == 40
-    nowhere = subprocess.run(
-        [
-            str(submit),
-            "--master",
-            "local[1]",
-            str(ROOT / "jobs" / "sanitise.py"),
-            "--config",
-            str(config),
-            "--set",
-            "spark.master=local[2]",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+    nowhere = submitted("--set", "spark.master=local[2]")
     assert nowhere.returncode == 7
     assert "spark-submit was given --master local[1]" in nowhere.stdout + nowhere.stderr  # it merges them
     plain = workspace.write_config("plain.yaml", output={"path": str(workspace.root / "plain")})
-    assert wordveil("sanitise", "--config", plain).returncode == 0
+    assert run("sanitise", "--config", plain)[0] == 0
     assert read_output(workspace.root / "output") == read_output(workspace.root / "plain")
 
 
@@ -209,17 +194,18 @@ def test_the_readme_gives_the_two_commands():
     assert "make test" in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-def test_keys_are_made_and_identified(tmp_path: Path):
+def test_keys_are_made_and_identified(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "release.key"
-    made = json.loads(wordveil("key", "new", file, "--json").stdout)
+    made = json.loads(run("key", "new", file, "--json")[1])
     digits = file.read_text().strip()
-    told = wordveil("key", "fingerprint", "--file", file, "--json")
-    assert json.loads(told.stdout)["fingerprint"] == made["fingerprint"]
-    by_name = wordveil("key", "fingerprint", "--env", "SOME_KEY", "--json", SOME_KEY=digits)
-    assert json.loads(by_name.stdout)["fingerprint"] == made["fingerprint"]
-    again = wordveil("key", "new", file, "--json")
-    assert again.returncode == 5
-    assert "never overwritten" in json.loads(again.stdout)["message"]
-    assert wordveil("key", "fingerprint").returncode == 5
-    for done in (told, by_name, again):
-        assert digits not in done.stdout + done.stderr
+    told = run("key", "fingerprint", "--file", file, "--json")
+    assert json.loads(told[1])["fingerprint"] == made["fingerprint"]
+    monkeypatch.setenv("SOME_KEY", digits)
+    by_name = run("key", "fingerprint", "--env", "SOME_KEY", "--json")
+    assert json.loads(by_name[1])["fingerprint"] == made["fingerprint"]
+    again = run("key", "new", file, "--json")
+    assert again[0] == 5
+    assert "never overwritten" in json.loads(again[1])["message"]
+    assert run("key", "fingerprint")[0] == 5
+    for _, out, err in (told, by_name, again):
+        assert digits not in out + err

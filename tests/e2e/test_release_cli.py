@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from releasing import Lake, authored
-from sparking import KEY, Workspace, clean_environment, delta_jars
-from wordveil.cli import main
+from sparking import KEY, Command, Workspace, clean_environment, delta_jars
 from wordveil.keys import load_key, public_hex
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def process(*arguments: object) -> tuple[int, str, str]:
@@ -28,23 +23,6 @@ def process(*arguments: object) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     return done.returncode, done.stdout, done.stderr
-
-
-@pytest.fixture
-def run(spark: Any, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """A command in this process, in the session that is there: exit code, standard output, standard error."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([*map(str, arguments)])
-        out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
-
-    yield command
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -80,7 +58,7 @@ def said(path: Path) -> str:
     return "\n".join(found)
 
 
-def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lake, run: Run):
+def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lake, run: Command):
     config = write_config(lake, gate={"min_records": 100, "quarantine_rate": 0.5})
 
     code, out, _ = run("sanitise", "--config", config, "--run-id", "night-1")
@@ -189,7 +167,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
 
 
-def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Run):
+def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Command):
     config = write_config(lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6})
     assert run("sanitise", "-c", config)[0] == 0
     code, out, _ = run("ledger", "-c", config)
@@ -210,7 +188,7 @@ def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Run):
     assert run("ledger", "--ledger", lake.root / "nothing")[0] == 9
 
 
-def test_commands_refuse_what_they_cannot_do(lake: Lake, run: Run):
+def test_commands_refuse_what_they_cannot_do(lake: Lake, run: Command):
     config = write_config(lake)
     code, _, err = run("sanitise", "-c", config, "--overwrite")
     assert code == 2

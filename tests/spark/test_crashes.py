@@ -56,7 +56,7 @@ def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
 def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Each start makes one commit and dies; what it leaves on the disk is what the next one begins with."""
     reference = beside(lake, "reference")
-    reference.run(run_id="night-1")
+    undisturbed = reference.run(run_id="night-1")
     steps: list[str] = []
 
     def committed(step: str) -> None:
@@ -71,6 +71,8 @@ def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: 
     assert steps == ["create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"]
     report = lake.run(run_id="night-1")
     assert (report.run_id, report.records, report.released) == ("night-1", 6, 6)
+    same = {"output": report.output, "seconds": report.seconds}
+    assert dataclasses.replace(undisturbed, **same) == report, "counted afterwards as on the way to the table"
     assert (lake.draws(), lake.entries()) == (reference.draws(), reference.entries())
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from wordveil.errors import ReleaseError
 from wordveil.spark import store as stores
+from wordveil.spark.counts import observed
 from wordveil.spark.store import Store
 
 pytestmark = pytest.mark.xdist_group("releases")
@@ -28,9 +29,17 @@ def numbers(store: Store) -> list[int]:
 
 
 def test_a_name_appends_once(spark, store: Store):
+    """What is not written a second time is not observed either, and nobody waits for it."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
     assert not store.has("run 1")
+    seen = []
     for _ in range(2):
-        store.append(spark.range(3), step="draws", once="run 1")
+        observation = Observation()
+        store.append(spark.range(3).observe(observation, F.sum("id").alias("sum")), step="draws", once="run 1")
+        seen.append(observed(observation))
+    assert seen == [{"sum": 3}, None]
     assert store.has("run 1")
     assert not store.has("run 2")
     assert numbers(store) == [0, 1, 2]

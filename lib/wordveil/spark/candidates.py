@@ -55,7 +55,7 @@ class Candidates:
     looked: where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was`` (why
         the record is in quarantine now) of those among ``rows`` that are to be drawn or refused. None: all rows are.
     left: ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
-    kept: other frames that are kept in memory or scratch, as ``looked`` is.
+    kept: other frames that are kept in memory or scratch, as ``looked`` is, each before those made from it.
     """
 
     rows: DataFrame
@@ -65,7 +65,8 @@ class Candidates:
 
     def forget(self) -> None:
         """Free what was kept in memory and scratch."""
-        for frame in (*self.kept, *([self.looked] if self.looked is not None else [])):
+        # The last one first: Spark plans anew what was made from a frame that is freed.
+        for frame in reversed([*self.kept, *([self.looked] if self.looked is not None else [])]):
             frame.unpersist()
 
 
@@ -80,22 +81,18 @@ def latest(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
 
 def find(source: Source, draws: DataFrame | None, intent: Intent, columns: ColumnsSection, inspect: Inspect) -> Candidates:
     """The candidates of a run. ``draws``: the release's draws, or None where there are none yet."""
-    state = None if draws is None else latest(draws, columns.id, intent.seq)
-    if state is None:
+    if draws is None:
         rows = _identified(source.read(intent.version), columns)
         counted = inspect.job.settings.policy.n_max is None
         return Candidates(rows, _looked(rows, None, columns, inspect).persist() if counted else None, None)
-    # Looked at some times over: finding the newest draw of each record reads and sorts all draws.
-    state = state.persist()
-    kept = [state]
+    left = None
     if intent.changes == "feed":
-        found, left, changed = _fed(source, state, intent, columns)
-        # What is kept is not merged by Spark, and hundreds of tasks of a few records would each start Python.
-        tasks = max(changed.sparkSession.sparkContext.defaultParallelism, -(-changed.count() // _TASK_ROWS))
-        found, left = found.coalesce(tasks).persist(), left.coalesce(tasks)
-        kept += [changed, found]
+        found, left, state, kept = _fed(source, draws, intent, columns)
     else:
-        found, left = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless), None
+        # Looked at some times over: finding the newest draw of each record reads and sorts all draws.
+        state = latest(draws, columns.id, intent.seq).persist()
+        kept = [state]
+        found = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless)
     rows = _identified(_without_requested(found, state, columns.id), columns)
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
@@ -128,11 +125,11 @@ def inspected(records: DataFrame, inspect: Inspect) -> DataFrame:
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def among(rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi") -> DataFrame:
-    """Those of ``rows`` whose id is among ``ids`` (column ``__id``); few ids are sent to the rows, not the rows to the ids."""
+def among(rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None) -> DataFrame:
+    """Those of ``rows`` whose id is among ``ids`` (column ``__id``, so many if ``number`` is known); few ids are sent to the rows, not the rows to the ids."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    few = ids.limit(_FEW + 1).count() <= _FEW
+    few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
     return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)
 
 
@@ -179,8 +176,10 @@ def _leaving(ids: DataFrame, reason: str) -> DataFrame:
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSection) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """The rows that the change feed leaves, the ids that it deletes, and what is kept of the feed for both.
+def _fed(
+    source: Source, draws: DataFrame, intent: Intent, columns: ColumnsSection
+) -> tuple[DataFrame, DataFrame, DataFrame, list[DataFrame]]:
+    """The rows that the change feed leaves, the ids that it deletes, the newest draws of the records that it names, and what is kept.
 
     Where an id stood twice, or may now, the feed alone does not say what is left: those ids are looked up in the table.
     """
@@ -200,11 +199,18 @@ def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSecti
         )
         .persist()
     )
+    number = changed.count()
+    # Spark does not merge the tasks of what is kept, and hundreds of a few records would each start Python.
+    tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
     ids = changed.select("__id")
-    known = state.join(F.broadcast(ids) if ids.count() <= _FEW else ids, "__id", "left_semi")
+    # Of most records the feed says nothing, and their draws need not be sorted.
+    if intent.retried:
+        state = latest(draws, columns.id, intent.seq).persist()
+    else:
+        state = latest(among(draws, columns.id, ids, number=number), columns.id, intent.seq).coalesce(tasks).persist()
     gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
     before = F.when(gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
-    counted = changed.join(known, "__id", "left").withColumn("__before", before)
+    counted = changed.join(state, "__id", "left").withColumn("__before", before)
     copies = F.col("__before") + F.col("__more")
     simple = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
     deleted = (F.col("__before") <= 1) & (copies <= 0)
@@ -213,11 +219,14 @@ def _fed(source: Source, state: DataFrame, intent: Intent, columns: ColumnsSecti
     left = _leaving(counted.where(deleted & (F.col("__before") == 1)), DELETED)
     nameless = feed.where(column(columns.id).isNull() & (kind == "insert")).select(*(column(name) for name in names))
     rows = plain.unionByName(nameless)
-    again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")
-    wanted = unclear.union(again.join(ids, "__id", "left_anti")) if intent.retried else unclear
-    if wanted.isEmpty():
-        return rows, left, changed
-    snapshot = source.read(intent.version)
-    found = among(snapshot, columns.id, wanted).select(*(column(name) for name in names))
-    vanished = unclear.join(found.select(column(columns.id).alias("__id")), "__id", "left_anti")
-    return rows.unionByName(found), left.union(_leaving(vanished, DELETED)), changed
+    wanted = unclear
+    if intent.retried:
+        again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")
+        wanted = unclear.union(again.join(ids, "__id", "left_anti"))
+    if not wanted.isEmpty():
+        snapshot = source.read(intent.version)
+        found = among(snapshot, columns.id, wanted).select(*(column(name) for name in names))
+        vanished = unclear.join(found.select(column(columns.id).alias("__id")), "__id", "left_anti")
+        rows, left = rows.unionByName(found), left.union(_leaving(vanished, DELETED))
+    rows = rows.coalesce(tasks).persist()
+    return rows, left.coalesce(tasks), state, [changed, state, rows]

@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ReleaseError
-from wordveil.records import (
-    QUARANTINED,
-    REASON_COLUMN,
-    RELEASED,
-    TOKENS_COLUMN,
-    UNKNOWN_COLUMN,
-    WORDS_COLUMN,
-)
+from wordveil.records import REASON_COLUMN, TOKENS_COLUMN
 from wordveil.spark.admission import admitted
 from wordveil.spark.candidates import (
     AUTHOR_COLUMN,
@@ -27,6 +20,7 @@ from wordveil.spark.candidates import (
     find,
     latest,
 )
+from wordveil.spark.counts import aggregates, counted, observed, report_counts
 from wordveil.spark.home import EPOCH_COLUMN, RESERVED_COLUMN
 from wordveil.spark.job import sanitised
 from wordveil.spark.ledger import REFUSE
@@ -45,9 +39,12 @@ _REFUSED = "__refused"
 
 
 class Execution:
-    """What one intent says is done: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order."""
+    """What one intent says is done: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    def __init__(self, steward: Steward, intent: Intent, table: InputTable | None) -> None:
+    ``fresh``: the intent was written a moment ago and nobody else can have seen it, so that none of its steps has been done.
+    """
+
+    def __init__(self, steward: Steward, intent: Intent, table: InputTable | None, *, fresh: bool = False) -> None:
         self._home = steward.home
         self._spark = steward.spark
         self._columns = steward.config.input
@@ -58,7 +55,9 @@ class Execution:
         self._intent = intent
         self._terms = replace(steward.terms, run_id=intent.run_id, epoch=intent.epoch)
         self._table = table
+        self._fresh = fresh
         self._found: Candidates | None = None
+        self._observed: dict[str, Any] | None = None
 
     def close(self) -> None:
         """Free what was kept in memory and scratch."""
@@ -83,17 +82,22 @@ class Execution:
                 over[:] = [decided.where("reason is not null").count()]
             return None if any(over) else decided
 
-        self._home.ledger.reserve(self._terms, decide)
+        self._home.ledger.reserve(self._terms, decide, fresh=self._fresh)
         return over[0] if over else 0
 
     def draw(self, job: Sanitise) -> None:
         """Append the run's draws, and the withdrawals, in one commit."""
+        from pyspark.sql import Observation
+
         if self._drawn():
             return
         self._progress("sanitising")
         rows = self._withdrawals() if self._table is None else self._draws(job)
         options: dict[str, Any] = {"maxRecordsPerFile": self._output.records_per_file or _FILE_RECORDS}
+        observation = Observation()
+        rows = rows.observe(observation, *aggregates())
         self._home.draws.append(rows, step="draws", once=self._home.once(self._intent), options=options)
+        self._observed = observed(observation)
 
     def settle(self) -> None:
         """Settle the reservations from the draws."""
@@ -112,49 +116,12 @@ class Execution:
                 F.col("privacy.tokens").alias("tokens"),
                 "content_tag",
             ),
+            fresh=self._fresh,
         )
 
     def counts(self) -> dict[str, Any]:
-        """What the run's draws hold."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        bound, pure = F.col("privacy.epsilon_bound"), F.col("privacy.epsilon_pure")
-        groups = (
-            self._mine()
-            .groupBy("status", "reason")
-            .agg(
-                F.count(F.lit(1)).alias("records"),
-                F.sum("privacy.tokens").alias("tokens"),
-                F.sum(WORDS_COLUMN).alias("words"),
-                F.sum(UNKNOWN_COLUMN).alias("unknown"),
-                F.min(bound).alias("least_bound"),
-                F.max(bound).alias("greatest_bound"),
-                F.min(pure).alias("least_pure"),
-                F.max(pure).alias("greatest_pure"),
-            )
-        )
-        found = groups.collect()
-        released = next((row for row in found if row.status == RELEASED), None)
-        quarantined = {row.reason: row.records for row in found if row.status == QUARANTINED}
-
-        def span(name: str) -> tuple[float, float] | None:
-            return (
-                None
-                if released is None or released[f"least_{name}"] is None
-                else (released[f"least_{name}"], released[f"greatest_{name}"])
-            )
-
-        return {
-            "records": sum(row.records for row in found if row.status != WITHDRAWN),
-            "released": released.records if released else 0,
-            "quarantined": dict(sorted(quarantined.items())),
-            "withdrawn": sum(row.records for row in found if row.status == WITHDRAWN),
-            "tokens": released.tokens if released else 0,
-            "words": released.words if released else 0,
-            "unknown": released.unknown if released else 0,
-            "bound": span("bound"),
-            "pure": span("pure"),
-        }
+        """What the run's draws hold, as they were seen on their way to the table if this call wrote them."""
+        return counted(self._mine()) if self._observed is None else report_counts(self._observed)
 
     def refuse_unknown_ids(self) -> None:
         """Raise :class:`ReleaseError` where ids to withdraw are not in the release, or have been withdrawn."""
@@ -170,7 +137,7 @@ class Execution:
             )
 
     def _drawn(self) -> bool:
-        return self._home.has_drawn(self._intent)
+        return not self._fresh and self._home.has_drawn(self._intent)
 
     def _mine(self) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812

@@ -46,7 +46,8 @@ def run_gate(config: Config, session: Callable[[], SparkSession], *, progress: C
         require_live(journal, config.release)
         version = home.draws.version()
         progress("measuring")
-        measured = measure(home.draws.read(version), config, words=config.gate.rules.min_distinct_words is not None)
+        rows = newest(home.draws.read(version), config.input.id, len(journal.intents()))
+        measured = measure(rows, words=config.gate.rules.min_distinct_words is not None)
         gated = Gated(config.release, version, evaluate(config.gate.rules, measured))
         body = {**gated.to_dict(), "rules": config.gate.rules.digest}
         journal.add(GATE, "", lambda _: body)
@@ -72,11 +73,11 @@ def require_live(journal: Journal, release: str) -> None:
         )
 
 
-def measure(draws: DataFrame, config: Config, *, words: bool) -> Measured:
-    """The figures of the newest draws; ``words``: whether different words are counted, which takes a shuffle of them."""
+def measure(newest_draws: DataFrame, *, words: bool) -> Measured:
+    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    rows = newest(draws, config.input.id).where(F.col("status") != WITHDRAWN)
+    rows = newest_draws.where(F.col("status") != WITHDRAWN)
     released = F.col("status") == RELEASED
     figures = rows.agg(
         F.count(F.lit(1)).alias("records"),

@@ -38,10 +38,10 @@ class Home:
         self._partition_by = config.output.partition_by
 
     @contextmanager
-    def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Keep other runs, gates and publications of this release on this machine waiting."""
-        with exclusive(self.spark, f"{self.path}/release", waiting):
-            yield
+    def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+        """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all of them."""
+        with exclusive(self.spark, f"{self.path}/release", waiting) as alone:
+            yield alone
 
     def journal(self) -> Journal:
         """The release's events. Raises :class:`ReleaseError` where its draws or its ledger are missing, or another release's events are there."""

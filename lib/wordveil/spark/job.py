@@ -13,20 +13,15 @@ from wordveil.keys import load_key
 from wordveil.neighbours.blocks import Workshop
 from wordveil.parameters import check_params
 from wordveil.records import (
-    ID_REASONS,
     OUTPUT_FIELDS,
-    QUARANTINED,
     REASON_COLUMN,
-    RELEASED,
     STATISTIC_FIELDS,
     STATISTICS,
     TEXT_COLUMN,
-    TEXT_REASONS,
-    UNKNOWN_COLUMN,
-    WORDS_COLUMN,
     RecordSettings,
     release_terms,
 )
+from wordveil.spark.counts import aggregates, report_counts
 from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.failures import job_errors
 from wordveil.spark.prepare import prepared
@@ -41,8 +36,6 @@ from wordveil.spark.worker import Sanitise
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_REASONS = (*ID_REASONS, *TEXT_REASONS)
 
 
 def _silent(*_: object) -> None:
@@ -128,31 +121,16 @@ def _output_schema(records: DataFrame) -> StructType:
 def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
     """Write the table and return the run's counts, observed in the same pass."""
     from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812
 
-    released = F.col("status") == RELEASED
-    bound, pure = F.col("privacy.epsilon_bound"), F.col("privacy.epsilon_pure")
     observation = Observation()
-    observed = result.observe(
-        observation,
-        F.count(F.lit(1)).alias("records"),
-        F.count_if(released).alias("released"),
-        F.sum("privacy.tokens").alias("tokens"),
-        F.sum(WORDS_COLUMN).alias("words"),
-        F.sum(UNKNOWN_COLUMN).alias("unknown"),
-        F.min(bound).alias("least_bound"),
-        F.max(bound).alias("greatest_bound"),
-        F.min(pure).alias("least_pure"),
-        F.max(pure).alias("greatest_pure"),
-        *(F.count_if((F.col("status") == QUARANTINED) & (F.col("reason") == reason)).alias(reason) for reason in _REASONS),
-    )
-    writer = observed.drop(*STATISTICS).write.mode("error")
+    rows = result.observe(observation, *aggregates())
+    writer = rows.drop(*STATISTICS).write.mode("error")
     if config.output.partition_by:
         writer = writer.partitionBy(*config.output.partition_by)
     if config.output.records_per_file:
         writer = writer.option("maxRecordsPerFile", config.output.records_per_file)
     writer.parquet(path)
-    return dict(observation.get)
+    return report_counts(observation.get)
 
 
 def _report(
@@ -167,30 +145,19 @@ def _report(
 ) -> RunReport:
     terms = release_terms(settings, bundle)
 
-    def span(name: str) -> tuple[float, float] | None:
-        least, greatest = counts[f"least_{name}"], counts[f"greatest_{name}"]
-        return None if least is None else (least, greatest)
-
     return RunReport(
         run_id=settings.run_id,
         release=config.release,
         output=output,
-        records=counts["records"],
-        released=counts["released"],
-        quarantined={reason: counts[reason] for reason in _REASONS if counts[reason]},
-        tokens=counts["tokens"] or 0,
-        words=counts["words"] or 0,
-        unknown=counts["unknown"] or 0,
         relation=str(terms.relation),
         metric=terms.guarantee.metric.identifier,
         nominal_epsilon=terms.guarantee.nominal_epsilon,
         epsilon=terms.guarantee.epsilon,
-        epsilon_bound=span("bound"),
-        epsilon_pure=span("pure"),
         exposes=terms.exposes,
         mechanism_fingerprint=bundle.fingerprint,
         policy_fingerprint=config.policy.fingerprint,
         key_fingerprint=key_fingerprint,
         seconds=seconds,
         notes=notes,
+        **counts,
     )

@@ -54,6 +54,8 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._was_empty = False
+        """Whether nobody had written to the table before this object reserved."""
 
     def entries(self, release: str, run_id: str, *kinds: str) -> DataFrame:
         """A run's entries of some kinds."""
@@ -66,15 +68,17 @@ class Ledger:
         """Whether there are any."""
         return not self.entries(release, run_id, *kinds).isEmpty()
 
-    def reserve(self, terms: Terms, decide: Callable[[DataFrame], DataFrame | None]) -> None:
+    def reserve(self, terms: Terms, decide: Callable[[DataFrame], DataFrame | None], *, fresh: bool = False) -> None:
         """Write what ``decide(ledger)`` reserves and refuses, on a ledger that nobody adds to meanwhile; once a run.
 
+        ``fresh``: it is known that this run has reserved nothing so far.
         ``decide`` gives the columns record_id, author, reason (null if admitted) and tokens, the most that can be drawn; or None.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        def rows(table: DataFrame, _: int) -> DataFrame | None:
-            if self.has(terms.release, terms.run_id, RESERVE, REFUSE):
+        def rows(table: DataFrame, version: int) -> DataFrame | None:
+            self._was_empty = version == 0
+            if not fresh and self.has(terms.release, terms.run_id, RESERVE, REFUSE):
                 return None
             decided = decide(table)
             if decided is None:
@@ -91,16 +95,19 @@ class Ledger:
 
         self.store.swap(rows, step="reserve")
 
-    def settle(self, terms: Terms, drawn: DataFrame) -> None:
-        """Settle a run's reservations from ``drawn``: record_id, author, reserved, tokens (null if not drawn), content_tag; once a run."""
+    def settle(self, terms: Terms, drawn: DataFrame, *, fresh: bool = False) -> None:
+        """Settle a run's reservations from ``drawn``: record_id, author, reserved, tokens (null if not drawn), content_tag; once a run.
+
+        ``fresh``: it is known that this run has settled nothing so far.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
         def rows(table: DataFrame, _: int) -> DataFrame | None:
-            if self.has(terms.release, terms.run_id, SETTLE):
+            if not fresh and self.has(terms.release, terms.run_id, SETTLE):
                 return None
             paid = charged(table, terms.release).where(F.col("epoch") == terms.epoch)
             known = paid.select("record_id", "content_tag", F.lit(True).alias("known"))
-            found = drawn if paid.isEmpty() else drawn.join(known, ["record_id", "content_tag"], "left")
+            found = drawn if self._was_empty or paid.isEmpty() else drawn.join(known, ["record_id", "content_tag"], "left")
             if "known" not in found.columns:
                 found = found.withColumn("known", F.lit(None).cast("boolean"))
             costs = F.col("tokens").isNotNull() & F.col("known").isNull()

@@ -11,17 +11,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def newest(draws: DataFrame, name: str) -> DataFrame:
-    """The draws without those of a record, by its id in the column ``name``, that a later run has superseded.
+def newest(draws: DataFrame, name: str, runs: int) -> DataFrame:
+    """The draws, of so many ``runs``, without those of a record, by its id in the column ``name``, that a later run has superseded.
 
     The texts meet only the ids that were drawn more than once.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    if runs == 1:
+        return draws
     seq = F.col(SEQ_COLUMN)
-    runs = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
+    drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
     again = (
-        runs.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest")).where("__first < __newest").drop("__first").persist()
+        drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest")).where("__first < __newest").drop("__first").persist()
     )
     try:
         if again.isEmpty():

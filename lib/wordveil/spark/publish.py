@@ -28,7 +28,7 @@ from wordveil.spark.store import Store
 from wordveil.spark.tables import Files
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST = "_manifest.json"
 """Its name inside the public table, where Delta and Parquet readers pass over it."""
@@ -72,7 +72,7 @@ def publish(
         version = int(gate.body["draws_version"])
         if config.output.public_table:
             _check_name(home, config.output.public_table)
-        _write(home, config, version)
+        _write(home, config, journal, version)
         if config.output.public_table:
             quoted = _quoted(config.output.public_table)
             spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION '{Files(spark, home.public.path).path}'")
@@ -145,18 +145,22 @@ def check_key(journal: Journal, key: MasterKey, release: str) -> None:
         raise ReleaseError(f"release {release}: {problem}")
 
 
-def _write(home: Home, config: Config, version: int) -> None:
+def _write(home: Home, config: Config, journal: Journal, version: int) -> None:
     """Replace the public table's rows by those of a version of the draws; once a version."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
-    rows = newest(home.draws.read(version), config.input.id).where(F.col("status") == RELEASED)
+    rows = _newest(home, config, journal, version).where(F.col("status") == RELEASED)
     names = [name for name in rows.columns if not is_internal(name)]
     rows = rows.select(*(column(name) for name in names))
     public = home.public
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
     public.replace(rows, once=f"publish {config.release}", number=version, records_per_file=config.output.records_per_file)
+
+
+def _newest(home: Home, config: Config, journal: Journal, version: int) -> DataFrame:
+    return newest(home.draws.read(version), config.input.id, len(journal.intents()))
 
 
 def _check_name(home: Home, name: str) -> None:
@@ -181,7 +185,7 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
     public = home.public
     version = public.version()
     table = public.read(version)
-    draws = newest(home.draws.read(int(gate.body["draws_version"])), config.input.id).where(F.col("status") == RELEASED)
+    draws = _newest(home, config, journal, int(gate.body["draws_version"])).where(F.col("status") == RELEASED)
     facts = draws.agg(
         F.count(F.lit(1)).alias("records"),
         F.sort_array(F.collect_set("run_id")).alias("runs"),

@@ -16,6 +16,7 @@ from wordveil.keys import MasterKey, key_faults, load_key
 from wordveil.neighbours.blocks import Workshop
 from wordveil.records import NULL_ID, RecordSettings, release_terms
 from wordveil.release.budgets import Charge, ReleaseFacts, budget_faults
+from wordveil.spark.counts import NOTHING
 from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.execution import Execution
 from wordveil.spark.failures import job_errors
@@ -60,7 +61,7 @@ def run_release(
     the run. Whatever happens, a run that has begun can be finished by another call.
     """
     steward = Steward(config, session, params, progress, tasks)
-    with steward.home.held(lambda: progress("waiting for another run of this release")):
+    with steward.home.held(lambda: progress("waiting for another run of this release")) as steward.alone:
         return steward.run(run_id, full_snapshot=full_snapshot)
 
 
@@ -78,7 +79,7 @@ def withdraw(
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """
     steward = Steward(config, session, NO_PARAMS, progress, tasks)
-    with steward.home.held(lambda: progress("waiting for another run of this release")):
+    with steward.home.held(lambda: progress("waiting for another run of this release")) as steward.alone:
         return steward.withdraw(run_id, ids)
 
 
@@ -112,6 +113,8 @@ class Steward:
         self.spark = session()
         require_classic(self.spark)
         self.home = Home(self.spark, config)
+        self.alone = False
+        """Whether nobody else can work on the release as long as this call holds it."""
 
     def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
         """See :func:`run_release`; the release is held."""
@@ -126,7 +129,7 @@ class Steward:
             intent = self._intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
             last = journal.last_of(intent.slice)
             if last is not None and not full_snapshot and _reads_the_same(last, intent):
-                return self._report(replace(intent, changes="none"), {}, 0.0)
+                return self._report(replace(intent, changes="none"), NOTHING, 0.0)
             self.home.create(table.read(intent.version), self.config.input.keep, self.config.input.id)
             if (report := self._begin(journal, intent, table)) is not None:
                 return report
@@ -153,15 +156,15 @@ class Steward:
         event = journal.add(
             INTENT, intent.run_id, lambda seq: intent_body(replace(intent, seq=seq)), unless=lambda events: len(events) != known
         )
-        return None if event is None else self._execute(journal, replace(intent, seq=event.seq), table)
+        return None if event is None else self._execute(journal, replace(intent, seq=event.seq), table, fresh=self.alone)
 
-    def _execute(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport:
+    def _execute(self, journal: Journal, intent: Intent, table: InputTable | None, *, fresh: bool = False) -> RunReport:
         started = time.perf_counter()
         settings = replace(self.settings, run_id=intent.run_id, internal=2)
         place, identity = distribute(self.spark.sparkContext, self.bundle, self.config.spark.bundle)
         model = distribute_model(self.spark.sparkContext, self.ngrams, self.config.spark.bundle)
         job = Sanitise(settings, self.key.for_release(self.config.release, intent.epoch), place, identity, model)
-        work = Execution(self, intent, table)
+        work = Execution(self, intent, table, fresh=fresh)
         try:
             with (
                 job_errors(
@@ -275,24 +278,16 @@ class Steward:
             )
         return replace(intent, changes="feed", since=last.version, retried=last.retry != intent.retry)
 
-    def _report(self, intent: Intent, counts: dict[str, Any], seconds: float) -> RunReport:
+    def _report(self, intent: Intent, counts: Mapping[str, Any], seconds: float) -> RunReport:
         terms = release_terms(self.settings, self.bundle)
         return RunReport(
             run_id=intent.run_id,
             release=self.config.release,
             output=self.home.path,
-            records=counts.get("records", 0),
-            released=counts.get("released", 0),
-            quarantined=counts.get("quarantined", {}),
-            tokens=counts.get("tokens") or 0,
-            words=counts.get("words") or 0,
-            unknown=counts.get("unknown") or 0,
             relation=str(terms.relation),
             metric=terms.guarantee.metric.identifier,
             nominal_epsilon=terms.guarantee.nominal_epsilon,
             epsilon=terms.guarantee.epsilon,
-            epsilon_bound=counts.get("bound"),
-            epsilon_pure=counts.get("pure"),
             exposes=terms.exposes,
             mechanism_fingerprint=self.bundle.fingerprint,
             policy_fingerprint=self.config.policy.fingerprint,
@@ -300,8 +295,8 @@ class Steward:
             seconds=seconds,
             notes=tuple(self.bundle.manifest["notes"]),
             changes=intent.changes if intent.kind == "sanitise" else intent.kind,
-            withdrawn=counts.get("withdrawn", 0),
             input_version=intent.version if intent.kind == "sanitise" else None,
+            **counts,
         )
 
 
