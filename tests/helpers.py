@@ -32,7 +32,8 @@ KEYS = MASTER_KEY.for_release(RELEASE)
 ID_COLUMN = "id"
 # Lists of neighbours that were found once serve all tests of a process.
 _KEPT = TemporaryDirectory(prefix="wordveil-lists-")
-NEEDS_ANNOY = pytest.mark.skipif(find_spec("annoy") is None, reason="Annoy is not there: pip install 'wordveil[annoy]'")
+HAS_ANNOY = find_spec("annoy") is not None
+NEEDS_ANNOY = pytest.mark.skipif(not HAS_ANNOY, reason="Annoy is not there: pip install 'wordveil[annoy]'")
 
 
 def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:

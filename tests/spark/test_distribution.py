@@ -24,20 +24,19 @@ from wordveil.spark.job import run_sanitise
 from wordveil.spark.worker import Sanitise
 from wordveil.text.slots import NgramSettings
 
-ANNOY = {"search": "annoy", "n_trees": 3, "search_k": 40}
+SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if helpers.HAS_ANNOY else {}
 
 
 # local-cluster writes beside pyspark: two at once would count each other's files.
 @pytest.mark.xdist_group("local-cluster")
-@pytest.mark.parametrize("search", [{}, pytest.param(ANNOY, marks=helpers.NEEDS_ANNOY)], ids=["exact", "annoy"])
-def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace, search: dict[str, object]):
+def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
     """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone before they look."""
     workspace.write_corpus(corpus(120), files=4)
-    text = {"profile": "strict", "n_max": 24} if search else carrier_phrases(workspace)
-    run_sanitise(workspace.config(mechanism=search, text=text), lambda: spark)
+    text = carrier_phrases(workspace)
+    run_sanitise(workspace.config(mechanism=SEARCH, text=text), lambda: spark)
     reference = read_output(workspace.root / "output")
     config = workspace.write_config(
-        mechanism=search,
+        mechanism=SEARCH,
         text=text,
         output={"path": str(workspace.root / "clustered")},
         spark={"master": "local-cluster[2,1,1024]"},

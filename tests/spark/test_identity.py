@@ -42,15 +42,14 @@ def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
     text = {"profile": "strict", **text}
     reference = rows_of(spark, filled, "reference", text=text)
     assert len(reference) == RECORDS
-    for parts in (1, 2, 7):
+    for parts in (1, 7):
         source = {"path": repartitioned(spark, filled, parts)}
         assert rows_of(spark, filled, f"parts-{parts}", text=text, input=source) == reference
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
     try:
-        for size in ("1", "13"):
-            spark.conf.set(option, size)
-            assert rows_of(spark, filled, f"batch-{size}", text=text) == reference
+        spark.conf.set(option, "1")
+        assert rows_of(spark, filled, "batches", text=text) == reference
     finally:
         spark.conf.set(option, before)
 
@@ -107,13 +106,13 @@ def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):
 
 
 def test_cores_change_nothing_and_a_rerun_repeats_the_rows(spark, filled: Workspace):
+    """Two cores here, three in a process of their own."""
     reference = rows_of(spark, filled, "reference")
-    for cores in (1, 3):
-        config = filled.write_config(output={"path": str(filled.root / f"cores-{cores}")}, spark={"master": f"local[{cores}]"})
-        command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment())
-        assert json.loads(done.stdout)["records"] == RECORDS
-        assert read_output(filled.root / f"cores-{cores}") == reference
+    config = filled.write_config(output={"path": str(filled.root / "cores")}, spark={"master": "local[3]"})
+    command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment())
+    assert json.loads(done.stdout)["records"] == RECORDS
+    assert read_output(filled.root / "cores") == reference
 
 
 def test_key_release_policy_and_bundle_change_the_noise(spark, filled: Workspace):
