@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 from sparking import KEY, Workspace, clean_environment, corpus, random_texts, read_output
+from wordveil.cli import main
+from wordveil.errors import GateError
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,3 +225,27 @@ def test_keys_are_made_and_identified(tmp_path: Path):
     assert wordveil("key", "fingerprint").returncode == 5
     for done in (told, by_name, again):
         assert digits not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_gate_that_fails_leaves_one_document_under_spark_submit(
+    submitted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """spark-submit writes both streams to its standard output: what reads JSON there must find nothing else."""
+
+    def gate(**_: object) -> None:
+        print('{"passed": false}')
+        raise GateError("gate: it did not pass.")
+
+    monkeypatch.setattr("wordveil.cli.app", gate)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    if submitted:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as left:
+        main(["release", "gate", "--json"])
+    signal.signal(signal.SIGTERM, before)
+    said = capsys.readouterr()
+    assert left.value.code == 3
+    assert json.loads(said.out) == {"passed": False}
+    assert ("did not pass" in said.err) is not submitted

@@ -70,6 +70,8 @@ def publish(
         gate = _passed(config, home, journal)
         progress("publishing")
         version = int(gate.body["draws_version"])
+        kept = Files(spark, f"{home.path}/manifests/{version:020d}.json")
+        _check_published(home, kept)
         if config.output.public_table:
             _check_name(home, config.output.public_table)
         _write(home, config, version)
@@ -80,7 +82,7 @@ def publish(
         document = sign(_manifest(home, config, journal, gate, key), key.signing_key(config.release))
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
         place = f"{home.public.path}/{MANIFEST}"
-        Files(spark, f"{home.path}/manifests/{version:020d}.json").write(text)
+        kept.write(text)
         Files(spark, place).write(text)
         body = {
             "draws_version": version,
@@ -157,6 +159,20 @@ def _write(home: Home, config: Config, version: int) -> None:
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
     public.replace(rows, once=f"publish {config.release}", number=version, records_per_file=config.output.records_per_file)
+
+
+def _check_published(home: Home, kept: Files) -> None:
+    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign them again would vouch for that."""
+    if not (kept.exists() and home.public.exists()):
+        return
+    try:
+        with _unchecked(kept):
+            verify(json.loads(kept.read()), _files(home.public), None)
+    except ReleaseError as error:
+        raise ReleaseError(
+            f"public table {home.public.path}: {error} It is not signed again as it is. Move its directory away and publish again: the "
+            "table is then written anew from the draws."
+        ) from None
 
 
 def _check_name(home: Home, name: str) -> None:
