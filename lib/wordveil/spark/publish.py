@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -225,11 +226,20 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
         records=facts.records,
         rules=config.gate.rules.digest,
         gate=gate_entries(GateResult.from_dict(gate.body)),
-        software={name: installed(name) for name in _SOFTWARE},
+        software=software(home.spark.version),
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         schema=tuple((field.name, field.dataType.simpleString()) for field in table.schema.fields),
         files=tuple(_files(public)),
     )
+
+
+def software(spark_version: str) -> dict[str, str]:
+    """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it says its version itself."""
+    found = {"pyspark": spark_version}
+    for name in _SOFTWARE:
+        with suppress(PackageNotFoundError):
+            found[name] = installed(name)
+    return found
 
 
 def _files(store: Store) -> list[File]:
