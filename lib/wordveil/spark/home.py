@@ -93,13 +93,14 @@ class Home:
 
     def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
         """Make the tables that are missing, for the ids and kept columns of ``rows``."""
-        schema = self.schema(rows, kept, name)
-        self.ledger.store.create(ledger_schema())
-        if self.draws.exists():
-            self._check_columns(schema)
-        else:
-            self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
-        Journal.create(self._journal)
+        with job_errors("nothing was drawn or charged"):
+            schema = self.schema(rows, kept, name)
+            self.ledger.store.create(ledger_schema())
+            if self.draws.exists():
+                self._check_columns(schema)
+            else:
+                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
+            Journal.create(self._journal)
 
     def _check_columns(self, schema: StructType) -> None:
         there = {field.name: field.dataType.simpleString() for field in self.draws.read().schema.fields}
