@@ -1,7 +1,10 @@
 #!/bin/sh
-# Runs the quickstart's corpus on a standalone Spark cluster on this machine, as docs/operations.md describes it: a master and two
-# workers from the pip installation, authentication and encryption on, and executors whose Python packages come as an archive.
-#   make quickstart && scripts/standalone.sh
+# Runs what docs/deploy.md says of a standalone cluster, on this machine: a master and two workers from the pip installation,
+# authentication and encryption on, executors whose Python packages come as an archive. First the one-shot job of the quickstart,
+# then two nights of a release over the same articles: sanitise, gate, publish, verify, ledger, a rotated key, and a record that is
+# withdrawn until its text is gone. Delta's jars come by --jars in the first night and by --packages in the second.
+#   make quickstart && scripts/standalone.sh          about ten minutes on two cores
+# KEEP=1 leaves what it made where it says.
 set -eu
 cd "$(dirname "$0")/.."
 here=$(pwd)
@@ -12,12 +15,14 @@ work=$(mktemp -d)
 started=""
 stop() {
     for process in $started; do kill "$process" 2>/dev/null || true; done
-    rm -rf "$work"
+    if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
 }
 trap stop EXIT INT TERM
 
+[ -f quickstart/wordveil.key ] || { echo "run 'make quickstart' first: it makes the articles and a key" >&2; exit 2; }
 [ -f build/wordveil-environment.tar.gz ] || PYTHON=$python scripts/pack.sh
 
+# --- the cluster ------------------------------------------------------------------------------------------------------------------
 mkdir "$work/conf"
 cp lib/wordveil/data/log4j2.properties "$work/conf"
 umask 077
@@ -39,8 +44,106 @@ for worker in 1 2; do
 done
 
 # PYSPARK_PYTHON is the executors' Python, from the archive; PYSPARK_DRIVER_PYTHON the driver's.
-PYSPARK_DRIVER_PYTHON=$python PYSPARK_PYTHON=./environment/bin/python SPARK_LOCAL_DIRS=$work/scratch-driver \
-    "$spark_home/bin/spark-submit" --master "$master" --archives "$here/build/wordveil-environment.tar.gz#environment" \
-    jobs/sanitise.py --config conf/quickstart.yaml --set "output.path=$work/out" --set spark.master=null "$@"
-echo "executors had their Python packages from:"
-ls -d "$work"/work-*/*/*/environment
+export PYSPARK_DRIVER_PYTHON="$python" SPARK_LOCAL_DIRS="$work/scratch-driver"
+archive=$here/build/wordveil-environment.tar.gz#environment
+submit() { "$spark_home/bin/spark-submit" --master "$master" "$@"; }
+step() { echo "== $*" >&2; }
+# The value of a Python expression over the JSON document in a file, as `it`.
+value() { "$python" -c 'import json, sys; it = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/$1.json" "$2"; }
+expect() {
+    found=$(value "$1" "$2")
+    [ "$found" = "$3" ] || { echo "$1: $2 is $found, not $3" >&2; exit 1; }
+}
+
+# --- the one-shot job -------------------------------------------------------------------------------------------------------------
+step "one-shot job, Parquet"
+PYSPARK_PYTHON=./environment/bin/python submit --archives "$archive" \
+    jobs/sanitise.py --config conf/quickstart.yaml --set "output.path=$work/out" --set spark.master=null --json > "$work/job.json"
+expect job 'it["records"], it["released"]' "(300, 300)"
+ls -d "$work"/work-*/*/*/environment > /dev/null # executors had their packages from the archive
+
+# --- a release: the lake ----------------------------------------------------------------------------------------------------------
+jars=$("$python" -c 'from wordveil.spark.delta import fetched_jars; print(",".join(map(str, fetched_jars())))')
+[ -n "$jars" ] || { echo "Delta's jars are not there: run scripts/delta_jars.py" >&2; exit 1; }
+package=$("$python" -c 'from wordveil.spark.delta import artifact; print(artifact())')
+sql() {
+    "$spark_home/bin/spark-sql" --master 'local[1]' --jars "$jars" \
+        --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \
+        --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog \
+        --conf spark.sql.catalogImplementation=in-memory --conf "spark.sql.warehouse.dir=$work/warehouse" --conf spark.ui.enabled=false \
+        -e "$1" 2>> "$work/sql.log"
+}
+step "the input, a Delta table with its change feed on"
+sql "CREATE TABLE delta.\`$work/lake/articles\` USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)
+     AS SELECT article, body, concat('agency-', batch) AS agency FROM parquet.\`$here/quickstart/corpus\`"
+
+cat > "$work/release.yaml" <<YAML
+format_version: 1
+release: news
+input: {path: $work/lake/articles, format: delta, changes: feed, id: article, text: body, author: agency, keep: [agency]}
+mechanism: {name: exponential, epsilon: 4.5, gamma: 3.0, neighbours: 256, tight: true, embedding: demo, public: true}
+bundle: $here/quickstart/bundles
+text: {profile: strict, n_max: 64}
+key: {file: $work/wordveil.key}
+output: {path: $work/lake/wordveil/news, format: delta, public: $work/lake/public/news}
+ledger: {path: $work/lake/wordveil/ledger}
+budgets: {unit: pure, relation: any_text, record: 5000, on_exceeded: quarantine}
+gate: {min_records: 250, max_empty_rate: 0.01, exposes: [presence, edited, withdrawn, "column:agency", gate], quarantine_rate: 0.01}
+YAML
+"$python" -m wordveil key new "$work/wordveil.key"
+"$python" -m wordveil build --config "$work/release.yaml" --json > "$work/build.json"
+public_key=$("$python" -m wordveil key fingerprint --file "$work/wordveil.key" --release news --json |
+    "$python" -c 'import json, sys; print(json.load(sys.stdin)["public_key"])')
+
+# --- the first night, with Delta by --jars ----------------------------------------------------------------------------------------
+step "night 1: sanitise"
+PYSPARK_PYTHON=./environment/bin/python submit --archives "$archive" --jars "$jars" \
+    jobs/sanitise.py --config "$work/release.yaml" --run-id night-1 --json > "$work/night-1.json"
+expect night-1 'it["changes"], it["released"]' "('all', 300)"
+# What follows runs no Python on the executors, so that it needs no archive.
+step "night 1: gate"
+submit --jars "$jars" jobs/release.py gate --config "$work/release.yaml" --json > "$work/gate-1.json"
+expect gate-1 'it["passed"]' True
+step "night 1: publish"
+submit --jars "$jars" jobs/release.py publish --config "$work/release.yaml" --json > "$work/publish-1.json"
+expect publish-1 'it["manifest"]["records"]' 300
+step "night 1: verify"
+submit --jars "$jars" jobs/release.py verify --table "$work/lake/public/news" --public-key "$public_key" --json > "$work/verify-1.json"
+expect verify-1 'it["verified"], it["pinned"], it["records"]' "(True, True, 300)"
+step "night 1: ledger"
+submit --jars "$jars" jobs/ledger.py --config "$work/release.yaml" --json > "$work/ledger-1.json"
+expect ledger-1 'it[0]["contexts"], it[0]["tokens"]' "(300, 19200)"
+step "a gate that fails ends spark-submit with code 3"
+code=0
+submit --jars "$jars" jobs/release.py gate --config "$work/release.yaml" --set gate.min_records=1000 --json > "$work/failed.json" || code=$?
+[ "$code" = 3 ] || { echo "the exit code is $code, not 3" >&2; exit 1; }
+expect failed 'it["passed"]' False
+
+# --- the second night, with a rotated key and Delta by --packages -----------------------------------------------------------------
+step "an article is edited, one is deleted; the key is rotated"
+sql "UPDATE delta.\`$work/lake/articles\` SET body = concat('Corrected. ', body) WHERE article = '007'"
+sql "DELETE FROM delta.\`$work/lake/articles\` WHERE article = '008'"
+"$python" -m wordveil key rotate "$work/wordveil.key"
+step "night 2: sanitise, --packages $package"
+PYSPARK_PYTHON=./environment/bin/python submit --archives "$archive" --packages "$package" \
+    jobs/sanitise.py --config "$work/release.yaml" --run-id night-2 --json > "$work/night-2.json"
+expect night-2 'it["changes"], it["released"], it["withdrawn"]' "('feed', 1, 1)"
+
+# --- a record that must go --------------------------------------------------------------------------------------------------------
+step "withdraw 009, purge, gate, publish, compact, show"
+submit --packages "$package" jobs/release.py withdraw --config "$work/release.yaml" --id 009 --run-id erasure-1 --json > "$work/withdraw.json"
+expect withdraw 'it["withdrawn"]' 1
+submit --packages "$package" jobs/release.py purge --config "$work/release.yaml" --json > "$work/purge.json"
+expect purge 'it["rows"]' 2
+submit --packages "$package" jobs/release.py gate --config "$work/release.yaml" --json > "$work/gate-2.json"
+submit --packages "$package" jobs/release.py publish --config "$work/release.yaml" --json > "$work/publish-2.json"
+expect publish-2 'it["manifest"]["records"]' 298
+submit --packages "$package" jobs/release.py compact --config "$work/release.yaml" --retain-hours 0 --json > "$work/compact.json"
+submit --packages "$package" jobs/release.py show --config "$work/release.yaml" --json > "$work/show.json"
+expect show 'it["withdrawn"]["records"], it["withdrawn"]["gone"], it["open_runs"]' "(2, True, [])"
+step "night 2: verify, ledger"
+submit --packages "$package" jobs/release.py verify --table "$work/lake/public/news" --public-key "$public_key" --json > "$work/verify-2.json"
+expect verify-2 'it["verified"], it["records"]' "(True, 298)"
+submit --packages "$package" jobs/ledger.py --config "$work/release.yaml" --json > "$work/ledger-2.json"
+expect ledger-2 'it[0]["contexts"], it[0]["reserved"]' "(301, 0.0)"
+echo "all of it went as docs/deploy.md says"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -67,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(args=list(arguments), standalone_mode=False)
     except WordveilError as error:
-        # A gate has printed its own document, which says what failed.
-        _print_error(error, as_json="--json" in arguments and not isinstance(error, GateError))
+        _print_error(error, as_json="--json" in arguments)
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(130)
@@ -81,6 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _print_error(error: WordveilError, *, as_json: bool) -> None:
+    if as_json and isinstance(error, GateError):
+        # It has printed its own document, which says what failed. spark-submit writes both streams to its standard output, where a second
+        # line would spoil the document.
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            return
+        as_json = False
     if as_json:
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
         print(json.dumps({"error": type(error).__name__, "message": str(error), "faults": faults}))  # noqa: T201

@@ -37,7 +37,7 @@ class Kind:
     @property
     def mend(self) -> str:
         """What to do with a damaged one."""
-        return f"build the {self.noun} again"
+        return f"delete its directory and build the {self.noun} again"
 
 
 def write_directory(store: Path, kind: Kind, fill: Callable[[Path], dict[str, Any]], verify: Callable[[Path], object]) -> Path:

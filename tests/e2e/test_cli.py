@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sparking import KEY, Command, Workspace, clean_environment, corpus, random_texts, read_output
+from wordveil.errors import GateError
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,3 +210,21 @@ def test_keys_are_made_and_identified(tmp_path: Path, run: Command, monkeypatch:
     assert run("key", "fingerprint")[0] == 5
     for _, out, err in (told, by_name, again):
         assert digits not in out + err
+
+
+@pytest.mark.parametrize("submitted", [False, True])
+def test_a_gate_that_fails_leaves_one_document_under_spark_submit(run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch):
+    """spark-submit writes both streams to its standard output: what reads JSON there must find nothing else."""
+
+    def gate(**_: object) -> None:
+        print('{"passed": false}')
+        raise GateError("gate: it did not pass.")
+
+    monkeypatch.setattr("wordveil.cli.app", gate)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    if submitted:
+        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    code, out, err = run("release", "gate", "--json")
+    assert code == 3
+    assert json.loads(out) == {"passed": False}
+    assert ("did not pass" in err) is not submitted

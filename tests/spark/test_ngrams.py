@@ -137,7 +137,9 @@ def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, w
     assert [row.privacy.tokens for row in drawn] == [row["privacy"]["tokens"] for row in read_output(workspace.root / "output")]
     first = model.path / "first.bin"
     first.write_bytes(first.read_bytes()[:-8])
-    with pytest.raises(NgramError, match=r"first\.bin: .*truncated or altered; build the n-gram model again"):
+    with pytest.raises(
+        NgramError, match=r"first\.bin: .*truncated or altered; delete its directory and build the n-gram model again"
+    ):
         sanitise(frame, run=Run.throwaway(), **options)
     with pytest.raises(NgramError, match=r"first\.bin"):
         run_sanitise(job(workspace, model, "again"), lambda: spark)

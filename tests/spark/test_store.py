@@ -68,6 +68,14 @@ def test_a_swap_that_lost_looks_again(spark, store: Store, monkeypatch: pytest.M
     assert numbers(store) == [0, 1, 5, 7, 8, 103]
 
 
+def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
+    """Hadoop writes file:///lake as file:/lake, and hdfs:///lake likewise."""
+    made = Store(spark, f"file://{tmp_path}/table", "table")
+    made.create(spark.range(0).schema)
+    made.append(spark.range(3), step="draws", once="run 1")
+    assert numbers(made) == numbers(Store(spark, str(tmp_path / "table"), "table")) == [0, 1, 2]
+
+
 def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
     foreign = Store(spark, str(tmp_path / "foreign"), "ledger")
     spark.range(1).write.format("delta").save(foreign.path)

@@ -17,6 +17,7 @@ from wordveil.keys import MasterKey, public_hex
 from wordveil.privacy.relations import Relation
 from wordveil.release.manifest import Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark import publish
 
 MASTER = MasterKey(bytes(range(100, 132)))
 KEY = MASTER.signing_key("support-mail")
@@ -215,3 +216,18 @@ def test_what_is_no_manifest_is_refused(change):
 
 def test_errors_have_exit_codes_of_their_own():
     assert (GateError.exit_code, ReleaseError.exit_code) == (3, 9)
+
+
+def test_a_spark_that_is_no_installed_package_says_its_version_itself(monkeypatch: pytest.MonkeyPatch):
+    """Unpacked archives and platforms put PySpark on the path without a package's metadata."""
+
+    def installed(name: str) -> str:
+        if name in ("pyspark", "delta-spark"):
+            raise publish.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(publish, "installed", installed)
+    found = publish.software("4.1.2")
+    assert found["pyspark"] == "4.1.2"
+    assert found["wordveil"] == "1.0"
+    assert "delta-spark" not in found

@@ -91,5 +91,7 @@ def cause(error: BaseException) -> str:
     if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
         return f"the workers' Python has no {module[1]}. Install wordveil there, or set PYSPARK_PYTHON to a Python that has it."
     name, file = condition(error), _FILE.search(text)
+    if "No space left on device" in text or "Disk quota exceeded" in text:
+        return f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Make room and start again."
     mend = next((mend for start, mend in _MENDS.items() if name.startswith(start)), "Spark's own log has the details.")
     return f"{name}{f' in {file[1]}' if file else ''}. {mend}"

@@ -13,7 +13,7 @@ from wordveil.records import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_CO
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.candidates import WITHDRAWN
 from wordveil.spark.failures import job_errors
-from wordveil.spark.home import Home
+from wordveil.spark.home import LEDGER_VERSION, Home
 from wordveil.spark.journal import FROZEN, GATE, Journal
 from wordveil.spark.newest import newest
 from wordveil.spark.session import require_classic
@@ -49,7 +49,7 @@ def run_gate(config: Config, session: Callable[[], SparkSession], *, progress: C
         rows = newest(home.draws.read(version), config.input.id, len(journal.intents()))
         measured = measure(rows, words=config.gate.rules.min_distinct_words is not None)
         gated = Gated(config.release, version, evaluate(config.gate.rules, measured))
-        body = {**gated.to_dict(), "rules": config.gate.rules.digest}
+        body = {**gated.to_dict(), "rules": config.gate.rules.digest, LEDGER_VERSION: home.ledger.store.version()}
         journal.add(GATE, "", lambda _: body)
     return gated
 

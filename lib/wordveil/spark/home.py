@@ -10,6 +10,7 @@ from wordveil.config import Config
 from wordveil.errors import ReleaseError
 from wordveil.records import OUTPUT_FIELDS, STATISTIC_FIELDS
 from wordveil.spark.candidates import AUTHOR_COLUMN, SEQ_COLUMN
+from wordveil.spark.failures import job_errors
 from wordveil.spark.journal import Intent, Journal
 from wordveil.spark.ledger import Ledger, ledger_schema
 from wordveil.spark.locks import exclusive
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
+# In bodies of events: how far the tables were.
+DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
 
 
 class Home:
@@ -44,26 +47,41 @@ class Home:
             yield alone
 
     def journal(self) -> Journal:
-        """The release's events. Raises :class:`ReleaseError` where its draws or its ledger are missing, or another release's events are there."""
-        store = self._journal
-        if not store.exists():
-            return Journal(store)
-        store.check()
-        journal = Journal(store)
-        intents = journal.intents()
-        if intents and intents[0].terms["release"] != self.release:
-            raise ReleaseError(
-                f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. Name another place."
-            )
-        if intents:
-            for store in (self.draws, self.ledger.store):
-                if not store.exists():
+        """The release's events. Raises :class:`ReleaseError` where its tables are not all there as its events know them, or another release's events are there."""
+        with job_errors("nothing was changed"):
+            if not self._journal.exists():
+                if self.draws.version() > 0:
                     raise ReleaseError(
-                        f"{store.kind} {store.path}: is gone, though release {self.release} has runs. Without it records would be "
-                        "drawn or charged anew: restore it from a backup, or begin a release of another name."
+                        f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it nobody knows which records "
+                        "were drawn, changed or withdrawn: restore draws, journal and ledger from one backup, or begin a release of another name."
                     )
-                store.check()
+                return Journal(self._journal)
+            self._journal.check()
+            journal = Journal(self._journal)
+            intents = journal.intents()
+            if intents and intents[0].terms["release"] != self.release:
+                raise ReleaseError(
+                    f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. Name another place."
+                )
+            if intents:
+                self._check(self.draws, journal, DRAWS_VERSION)
+                self._check(self.ledger.store, journal, LEDGER_VERSION)
         return journal
+
+    def _check(self, store: Store, journal: Journal, name: str) -> None:
+        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored from a backup alone."""
+        version, seen = store.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
+        if version < 0:
+            raise ReleaseError(
+                f"{store.kind} {store.path}: is gone, though release {self.release} has runs. Without it records would be "
+                "drawn or charged anew: restore it from a backup, or begin a release of another name."
+            )
+        store.check()
+        if version < seen:
+            raise ReleaseError(
+                f"{store.kind} {store.path}: is at version {version}, and the journal of release {self.release} has seen version {seen}: it was "
+                "restored from an older state, in which draws or charges are missing. Restore draws, journal and ledger from one backup."
+            )
 
     def has_drawn(self, intent: Intent) -> bool:
         """Whether a run has drawn."""
@@ -75,13 +93,14 @@ class Home:
 
     def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
         """Make the tables that are missing, for the ids and kept columns of ``rows``."""
-        schema = self.schema(rows, kept, name)
-        self.ledger.store.create(ledger_schema())
-        if self.draws.exists():
-            self._check_columns(schema)
-        else:
-            self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
-        Journal.create(self._journal)
+        with job_errors("nothing was drawn or charged"):
+            schema = self.schema(rows, kept, name)
+            self.ledger.store.create(ledger_schema())
+            if self.draws.exists():
+                self._check_columns(schema)
+            else:
+                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
+            Journal.create(self._journal)
 
     def _check_columns(self, schema: StructType) -> None:
         there = {field.name: field.dataType.simpleString() for field in self.draws.read().schema.fields}

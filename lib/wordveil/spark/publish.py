@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -70,6 +71,8 @@ def publish(
         gate = _passed(config, home, journal)
         progress("publishing")
         version = int(gate.body["draws_version"])
+        kept = Files(spark, f"{home.path}/manifests/{version:020d}.json")
+        _check_published(home, kept)
         if config.output.public_table:
             _check_name(home, config.output.public_table)
         _write(home, config, journal, version)
@@ -80,7 +83,7 @@ def publish(
         document = sign(_manifest(home, config, journal, gate, key), key.signing_key(config.release))
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
         place = f"{home.public.path}/{MANIFEST}"
-        Files(spark, f"{home.path}/manifests/{version:020d}.json").write(text)
+        kept.write(text)
         Files(spark, place).write(text)
         body = {
             "draws_version": version,
@@ -163,6 +166,20 @@ def _newest(home: Home, config: Config, journal: Journal, version: int) -> DataF
     return newest(home.draws.read(version), config.input.id, len(journal.intents()))
 
 
+def _check_published(home: Home, kept: Files) -> None:
+    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign them again would vouch for that."""
+    if not (kept.exists() and home.public.exists()):
+        return
+    try:
+        with _unchecked(kept):
+            verify(json.loads(kept.read()), _files(home.public), None)
+    except ReleaseError as error:
+        raise ReleaseError(
+            f"public table {home.public.path}: {error} It is not signed again as it is. Move its directory away and publish again: the "
+            "table is then written anew from the draws."
+        ) from None
+
+
 def _check_name(home: Home, name: str) -> None:
     """Raise :class:`ReleaseError` where the catalogue knows another table by the public table's name."""
     if not home.spark.catalog.tableExists(_quoted(name)):
@@ -213,11 +230,20 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
         records=facts.records,
         rules=config.gate.rules.digest,
         gate=gate_entries(GateResult.from_dict(gate.body)),
-        software={name: installed(name) for name in _SOFTWARE},
+        software=software(home.spark.version),
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         schema=tuple((field.name, field.dataType.simpleString()) for field in table.schema.fields),
         files=tuple(_files(public)),
     )
+
+
+def software(spark_version: str) -> dict[str, str]:
+    """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it says its version itself."""
+    found = {"pyspark": spark_version}
+    for name in _SOFTWARE:
+        with suppress(PackageNotFoundError):
+            found[name] = installed(name)
+    return found
 
 
 def _files(store: Store) -> list[File]:

@@ -127,7 +127,7 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
     if master.startswith("spark://") and not any("spark.authenticate.secret" in given for given in (submitted, section.options)):
         raise PlatformError(
             "a standalone cluster needs spark.authenticate.secret: the same on master, workers and driver, in a spark-defaults.conf that "
-            "its owner alone can read; docs/operations.md shows it. Or say spark.allow_unencrypted: true."
+            "its owner alone can read; docs/deploy.md shows it. Or say spark.allow_unencrypted: true."
         )
     return ENCRYPTION
 

@@ -69,7 +69,9 @@ class Store:
         from delta.tables import DeltaTable
 
         with exclusive(self.spark, self.path):
-            builder = DeltaTable.createIfNotExists(self.spark).location(self.path).addColumns(schema)
+            # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table in both.
+            place = str(self.spark._jvm.org.apache.hadoop.fs.Path(self.path).toString())  # type: ignore[union-attr]  # noqa: SLF001
+            builder = DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
             chosen = {} if indexed is None else {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in indexed)}
             for name, value in {**PROPERTIES, **chosen}.items():
                 builder = builder.property(name, value)

@@ -1,0 +1,81 @@
+"""Tables of a release that were lost, damaged or put back from a backup alone: refused with what to do, before anything is drawn or signed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from releasing import Lake
+from sparking import Workspace, corpus
+from wordveil.errors import ReleaseError, SparkJobError
+from wordveil.spark.gate import run_gate
+from wordveil.spark.publish import publish, verify_table
+
+pytestmark = pytest.mark.xdist_group("releases")
+
+
+@pytest.fixture
+def lake(spark: Any, workspace: Workspace) -> Lake:
+    """A release that has run once and is published."""
+    lake = Lake(spark, workspace)
+    lake.write(corpus(6))
+    lake.run()
+    lake.release()
+    return lake
+
+
+@contextmanager
+def away(lake: Lake, path: Path) -> Iterator[None]:
+    """The file or directory is gone for a while, and no snapshot in memory knows it."""
+    place = lake.root / "away"
+    path.rename(place)
+    clear(lake)
+    yield
+    shutil.rmtree(path, ignore_errors=True)
+    place.rename(path)
+    clear(lake)
+
+
+def clear(lake: Lake) -> None:
+    """As in a new process: Delta keeps snapshots by path."""
+    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def commit(table: Path, version: int) -> Path:
+    """The file of a commit."""
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
+    draws, journal = lake.home / "draws", lake.home / "journal"
+    with away(lake, journal), pytest.raises(ReleaseError, match=r"journal .*: is gone, though release support has draws"):
+        lake.run()
+    with away(lake, lake.ledger), pytest.raises(ReleaseError, match=r"ledger .*: is gone"):
+        lake.run()
+    # Without its last commit a table is what a backup of an earlier moment would be.
+    with away(lake, commit(draws, 1)), pytest.raises(ReleaseError, match=r"draws .*: is at version 0, .* has seen version 1"):
+        run_gate(lake.config(), lambda: lake.spark)
+    with (
+        away(lake, commit(lake.ledger, 2)),
+        pytest.raises(ReleaseError, match=r"ledger .*: is at version 1, .* has seen version 2"),
+    ):
+        lake.run()
+    with away(lake, commit(lake.ledger, 1)), pytest.raises(SparkJobError, match="The Delta log lacks a commit"):
+        lake.run()
+    lake.run()
+
+    # A published table that has changed is not signed again.
+    file = next(lake.public.glob("**/*.parquet"))
+    with (
+        away(lake, file),
+        pytest.raises(ReleaseError, match=r"Files missing: .* It is not signed again as it is\. Move its directory away"),
+    ):
+        publish(lake.config(), lambda: lake.spark)
+    with away(lake, lake.public):
+        publish(lake.config(), lambda: lake.spark)
+        assert len(verify_table(lake.spark, str(lake.public), None, None).files) == 1
