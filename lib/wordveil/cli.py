@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordveil import __version__
+from wordveil.analytics_command import analytics
 from wordveil.config import Config, load_config
 from wordveil.console import (
     ConfigOption,
@@ -35,6 +36,7 @@ from wordveil.ngram_commands import ngrams
 from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.release_commands import releases
+from wordveil.reporting import ReportOption, reported
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ app.add_typer(keys, name="key")
 app.add_typer(releases, name="release")
 app.command(name="ledger")(ledger)
 app.command(name="ngrams")(ngrams)
+app.command(name="analytics")(analytics)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -177,25 +180,32 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon.")
     ] = False,
+    has_records: Annotated[
+        bool, typer.Option("--has-records", help="Say whether the input, or the slice of it, has a record; one is looked for.")
+    ] = False,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample."""
+    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample or --has-records."""
     from wordveil.building import compare_mechanisms
     from wordveil.spark.plan import make_plan
     from wordveil.spark.sample import check_preview, make_preview
 
-    settings = load_config(config, overrides or ())
-    values = parse_params(params or ())
-    _check_comparison(text, compare=compare)
-    with status() as progress:
-        wanted = check_preview(settings, sample, words)
-        comparison = compare_mechanisms(settings, text, progress) if text else None
-        progress("reading the schema")
-        result = make_plan(settings, session_of(settings), params=values)
-        preview = make_preview(settings, wanted, session_of(settings), progress, params=values)
-    if as_json:
+    with reported("plan", report) as tell:
+        settings = load_config(config, overrides or ())
+        values = parse_params(params or ())
+        _check_comparison(text, compare=compare)
+        with status() as progress:
+            wanted = check_preview(settings, sample, words)
+            comparison = compare_mechanisms(settings, text, progress) if text else None
+            progress("reading the schema")
+            result = make_plan(settings, session_of(settings), params=values, look=has_records)
+            preview = make_preview(settings, wanted, session_of(settings), progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
-        print_json({**result.to_dict(), **preview.to_dict(), **compared})
+        document = {**result.to_dict(), **preview.to_dict(), **compared}
+        tell(document)
+    if as_json:
+        print_json(document)
     else:
         _print_plan(result)
         _print_preview(preview)
@@ -225,35 +235,30 @@ def sanitise(
     ] = False,
     run_id: RunOption = None,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
     """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with it."""
-    settings = load_config(config, overrides or ())
-    values = parse_params(params or ())
-    lives = settings.output.format == "delta"
-    _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
-    with progress_bar() as (progress, tasks):
-        if lives:
-            from wordveil.spark.release import run_release
+    with reported("sanitise", report) as tell:
+        settings = load_config(config, overrides or ())
+        values = parse_params(params or ())
+        lives = settings.output.format == "delta"
+        _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
+        with progress_bar() as (progress, tasks):
+            session = session_of(settings)
+            common: dict[str, Any] = {"params": values, "run_id": run_id, "progress": progress, "tasks": tasks}
+            if lives:
+                from wordveil.spark.release import run_release
 
-            report = run_release(
-                settings,
-                session_of(settings),
-                params=values,
-                run_id=run_id,
-                full_snapshot=full_snapshot,
-                progress=progress,
-                tasks=tasks,
-            )
-        else:
-            from wordveil.spark.job import run_sanitise
+                done = run_release(settings, session, full_snapshot=full_snapshot, **common)
+            else:
+                from wordveil.spark.job import run_sanitise
 
-            report = run_sanitise(
-                settings, session_of(settings), params=values, overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks
-            )
+                done = run_sanitise(settings, session, overwrite=overwrite, **common)
+        tell(done.to_dict())
     if as_json:
-        print_json(report.to_dict())
+        print_json(done.to_dict())
     else:
-        print_report(report, lives=lives)
+        print_report(done, lives=lives)
 
 
 def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
@@ -304,6 +309,8 @@ def _print_plan(plan: Plan) -> None:
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
+    if plan.has_records is not None:
+        facts["records to read"] = "some" if plan.has_records else "none"
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")
