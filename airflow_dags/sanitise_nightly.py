@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -196,8 +197,8 @@ def deploy_mode(connection: Connection) -> str:
 def run_name(context: Context) -> str:
     """A name for this DAG run that its retries share and no other DAG run has, of the letters that wordveil takes."""
     identity = f"{context['dag'].dag_id} {context['run_id']}"
-    readable = re.sub(r"[^A-Za-z0-9.-]+", ".", f"{context['dag'].dag_id}-{context['run_id']}")[:150]
-    return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}".lstrip(".-")
+    readable = re.sub(r"[^A-Za-z0-9._-]+", ".", f"{context['dag'].dag_id}-{context['run_id']}")[:150]
+    return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}".lstrip("._-")
 
 
 def log_failure(context: Context) -> None:
@@ -340,6 +341,9 @@ def read_key(conn_id: str) -> str:
         mask_secret(part)
     return key
 
+
+# `airflow dags test` of Airflow 3.3.2 breaks at the end of a good run of a DAG that has a deadline, and has nobody to tell anyway.
+TRIED = sys.argv[1:3] == ["dags", "test"]
 
 # --- up to here ---
 
@@ -561,7 +565,9 @@ with DAG(
         "execution_timeout": timedelta(hours=12),
         "on_failure_callback": log_failure,
     },
-    deadline=DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)),
+    deadline=None
+    if TRIED
+    else DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)),
 ) as dag:
     checked = check.override(execution_timeout=timedelta(minutes=5))()
     planned = PlanOperator(task_id="plan", mode="reschedule", execution_timeout=timedelta(minutes=30))

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,10 @@ for name, dag in bag.dags.items():
         "serialised": len(json.dumps(DagSerialization.serialize_dag(dag), default=str)),
         "reschedule": [task.task_id for task in dag.tasks if getattr(task, "mode", "") == "reschedule"],
     }
+core = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["sanitise_nightly"]))
+from datetime import datetime, UTC
+infos = core.iter_dagrun_infos_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC))
+found["backfill"] = [[str(info.data_interval.start), str(info.data_interval.end)] for info in infos]
 print("FOUND" + json.dumps(found, default=str))
 """
 
@@ -103,6 +108,11 @@ def test_the_dags_have_what_airflow_users_expect(found):
         assert dag["serialised"] > 0
         assert all(schema.get("type") for schema in dag["params"].values())
     assert set(found["dags"]["sanitise_nightly"]["params"]) == {"slice", "wait_hours"}
+
+
+def test_a_backfill_has_a_run_a_day_with_the_day_as_its_data_interval(found):
+    days = [f"2026-11-{number:02d} 00:00:00+00:00" for number in range(1, 7)]
+    assert found["backfill"] == [list(pair) for pair in pairwise(days)]
 
 
 def test_no_setting_is_in_a_template(found):
