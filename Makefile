@@ -48,6 +48,9 @@ format: .venv/installed  ## format the code
 
 airflow: .venv-airflow/installed  ## install Airflow for the DAGs, into .venv-airflow
 
+airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
+	@$(BIN)/python scripts/airflow_demo.py
+
 chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; hours
 	cd tests && ../$(BIN)/python chaos.py --kills 200
 

@@ -112,8 +112,12 @@ class Airflow:
     def close(self) -> None:
         """End the process."""
         assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(30)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:  # a run that did not end
+            self.process.kill()
         self.answers.close()
         self.log_file.close()
         self.listener.close()
@@ -158,7 +162,7 @@ class Airflow:
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         while True:
-            ready, _, _ = select.select([self.answers, self.listener], [], [], 300)
+            ready, _, _ = select.select([self.answers, self.listener], [], [], 120)
             assert ready, "Airflow does not answer: " + self._said(start)[-3000:]
             if self.listener in ready:
                 commands.append(self._command())

@@ -78,11 +78,11 @@ def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Take orders until standard input ends."""
-    bag = DagBag(sys.argv[3])
     with os.fdopen(int(sys.argv[4]), "w") as answers:
         for line in sys.stdin:
             try:
-                answer = run(bag, json.loads(line))
+                # A new one each time: a run leaves its parameters in the DAG.
+                answer = run(DagBag(sys.argv[3]), json.loads(line))
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
                 answers.flush()

@@ -276,7 +276,7 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
             continue
         assert run.states["sanitise"] == "failed"
         assert run.tasks["sanitise"][1] == 1
-        assert "budgets: 5 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
+        assert "budgets: 2 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
         assert run.states["publish"] == "upstream_failed"
     assert sum(lake.spent().values()) == 8 * 24
 

@@ -126,7 +126,8 @@ def _terms(words: DataFrame, min_documents: int) -> DataFrame:
     """How often each term stands, and in how many documents; the most frequent first."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    numbered = words.select(F.monotonically_increasing_id().alias("document"), F.explode("words").alias("term"))
+    # Numbered in a step of its own: beside explode the words would be numbered, and not the records.
+    numbered = words.withColumn("document", F.monotonically_increasing_id()).select("document", F.explode("words").alias("term"))
     counted = numbered.groupBy("term", "document").agg(F.count(F.lit(1)).alias("here")).groupBy("term")
     terms = counted.agg(F.sum("here").alias("count"), F.count(F.lit(1)).alias("documents"))
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
