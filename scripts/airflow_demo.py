@@ -196,6 +196,12 @@ def ended(api: Api, dag: str, count: int) -> bool:
     return sum(run["state"] in ENDED for run in api.runs(dag)) >= count
 
 
+def analysed(api: Api) -> bool:
+    """Whether each publication has had its analytics."""
+    events = api.call("/api/v2/assets/events?limit=50")["asset_events"]
+    return bool(events) and all(event["created_dagruns"] for event in events) and ended(api, ANALYTICS, len(api.runs(ANALYTICS)))
+
+
 def show(api: Api) -> bool:
     """Print each run with its tasks; whether all ended well."""
     good = True
@@ -260,7 +266,7 @@ def main() -> None:
             subprocess.run(command, env=settings, cwd=HOME, check=True, capture_output=True)  # noqa: S603
             wait_for("the backfill", lambda: ended(api, NIGHTLY, len(days)), DONE, process)
         if api.runs(NIGHTLY)[0]["state"] == "success":
-            wait_for(ANALYTICS, lambda: ended(api, ANALYTICS, 1), DONE, process)
+            wait_for(ANALYTICS, lambda: analysed(api), DONE, process)
         good = show(api)
         print(f"public table: {HOME / 'public'}\nterms and topics: {HOME / 'analytics'}\nlogs: {HOME / 'airflow' / 'logs'}")
         if options.screenshots and good:

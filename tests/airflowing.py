@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from sparking import clean_environment, delta_jars
 from wordveil.cli import main
 
@@ -66,6 +68,8 @@ class Airflow:
     """A database, and a process that runs DAGs over it."""
 
     def __init__(self, home: Path) -> None:
+        if not (BIN / "airflow").exists():
+            pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
         self.home = home
         self.environment = {
             **clean_environment(),

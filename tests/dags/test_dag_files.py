@@ -58,6 +58,8 @@ print("FOUND" + json.dumps(found, default=str))
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What Airflow reads in the folder of DAGs."""
+    if not PYTHON.exists():
+        pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
     home = tmp_path_factory.mktemp("airflow")
     environment = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
     done = subprocess.run([PYTHON, "-c", _READ, DAGS], env=environment, capture_output=True, text=True, check=False, cwd=home)
