@@ -35,10 +35,6 @@ BIN = ROOT / ".venv-airflow" / "bin"
 NIGHTLY, ANALYTICS, ASSET = "sanitise_nightly", "analytics_on_release", "wordveil_release"
 READY, DONE = 180, 1200
 ENDED = ("success", "failed")
-CHROMIUM = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--hide-scrollbars", "--force-device-scale-factor=1"),
-)
 
 
 def make_lake(home: Path, days: list[date]) -> None:
@@ -215,24 +211,17 @@ def show(api: Api) -> bool:
 
 
 def take_pictures(api: Api, folder: Path) -> None:
-    """The graph of the nightly DAG's run, and the asset with its events."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    if browser is None:
-        sys.exit("--screenshots: Chromium is missing. On Debian: apt-get install chromium")
+    """The graphs of both DAGs' runs, and the asset with its events."""
     folder.mkdir(parents=True, exist_ok=True)
     asset = next(one["id"] for one in api.call("/api/v2/assets")["assets"] if one["name"] == ASSET)
     pages = {
-        "airflow-graph": f"/dags/{NIGHTLY}/runs/{quote(api.runs(NIGHTLY)[0]['dag_run_id'])}",
-        "airflow-analytics": f"/dags/{ANALYTICS}/runs/{quote(api.runs(ANALYTICS)[0]['dag_run_id'])}",
+        "airflow-graph": f"/dags/{NIGHTLY}/runs/{quote(api.runs(NIGHTLY)[0]['dag_run_id'])}#graph",
+        "airflow-analytics": f"/dags/{ANALYTICS}/runs/{quote(api.runs(ANALYTICS)[0]['dag_run_id'])}#graph",
         "airflow-asset": f"/assets/{asset}",
     }
-    for name, page in pages.items():
-        with contextlib.ExitStack() as stack:
-            profile = HOME / f"profile-{name}"
-            stack.callback(shutil.rmtree, profile, ignore_errors=True)
-            shot = ["--window-size=1360,760", "--virtual-time-budget=20000", f"--screenshot={folder / name}.png"]
-            command = [browser, *CHROMIUM, f"--user-data-dir={profile}", *shot, api.base + page]
-            subprocess.run(command, check=True, capture_output=True, timeout=180)  # noqa: S603 - Chromium itself
+    wanted = [f"{name}={api.base}{page}" for name, page in pages.items()]
+    command = [str(BIN / "python"), str(ROOT / "scripts" / "airflow_pictures.py"), str(folder), *wanted]
+    subprocess.run(command, check=True)  # noqa: S603
 
 
 def main() -> None:
