@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format chaos bench bench-search poincare clean
+.PHONY: help quickstart test lint format airflow airflow-demo chaos bench bench-search poincare clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -21,10 +21,19 @@ help:  ## show this list
 	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
+# Airflow brings a PySpark of its own and hundreds of packages: it lives apart.
+.venv-airflow/installed: constraints-airflow.txt scripts/prerequisites.sh
+	@PYTHON=$(PYTHON) scripts/prerequisites.sh
+	@echo "wordveil: installing Airflow into .venv-airflow (a minute, once)"
+	@$(PYTHON) -m venv .venv-airflow
+	@.venv-airflow/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-airflow.txt apache-airflow \
+		apache-airflow-providers-apache-spark apache-airflow-providers-openlineage
+	@touch $@
+
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/python examples/quickstart.py
 
-test: .venv/installed  ## lint, types and all tests
+test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
@@ -36,6 +45,11 @@ lint: .venv/installed  ## formatter, linter, types
 format: .venv/installed  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+airflow: .venv-airflow/installed  ## install Airflow for the DAGs, into .venv-airflow
+
+airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
+	@$(BIN)/python scripts/airflow_demo.py
 
 chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; hours
 	cd tests && ../$(BIN)/python chaos.py --kills 200
@@ -51,4 +65,4 @@ poincare: .venv/installed  ## train the Poincare embedding that comes with the p
 	$(BIN)/python scripts/poincare.py
 
 clean:  ## remove the environment and the quickstart's files
-	rm -rf .venv quickstart build
+	rm -rf .venv .venv-airflow quickstart build

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordveil import __version__
+from wordveil.analytics_command import analytics
 from wordveil.config import Config, load_config
 from wordveil.console import (
     ConfigOption,
@@ -36,6 +37,7 @@ from wordveil.ngram_commands import ngrams
 from wordveil.parameters import parse_params
 from wordveil.printing import people, print_json, print_note, print_table, results
 from wordveil.release_commands import releases
+from wordveil.reporting import ReportOption, reported
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ app.add_typer(keys, name="key")
 app.add_typer(releases, name="release")
 app.command(name="ledger")(ledger)
 app.command(name="ngrams")(ngrams)
+app.command(name="analytics")(analytics)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -105,13 +108,26 @@ def version(*, show: Annotated[bool, typer.Option("--version", help="Print the v
 @app.command()
 def init(
     source: Annotated[
-        str, typer.Option("--from", metavar="TABLE", help="The table to sanitise, of Parquet or Delta, by its path.")
-    ],
+        str | None, typer.Option("--from", metavar="TABLE", help="The table to sanitise, of Parquet or Delta, by its path.")
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; it must not exist.")] = Path("job.yaml"),
+    airflow: Annotated[
+        Path | None,
+        typer.Option(
+            "--airflow", metavar="DIR", help="Write the DAGs for Airflow into this directory instead, with the jobs they submit."
+        ),
+    ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a commented configuration from a table's schema. Reads no rows."""
+    """Write a commented configuration from a table's schema, or the DAGs for Airflow. Reads no rows."""
+    if (source is None) == (airflow is None):
+        problem = "say what to write: --from TABLE for a configuration, or --airflow DIR for the DAGs; one of them."
+        raise ConfigError("command line", [Fault("--from", source or "", problem)])
+    if airflow is not None:
+        _write_dags(airflow, as_json=as_json)
+        return
+    assert source is not None
     from wordveil import drafting
     from wordveil.spark.schema import read_columns
 
@@ -130,6 +146,17 @@ def init(
         shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
         notes = [f"columns were guessed by their names: check {output}, fill in what is missing, then run `wordveil build`."]
         print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+
+
+def _write_dags(folder: Path, *, as_json: bool) -> None:
+    from wordveil.shipping import write_dags
+
+    written = [str(path.relative_to(folder)) for path in write_dags(folder)]
+    if as_json:
+        print_json({"output": str(folder), "files": written})
+    else:
+        notes = ["docs/airflow.md says which Airflow Variable and connection they take."]
+        print_table("DAGs for Airflow", {"directory": folder, "files": "\n".join(written)}, notes)
 
 
 @app.command()
@@ -183,25 +210,32 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon.")
     ] = False,
+    has_records: Annotated[
+        bool, typer.Option("--has-records", help="Say whether the input, or the slice of it, has a record; one is looked for.")
+    ] = False,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample."""
+    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample or --has-records."""
     from wordveil.building import compare_mechanisms
     from wordveil.spark.plan import make_plan
     from wordveil.spark.sample import check_preview, make_preview
 
-    settings = load_config(config, overrides or ())
-    values = parse_params(params or ())
-    _check_comparison(text, compare=compare)
-    with status() as progress:
-        wanted = check_preview(settings, sample, words)
-        comparison = compare_mechanisms(settings, text, progress) if text else None
-        progress("reading the schema")
-        result = make_plan(settings, session_of(settings), params=values)
-        preview = make_preview(settings, wanted, session_of(settings), progress, params=values)
-    if as_json:
+    with reported("plan", report) as tell:
+        settings = load_config(config, overrides or ())
+        values = parse_params(params or ())
+        _check_comparison(text, compare=compare)
+        with status() as progress:
+            wanted = check_preview(settings, sample, words)
+            comparison = compare_mechanisms(settings, text, progress) if text else None
+            progress("reading the schema")
+            result = make_plan(settings, session_of(settings), params=values, look=has_records)
+            preview = make_preview(settings, wanted, session_of(settings), progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
-        print_json({**result.to_dict(), **preview.to_dict(), **compared})
+        document = {**result.to_dict(), **preview.to_dict(), **compared}
+        tell(document)
+    if as_json:
+        print_json(document)
     else:
         _print_plan(result)
         _print_preview(preview)
@@ -231,35 +265,30 @@ def sanitise(
     ] = False,
     run_id: RunOption = None,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
     """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with it."""
-    settings = load_config(config, overrides or ())
-    values = parse_params(params or ())
-    lives = settings.output.format == "delta"
-    _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
-    with progress_bar() as (progress, tasks):
-        if lives:
-            from wordveil.spark.release import run_release
+    with reported("sanitise", report) as tell:
+        settings = load_config(config, overrides or ())
+        values = parse_params(params or ())
+        lives = settings.output.format == "delta"
+        _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
+        with progress_bar() as (progress, tasks):
+            session = session_of(settings)
+            common: dict[str, Any] = {"params": values, "run_id": run_id, "progress": progress, "tasks": tasks}
+            if lives:
+                from wordveil.spark.release import run_release
 
-            report = run_release(
-                settings,
-                session_of(settings),
-                params=values,
-                run_id=run_id,
-                full_snapshot=full_snapshot,
-                progress=progress,
-                tasks=tasks,
-            )
-        else:
-            from wordveil.spark.job import run_sanitise
+                done = run_release(settings, session, full_snapshot=full_snapshot, **common)
+            else:
+                from wordveil.spark.job import run_sanitise
 
-            report = run_sanitise(
-                settings, session_of(settings), params=values, overwrite=overwrite, run_id=run_id, progress=progress, tasks=tasks
-            )
+                done = run_sanitise(settings, session, overwrite=overwrite, **common)
+        tell(done.to_dict())
     if as_json:
-        print_json(report.to_dict())
+        print_json(done.to_dict())
     else:
-        print_report(report, lives=lives)
+        print_report(done, lives=lives)
 
 
 def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
@@ -310,6 +339,8 @@ def _print_plan(plan: Plan) -> None:
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
+    if plan.has_records is not None:
+        facts["records to read"] = "some" if plan.has_records else "none"
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")

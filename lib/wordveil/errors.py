@@ -110,6 +110,10 @@ class ReleaseError(WordveilError):
     exit_code = 9
 
 
+class OutdatedGateError(ReleaseError):
+    """The draws have moved on since they were gated: a later run has a gate and a publication of its own. Exit code 9."""
+
+
 class WorkerError(WordveilError):
     """A Spark task failed inside the sanitiser.
 

@@ -26,11 +26,12 @@ from wordveil.console import (
 )
 from wordveil.errors import ConfigError, Fault, GateError
 from wordveil.printing import print_json, print_note, print_table, results
+from wordveil.reporting import ReportOption, reported
 from wordveil.sections import SparkSection
 
 if TYPE_CHECKING:
-    from wordveil.release.manifest import Manifest
     from wordveil.release.rules import GateResult, RuleResult
+    from wordveil.spark.publish import Verified
 
 releases = typer.Typer(
     help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).", no_args_is_help=True
@@ -48,41 +49,45 @@ _AFTER_WITHDRAWAL = (
 
 
 @releases.command()
-def gate(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+def gate(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None) -> None:
     """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not pass."""
     from wordveil.spark.gate import run_gate
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        gated = run_gate(settings, session_of(settings), progress=progress)
-    if as_json:
-        print_json(gated.to_dict())
-    else:
-        results.print(gate_table(gated.result, gated.release, gated.draws_version))
-        if not gated.result.results:
-            print_note("the configuration has no section gate: every version passes.")
-    if not gated.result.passed:
-        names = ", ".join(result.name for result in gated.result.failures)
-        raise GateError(
-            f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published; what it cost stays charged."
-        )
+    with reported("release gate", report) as tell:
+        settings = _load(config, overrides)
+        with status() as progress:
+            gated = run_gate(settings, session_of(settings), progress=progress)
+        tell(gated.to_dict())
+        if as_json:
+            print_json(gated.to_dict())
+        else:
+            results.print(gate_table(gated.result, gated.release, gated.draws_version))
+            if not gated.result.results:
+                print_note("the configuration has no section gate: every version passes.")
+        if not gated.result.passed:
+            names = ", ".join(result.name for result in gated.result.failures)
+            raise GateError(
+                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published; what it cost stays charged."
+            )
 
 
 @releases.command()
-def publish(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+def publish(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None) -> None:
     """Write the public table and its signed manifest, from the version of the draws that passed the gate."""
     from wordveil.spark.publish import publish as publish_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        made = publish_release(settings, session_of(settings), progress=progress)
+    with reported("release publish", report) as tell:
+        settings = _load(config, overrides)
+        with status() as progress:
+            made = publish_release(settings, session_of(settings), progress=progress)
+        tell(made.to_dict())
     if as_json:
         print_json(made.to_dict())
         return
     manifest = made.document["manifest"]
     facts = {
         "table": made.table,
-        "manifest": made.manifest,
+        "manifest": made.place,
         "records": f"{manifest['records']:,}",
         "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],
@@ -105,18 +110,21 @@ def verify(
     jars: JarsOption = None,
     *,
     as_json: JsonOption = False,
+    report: ReportOption = None,
 ) -> None:
     """Check a published table against its signed manifest, file by file. Needs neither key nor configuration."""
     from wordveil.spark.publish import verify_table
 
-    with status() as progress:
+    with reported("release verify", report) as tell, status() as progress:
         progress("starting Spark")
         spark = starter(SparkSection(delta_jars=jars), delta=True)()
         progress("hashing files")
         found = verify_table(spark, table, manifest, public_key)
-    facts = verified_facts(found, pinned=public_key is not None)
+        facts = verified_facts(found, pinned=public_key is not None)
+        document = {"verified": True, "table": table, **facts}
+        tell(document)
     if as_json:
-        print_json({"verified": True, "table": table, **facts})
+        print_json(document)
     else:
         shown = {name.replace("_", " "): value for name, value in facts.items() if name != "pinned"}
         print_table("Verified", {"table": table, **shown}, [] if public_key else [_UNPINNED])
@@ -274,15 +282,18 @@ def _value(value: object) -> str:
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def verified_facts(manifest: Manifest, *, pinned: bool) -> dict[str, Any]:
+def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
     """What a verified manifest says of its table."""
+    manifest = verified.manifest
     return {
         "release": manifest.release,
+        "public_version": manifest.public_version,
         "records": manifest.records,
         "files": len(manifest.files),
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
         "created": manifest.created,
+        "manifest_sha256": verified.manifest_sha256,
         "public_key": "the one you named" if pinned else "not pinned",
         "pinned": pinned,
     }

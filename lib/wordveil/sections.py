@@ -256,7 +256,7 @@ class TextSection(Section):
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
         if settings.get("stop_words", "hide") != "hide":
-            settings["stop_word_list"] = _stop_words(self.stop_word_list)
+            settings["stop_word_list"] = stop_words(self.stop_word_list)
         if settings.get("slots", "all") != "all":
             settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings
@@ -346,7 +346,8 @@ class SparkSection(Section):
     options: dict[str, str] = {}
 
 
-def _stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
+def stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
+    """The words of a list that comes with the package, or a list of one's own in lower case."""
     if isinstance(choice, str):
         text = (resources.files("wordveil") / "data" / "stop_words" / f"{choice}.txt").read_text("utf-8")
         return tuple(text.split())

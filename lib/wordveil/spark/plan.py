@@ -12,10 +12,11 @@ from wordveil.errors import BundleError
 from wordveil.parameters import check_params
 from wordveil.privacy.accounting import price
 from wordveil.records import RecordSettings, release_terms
+from wordveil.spark.failures import job_errors
 from wordveil.spark.sources import NO_PARAMS, read_input
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Plan:
 
     ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
     ``epsilon_bound`` is the price of one token. Prices are None while there is no bundle to take the diameter from.
+    ``output_format`` is ``delta`` where the output is a release that lives on. ``has_records`` says whether the input, under
+    ``input.where``, has a record; None where nobody looked.
     """
 
     release: str
@@ -42,14 +45,19 @@ class Plan:
     tokens: int | None
     epsilon_bound: float | None
     epsilon_pure: float | None
+    output_format: str
+    has_records: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return dict(self.__dict__)
 
 
-def make_plan(config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS) -> Plan:
-    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of ``input.where``.
+def make_plan(
+    config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS, look: bool = False
+) -> Plan:
+    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of ``input.where``;
+    ``look``: also look for one record that the run would read.
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
@@ -82,4 +90,12 @@ def make_plan(config: Config, session: Callable[[], SparkSession], *, params: Ma
         tokens=policy.n_max,
         epsilon_bound=priced.epsilon_bound if priced else None,
         epsilon_pure=priced.epsilon_pure if priced else None,
+        output_format=config.output.format,
+        has_records=_has_records(table) if look else None,
     )
+
+
+def _has_records(table: DataFrame) -> bool:
+    """Whether there is a record: Spark reads files until it has found one, and of them the columns of the condition alone."""
+    with job_errors("nothing was planned"):
+        return not table.isEmpty()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from wordveil.config import Config
-from wordveil.errors import ReleaseError
+from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.keys import MasterKey, key_faults, load_key
 from wordveil.records import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
@@ -40,15 +41,24 @@ _HASHED_BYTES = 2**30
 
 @dataclass(frozen=True)
 class Publication:
-    """What was published."""
+    """What was published; ``manifest_sha256`` is the digest of the manifest's file."""
 
     table: str
-    manifest: str
+    place: str
+    manifest_sha256: str
     document: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"table": self.table, "manifest": self.manifest, **self.document}
+        return {"table": self.table, "manifest_path": self.place, "manifest_sha256": self.manifest_sha256, **self.document}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A manifest that its table agrees with, and the digest of the manifest's file."""
+
+    manifest: Manifest
+    manifest_sha256: str
 
 
 def publish(
@@ -91,10 +101,10 @@ def publish(
             "records": document["manifest"]["records"],
         }
         journal.add(PUBLISHED, "", lambda _: body)
-    return Publication(home.public.path, place, document)
+    return Publication(home.public.path, place, _digest(text), document)
 
 
-def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Manifest:
+def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Verified:
     """The manifest of a published table, if it is sound and the table is as it says; needs neither key nor configuration.
 
     Raises :class:`ReleaseError` with what differs.
@@ -105,12 +115,17 @@ def verify_table(spark: SparkSession, table: str, manifest: str | None, public_k
         raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
     if not store.exists():
         raise ReleaseError(f"table {table}: is no Delta table.")
+    text = place.read()
     try:
-        document = json.loads(place.read())
+        document = json.loads(text)
     except ValueError:
         raise ReleaseError(f"manifest {place.path}: is not JSON. Take the one that was published.") from None
     with job_errors("nothing could be verified"), _unchecked(place):
-        return verify(document, _files(store), public_key)
+        return Verified(verify(document, _files(store), public_key), _digest(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 @contextmanager
@@ -129,7 +144,7 @@ def _passed(config: Config, home: Home, journal: Journal) -> Event:
     if gate is None:
         raise ReleaseError(f"release {config.release}: no version has passed the gate. {mend}")
     if gate.body["draws_version"] != (now := home.draws.version()):
-        raise ReleaseError(
+        raise OutdatedGateError(
             f"release {config.release}: the draws are at version {now}, the gate has seen {gate.body['draws_version']}. {mend}"
         )
     if gate.body["rules"] != config.gate.rules.digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import secrets
 from collections.abc import Iterable
 from contextlib import suppress
@@ -111,6 +112,19 @@ class Files:
         finally:
             stream.close()
 
+    def replace(self, text: str) -> None:
+        """Write a small file whole, beside its place, and give it its name in one step, in place of one that is there."""
+        draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
+        options = self.jvm.org.apache.hadoop.fs.Options.Rename
+        over = self._gateway.new_array(options, 1)
+        over[0] = options.OVERWRITE
+        stream = self._system.create(draft, True)
+        try:
+            stream.write(text.encode("utf-8"))
+        finally:
+            stream.close()
+        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(draft, self.path, over)
+
     def write_new(self, text: str) -> None:
         """Write a small file, whole; fails where there is one."""
         stream = self._system.create(self.path, False)
@@ -186,6 +200,26 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
         problem = "no directory can be made beside it: a file is in the way, or the place is read-only or not yours."
         raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
     return Draft(files, place, run_id)
+
+
+def replace_file(place: str, text: str) -> None:
+    """Write a small file on the file system of ``place``, through the running session.
+
+    Raises :class:`ConfigError` where there is no session, since the command ended before it began one, or the place cannot be written.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        problem = "was not written: the command ended before Spark began, and only Spark reaches that file system."
+        raise ConfigError("command line", [Fault("--report", place, problem)])
+    try:
+        Files(session, place).replace(text)
+    except Py4JError as error:
+        kind = re.search(r"([A-Za-z]+(?:Exception|Error))\b", str(getattr(error, "java_exception", "")) or type(error).__name__)
+        problem = f"cannot be written ({kind[1] if kind else type(error).__name__}). Name a file that the session may write."
+        raise ConfigError("command line", [Fault("--report", place, problem)]) from None
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:

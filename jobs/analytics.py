@@ -1,0 +1,8 @@
+"""spark-submit entry: hands its arguments to `wordveil analytics`."""
+
+import sys
+
+from wordveil.cli import main
+
+if __name__ == "__main__":
+    main(["analytics", *sys.argv[1:]])

@@ -1,0 +1,158 @@
+"""Terms and topics of a published table: what a reader may do with it, by Spark alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.spark.failures import input_errors, job_errors
+from wordveil.spark.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.ml.clustering import LDAModel
+    from pyspark.sql import DataFrame, SparkSession
+
+TERMS, TOPICS = "terms", "topics"
+"""The tables in the output's directory."""
+_WORD = r"[\p{L}\p{N}]+(?:['\u2019][\p{L}\p{N}]+)*"
+_TERMS_SCHEMA = "public_version bigint, term string, count bigint, documents bigint"
+_TOPICS_SCHEMA = "public_version bigint, topic int, rank int, term string, weight double"
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was counted.
+
+    Attributes
+    ----------
+    table, public_version, output: what was read and where the tables lie.
+    records: records of the table; ``documents`` of them have a term.
+    terms: different terms, stop-words apart, that stand in enough documents.
+    occurrences: how often these stand in all documents.
+    topics: the heaviest terms of each topic; fewer topics than were asked for where there are fewer documents, none without terms.
+    """
+
+    table: str
+    public_version: int
+    output: str
+    records: int
+    documents: int
+    terms: int
+    occurrences: int
+    topics: tuple[tuple[str, ...], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**self.__dict__, "topics": [list(topic) for topic in self.topics]}
+
+
+def analyse(
+    spark: SparkSession,
+    table: str,
+    output: str,
+    *,
+    version: int | None = None,
+    text: str = "text",
+    topics: int = 5,
+    shown: int = 10,
+    min_documents: int = 2,
+    vocabulary: int = 10_000,
+    stop_words: Sequence[str] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> Analysis:
+    """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as Delta tables.
+
+    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many; ``shown``: how many
+    terms stand for each. ``min_documents``: terms of fewer documents are left out. ``vocabulary``: so many of the most frequent terms
+    enter the topics. Each table is replaced in one commit.
+
+    Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
+    """
+    _check_output(table, output)
+    store = Store(spark, table, "table")
+    if not store.exists():
+        raise InputError(f"--table = {table}: is no Delta table. Name the directory that holds _manifest.json.")
+    chosen = store.version() if version is None else version
+    with input_errors("--table", table, f"Delta table at version {chosen}"):
+        rows = store.read(chosen)
+    if text not in rows.columns:
+        raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
+    progress("counting terms")
+    with job_errors("the tables of before are as they were"):
+        words = _words(rows, text, stop_words).cache()
+        try:
+            records, documents = words.count(), words.where("size(words) > 0").count()
+            terms = _terms(words, min_documents).cache()
+            kept = terms.count()
+            total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
+            progress("finding topics")
+            found = _topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            progress("writing")
+            _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
+            flat = [
+                (chosen, number, rank, term, weight)
+                for number, topic in enumerate(found)
+                for rank, (term, weight) in enumerate(topic)
+            ]
+            _replace(spark, f"{output}/{TOPICS}", spark.createDataFrame(flat, _TOPICS_SCHEMA), _TOPICS_SCHEMA)
+            terms.unpersist()
+        finally:
+            words.unpersist()
+    shown_topics = tuple(tuple(term for term, _ in topic) for topic in found)
+    return Analysis(table, chosen, output, records, documents, kept, total, shown_topics)
+
+
+def _check_output(table: str, output: str) -> None:
+    here, there = (path.rstrip("/") + "/" for path in (output, table))
+    if here.startswith(there) or there.startswith(here):
+        raise ConfigError(
+            "command line", [Fault("--output", output, "is the table, inside it or around it. Choose another place.")]
+        )
+
+
+def _words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
+    """A row a record: its words, in lower case, without the stop-words."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
+    stops = F.array(*(F.lit(word) for word in stop_words))
+    words = F.filter(found, lambda word: ~F.array_contains(stops, word)) if stop_words else found
+    return rows.select(F.coalesce(words, F.array().cast("array<string>")).alias("words"))
+
+
+def _terms(words: DataFrame, min_documents: int) -> DataFrame:
+    """How often each term stands, and in how many documents; the most frequent first."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    # Numbered in a step of its own: beside explode the words would be numbered, and not the records.
+    numbered = words.withColumn("document", F.monotonically_increasing_id()).select("document", F.explode("words").alias("term"))
+    counted = numbered.groupBy("term", "document").agg(F.count(F.lit(1)).alias("here")).groupBy("term")
+    terms = counted.agg(F.sum("here").alias("count"), F.count(F.lit(1)).alias("documents"))
+    return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
+
+
+def _topics(words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int) -> list[list[tuple[str, float]]]:
+    """The heaviest terms of each topic with their weights; the same ones for the same table."""
+    from pyspark.ml.clustering import LDA
+    from pyspark.ml.feature import CountVectorizer
+
+    documents = words.where("size(words) > 0").coalesce(4)
+    counter = CountVectorizer(inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)).fit(
+        documents
+    )
+    # At least two: one topic is the list of frequent terms, which the other table is.
+    model: LDAModel = LDA(k=max(topics, 2), maxIter=20, seed=1).fit(counter.transform(documents).select("features"))
+    described = model.describeTopics(shown).orderBy("topic").collect()
+    return [[(counter.vocabulary[index], float(weight)) for index, weight in zip(*row[1:3], strict=True)] for row in described]
+
+
+def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
+    from pyspark.sql.types import StructType
+
+    typed = StructType.fromDDL(schema)
+    assert isinstance(typed, StructType)
+    store = Store(spark, path, "table of analytics")
+    store.create(typed)
+    store.replace(rows.coalesce(1), once="analytics", number=store.version() + 1)

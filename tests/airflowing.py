@@ -1,0 +1,216 @@
+"""Real Airflow for tests: DAG runs in a process of its own environment, whose spark-submit is real, or hands commands to this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from sparking import clean_environment, delta_jars
+from wordveil.cli import main
+
+ROOT = Path(__file__).parents[1]
+BIN = ROOT / ".venv-airflow" / "bin"
+DAGS = ROOT / "airflow_dags"
+SUBMIT = str(Path(sys.executable).parent / "spark-submit")
+# spark-submit for tests of what Airflow makes of a command's end: the command itself runs in the session that the tests share. An
+# application that is not one of the project's is left to the real one.
+_RELAY = """#!{python} -S
+import json, os, socket, sys
+given = sys.argv[1:]
+at = next(number for number, word in enumerate(given) if word.endswith(".py"))
+if os.path.dirname(given[at]) != {jobs!r} and not os.path.islink(given[at]):
+    os.execv({submit!r}, [{submit!r}, *given])
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    line.sendall(json.dumps([os.environ.get("WORDVEIL_KEY"), *given[at:]]).encode() + b"\\n")
+    answer = json.loads(line.makefile("r").readline())
+sys.stdout.write(answer["output"])
+sys.exit(answer["code"])
+"""
+
+
+@dataclass
+class Run:
+    """What is on record of a DAG run, and what Airflow logged meanwhile."""
+
+    state: str
+    run_id: str
+    interval: list[str]
+    tasks: dict[str, list[Any]]
+    xcom: dict[str, Any]
+    events: list[dict[str, Any]]
+    queued: list[str]
+    rendered: list[str]
+    log: str = ""
+    commands: list[list[str]] = field(default_factory=list)
+
+    @property
+    def states(self) -> dict[str, str]:
+        """The tasks' states."""
+        return {name: state for name, (state, _) in self.tasks.items()}
+
+
+class Airflow:
+    """A database, and a process that runs DAGs over it."""
+
+    def __init__(self, home: Path) -> None:
+        if not (BIN / "airflow").exists():
+            pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
+        self.home = home
+        self.environment = {
+            **clean_environment(),
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+                {"type": "file", "log_file_path": str(home / "lineage.json"), "append": True}
+            ),
+            "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
+            "AIRFLOW_CONN_WORDVEIL_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}",
+            "NO_COLOR": "1",
+            "COLUMNS": "120",
+        }
+        self.log = home / "log"
+        subprocess.run([BIN / "airflow", "db", "migrate"], env=self.environment, cwd=home, capture_output=True, check=True)
+        self.listener = socket.socket(socket.AF_UNIX)
+        address = str(home / "submit")
+        self.listener.bind(address)
+        self.listener.listen()
+        self.relay = home / "relay-submit"
+        self.relay.write_text(_RELAY.format(python=sys.executable, address=address, jobs=str(ROOT / "jobs"), submit=SUBMIT))
+        self.relay.chmod(0o755)
+        self.keys: list[str | None] = []
+        self.after: Callable[[list[str]], None] = lambda _: None
+        read, write = os.pipe()
+        self.log_file = self.log.open("w")
+        self.process = subprocess.Popen(
+            [BIN / "python", ROOT / "tests" / "dags" / "airflow_driver.py", "dags", "test", DAGS, str(write)],
+            env=self.environment,
+            cwd=home,
+            stdin=subprocess.PIPE,
+            stdout=self.log_file,
+            stderr=subprocess.STDOUT,
+            text=True,
+            pass_fds=[write],
+        )
+        os.close(write)
+        self.answers = os.fdopen(read)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:  # a run that did not end
+            self.process.kill()
+        self.answers.close()
+        self.log_file.close()
+        self.listener.close()
+
+    def run(
+        self,
+        dag: str,
+        settings: Mapping[str, Any] | None,
+        *,
+        logical_date: str | None = None,
+        environment: Mapping[str, str | None] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        by_asset: bool = False,
+    ) -> Run:
+        """One DAG run; ``settings``: its Airflow Variable. Commands that spark-submit hands over are run meanwhile."""
+        variable = f"AIRFLOW_VAR_{dag.upper()}"
+        order = {
+            "dag": dag,
+            "logical_date": logical_date,
+            "environment": {**(environment or {}), variable: None if settings is None else json.dumps(settings)},
+            "conf": conf or {},
+            "retry_seconds": 1,
+            "by_asset": by_asset,
+            "first_task_alone": False,
+        }
+        commands: list[list[str]] = []
+        answer, log = self._order(order, commands)
+        return Run(**answer, log=log, commands=commands)
+
+    def first_task(
+        self, dag: str, settings: Mapping[str, Any] | None, *, environment: Mapping[str, str | None] | None = None
+    ) -> tuple[str, str]:
+        """What the DAG's first task says by itself: the type of its error, and its message."""
+        variable = {f"AIRFLOW_VAR_{dag.upper()}": None if settings is None else json.dumps(settings)}
+        order = {"dag": dag, "environment": {**(environment or {}), **variable}, "conf": {}, "first_task_alone": True}
+        answer, _ = self._order(order, [])
+        return answer["error"], answer["message"]
+
+    def _order(self, order: Mapping[str, Any], commands: list[list[str]]) -> tuple[dict[str, Any], str]:
+        start = self.log.stat().st_size
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        while True:
+            ready, _, _ = select.select([self.answers, self.listener], [], [], 120)
+            assert ready, "Airflow does not answer: " + self._said(start)[-3000:]
+            if self.listener in ready:
+                commands.append(self._command())
+                continue
+            answer = json.loads(self.answers.readline() or '{"broken": "it ended"}')
+            assert "broken" not in answer, answer["broken"] + self._said(start)[-5000:]
+            return answer, self._said(start)
+
+    def _said(self, start: int) -> str:
+        with self.log.open(errors="replace") as log:
+            log.seek(start)
+            return log.read()
+
+    def _command(self) -> list[str]:
+        line, _ = self.listener.accept()
+        with line, line.makefile("r") as words:
+            key, application, *arguments = json.loads(words.readline())
+            self.keys.append(key)
+            given = [Path(application).stem, *arguments]
+            output = io.StringIO()
+            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+            code = 1
+            held = {"WORDVEIL_KEY": key} if key else {}
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), patch.dict(os.environ, held):
+                try:
+                    main(given)
+                except SystemExit as left:
+                    code = int(left.code or 0)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            self.after(given)
+            line.sendall(json.dumps({"output": output.getvalue(), "code": code}).encode() + b"\n")
+        return given
+
+
+def spark_conf() -> dict[str, str]:
+    """Options for the real spark-submit, as small runs need them."""
+    return {
+        "spark.jars": ",".join(str(jar) for jar in sorted(delta_jars().iterdir())),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+    }

@@ -1,0 +1,137 @@
+"""The DAG files as Airflow reads them: no errors, fast, the graph that the documentation shows, and each whole by itself."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DAGS = ROOT / "airflow_dags"
+FILES = sorted(DAGS.glob("*.py"))
+PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
+
+pytestmark = pytest.mark.xdist_group("airflow")
+
+# What Airflow makes of a folder of DAGs, as JSON.
+_READ = """
+import json, sys, time
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+bag = DagBag(sys.argv[1])
+found = {"errors": bag.import_errors, "seconds": {s.file: s.duration.total_seconds() for s in bag.dagbag_stats}, "dags": {}}
+for name, dag in bag.dags.items():
+    found["dags"][name] = {
+        "graph": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
+        "outlets": {task.task_id: [asset.name for asset in task.outlets] for task in dag.tasks if task.outlets},
+        "retries": {task.task_id: [task.retries, task.retry_exponential_backoff, task.execution_timeout is not None] for task in dag.tasks},
+        "owners": sorted({task.owner for task in dag.tasks}),
+        "callbacks": all(task.on_failure_callback for task in dag.tasks),
+        "deadline": bool(dag.deadline),
+        "catchup": dag.catchup,
+        "max_active_runs": dag.max_active_runs,
+        "tags": sorted(dag.tags),
+        "doc": dag.doc_md,
+        "timetable": type(dag.timetable).__name__,
+        "params": {name: param.schema for name, param in dag.params._param_dict.items()} if hasattr(dag.params, "_param_dict") else
+            {name: dag.params.get_param(name).schema for name in dag.params},
+        "templates": sorted({str(getattr(task, field, None)) for task in dag.tasks for field in task.template_fields}),
+        "serialised": len(json.dumps(DagSerialization.serialize_dag(dag), default=str)),
+        "reschedule": [task.task_id for task in dag.tasks if getattr(task, "mode", "") == "reschedule"],
+    }
+core = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["sanitise_nightly"]))
+from datetime import datetime, UTC
+infos = core.iter_dagrun_infos_between(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC))
+found["backfill"] = [[str(info.data_interval.start), str(info.data_interval.end)] for info in infos]
+print("FOUND" + json.dumps(found, default=str))
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """What Airflow reads in the folder of DAGs."""
+    if not PYTHON.exists():
+        pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
+    home = tmp_path_factory.mktemp("airflow")
+    environment = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    done = subprocess.run([PYTHON, "-c", _READ, DAGS], env=environment, capture_output=True, text=True, check=False, cwd=home)
+    assert done.returncode == 0, done.stderr
+    yield json.loads(done.stdout.rsplit("FOUND", 1)[1])
+
+
+def test_there_are_no_import_errors(found):
+    assert found["errors"] == {}
+    assert set(found["dags"]) == {"sanitise_nightly", "analytics_on_release"}
+
+
+def test_each_file_is_parsed_in_less_than_a_second(found):
+    assert len(found["seconds"]) == 2
+    assert all(seconds < 1 for seconds in found["seconds"].values()), found["seconds"]
+
+
+def test_the_graphs_are_the_documented_ones(found):
+    nightly, analytics = found["dags"]["sanitise_nightly"], found["dags"]["analytics_on_release"]
+    assert nightly["graph"] == {
+        "check": ["plan"],
+        "plan": ["sanitise"],
+        "sanitise": ["gate"],
+        "gate": ["publish"],
+        "publish": [],
+    }
+    assert nightly["outlets"] == {"publish": ["wordveil_release"]}
+    assert nightly["timetable"] == "CronDataIntervalTimetable"
+    assert nightly["reschedule"] == ["plan"]
+    assert analytics["graph"] == {"release": ["verify"], "verify": ["analyse"], "analyse": []}
+    assert analytics["outlets"] == {}
+    assert analytics["timetable"] == "AssetTriggeredTimetable"
+    for dag in (nightly, analytics):
+        drawn = dag["doc"].split("```")[1]
+        assert all(task in drawn for task in dag["graph"])
+        assert "wordveil_release" in drawn
+
+
+def test_the_dags_have_what_airflow_users_expect(found):
+    for dag in found["dags"].values():
+        assert dag["owners"] not in ([], ["airflow"])
+        assert all(retries == 3 and backoff and bounded for retries, backoff, bounded in dag["retries"].values())
+        assert dag["callbacks"]
+        assert dag["deadline"]
+        assert not dag["catchup"]
+        assert dag["max_active_runs"] == 1
+        assert "wordveil" in dag["tags"]
+        assert dag["serialised"] > 0
+        assert all(schema.get("type") for schema in dag["params"].values())
+    assert set(found["dags"]["sanitise_nightly"]["params"]) == {"slice", "wait_hours"}
+
+
+def test_a_backfill_has_a_run_a_day_with_the_day_as_its_data_interval(found):
+    days = [f"2026-11-{number:02d} 00:00:00+00:00" for number in range(1, 7)]
+    assert found["backfill"] == [list(pair) for pair in pairwise(days)]
+
+
+def test_no_setting_is_in_a_template(found):
+    """What is templated is shown in clear. These hold names and no values until a task runs."""
+    for dag in found["dags"].values():
+        assert not any("WORDVEIL_KEY" in value or "wordveil_key" in value for value in dag["templates"])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_imports_airflow_and_the_standard_library_alone(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) == {"airflow"}
+
+
+def test_what_both_files_have_in_common_is_the_same_text():
+    texts = [path.read_text("utf-8").split("# --- the same text", 1)[1].split("# --- up to here ---")[0] for path in FILES]
+    assert len(FILES) == 2
+    assert texts[0] == texts[1]

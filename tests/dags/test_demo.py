@@ -1,0 +1,49 @@
+"""Both DAGs in a real Airflow with scheduler, DAG processor, triggerer and API server; minutes, and so in the long suite."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from sparking import clean_environment
+
+ROOT = Path(__file__).parents[2]
+HOME = ROOT / "build" / "airflow-demo"
+
+pytestmark = [
+    pytest.mark.xdist_group("airflow"),
+    pytest.mark.skipif(os.environ.get("WORDVEIL_LONG") != "1", reason="takes minutes: WORDVEIL_LONG=1 runs it"),
+]
+
+
+def test_the_scheduler_runs_nights_a_backfill_and_the_analytics_that_their_asset_starts():
+    command = [sys.executable, ROOT / "scripts" / "airflow_demo.py", "--backfill"]
+    done = subprocess.run(
+        command, env={**clean_environment(), "PYTHONPATH": str(ROOT / "lib")}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    nights = [line.split() for line in done.stdout.splitlines() if line.startswith("sanitise_nightly  ")]
+    analytics = [line.split() for line in done.stdout.splitlines() if line.startswith("analytics_on_release  ")]
+    assert sorted(run.split("__")[0] for _, run, _ in nights) == ["backfill", "backfill", "scheduled"]
+    assert {state for *_, state in nights} == {"success"}
+    assert analytics
+    assert {run.split("__")[0] for _, run, _ in analytics} == {"asset_triggered"}
+    manifest = json.loads((HOME / "public" / "_manifest.json").read_text())["manifest"]
+    assert manifest["records"] == 300
+    assert len(manifest["run_ids"]) == 3
+    assert ds.dataset([HOME / "public" / file["path"] for file in manifest["files"]]).count_rows() == 300
+    assert (HOME / "analytics" / "terms" / "_delta_log").is_dir()
+    key = (HOME / "wordveil.key").read_text().strip()
+    for path in [*HOME.glob("*.log"), HOME / "lineage.json", *(HOME / "airflow").rglob("*")]:
+        assert not path.is_file() or key.encode() not in path.read_bytes(), path
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            assert f"AIRFLOW_HOME={HOME / 'airflow'}".encode() not in entry.read_bytes(), f"{entry}: still running"
+        except OSError:
+            continue

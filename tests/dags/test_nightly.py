@@ -1,0 +1,328 @@
+"""Nights of a release by real Airflow: what ends well, what fails, what is tried again, and what nobody may see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from airflowing import ROOT, Airflow, spark_conf
+from releasing import Lake, authored
+from sparking import Workspace, corpus, delta_jars, read_output
+from wordveil.building import build_bundle
+
+pytestmark = pytest.mark.xdist_group("airflow")
+
+CANARY = "zzquokkasecretzz"
+DAY = "2026-11-20"
+# Spark's driver is killed after its fifth commit, in the first try alone: the draws are there, and are not settled.
+_DYING = """
+import os, sys
+sys.path.insert(0, {tests!r})
+sys.argv[1:] = ["5" if not os.path.exists({mark!r}) else "0", "sanitise", *sys.argv[1:]]
+open({mark!r}, "w").close()
+import runpy
+runpy.run_path({dying!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture(scope="module")
+def airflow(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """One Airflow for all tests of this module; the session is there before a command is handed over."""
+    found = Airflow(tmp_path_factory.mktemp("airflow"))
+    yield found
+    found.close()
+
+
+def night(logical: str) -> str:
+    """The logical date of a run by hand whose data interval is a day."""
+    return f"{date.fromisoformat(logical) + timedelta(days=1)}T00:00:00+00:00"
+
+
+def records(days: list[str], count: int = 6, seed: int = 0) -> pa.Table:
+    """A few records a day, with an author of its own."""
+    table = authored(count * len(days), seed)
+    column = [days[number // count] for number in range(count * len(days))]
+    table = table.set_column(table.schema.get_field_index("day"), "day", pa.array(column))
+    return table.set_column(table.schema.get_field_index("author"), "author", pa.array([f"author of {day}" for day in column]))
+
+
+def configured(lake: Lake, *, key_env: str | None = None, **sections: Any) -> Path:
+    """The release's configuration as a file."""
+    base = {
+        "release": "support",
+        "input": {"path": str(lake.input), "format": "delta", "author": "author", "where": "day = :ds"},
+        "output": {"path": str(lake.home), "format": "delta"},
+        "ledger": {"path": str(lake.ledger)},
+        "gate": {"min_records": 1, "quarantine_rate": 0.5},
+        "spark": {"master": None, "delta_jars": str(delta_jars())},
+    }
+    for name, value in sections.items():
+        base[name] = {**base.get(name, {}), **value}
+    settings = lake.workspace.settings(**base)
+    if key_env:
+        settings["key"] = {"env": key_env}
+    path = lake.root / "release.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+def lake_at(spark: Any, root: Path) -> Lake:
+    root.mkdir()
+    return Lake(spark, Workspace(root))
+
+
+def relayed(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any]:
+    """Settings whose commands run in this process."""
+    return {"config": str(config), "spark_submit": str(airflow.relay), **more}
+
+
+def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, airflow: Airflow, tmp_path: Path):
+    table = records([DAY, "2026-11-21"])
+    texts = [f"{CANARY} {text}" for text in table["body"].to_pylist()]
+    table = table.set_column(table.schema.get_field_index("body"), "body", pa.array(texts))
+    killed, twin = lake_at(spark, tmp_path / "killed"), lake_at(spark, tmp_path / "twin")
+    for lake in (killed, twin):
+        lake.write(table, feed=False)
+    key = (twin.root / "key").read_text()
+    config = configured(killed, key_env="WORDVEIL_KEY")
+
+    jobs = tmp_path / "jobs"
+    jobs.mkdir()
+    for job in ("plan.py", "release.py"):
+        (jobs / job).symlink_to(ROOT / "jobs" / job)
+    dying = _DYING.format(tests=str(ROOT / "tests"), dying=str(ROOT / "tests" / "dying.py"), mark=str(tmp_path / "died"))
+    (jobs / "sanitise.py").write_text(dying)
+    settings = relayed(airflow, config, jobs=str(jobs), key_conn_id="wordveil_key", spark_conf=spark_conf())
+    secret = {"AIRFLOW_CONN_WORDVEIL_KEY": json.dumps({"conn_type": "generic", "password": key})}
+    before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
+
+    run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY), environment=secret)
+    assert run.states == dict.fromkeys(("check", "plan", "sanitise", "gate", "publish"), "success"), run.log[-6000:]
+    assert run.state == "success"
+    assert run.interval[0].startswith(DAY)
+    assert [command[0] for command in run.commands] == ["plan", "release", "release"]
+    assert airflow.keys[-3:] == [key] * 3, "who submits has it by the environment"
+    assert run.tasks["sanitise"][1] == 2
+    assert {name: tries for name, (_, tries) in run.tasks.items() if name != "sanitise"} == dict.fromkeys(
+        ("check", "plan", "gate", "publish"), 1
+    )
+
+    # The same rows and the same ledger as a run that nobody disturbed.
+    plain = airflow.run("sanitise_nightly", relayed(airflow, configured(twin)), logical_date=night(DAY))
+    assert plain.state == "success", plain.log[-6000:]
+    name = run.xcom["check.return_value"]["run_id"]
+    assert name.startswith("sanitise_nightly-manual")
+    assert {row["run_id"] for row in killed.draws()} == {name}
+    same = [{**row, "run_id": ""} for row in killed.draws()]
+    assert same == [{**row, "run_id": ""} for row in twin.draws()]
+    assert killed.spent() == twin.spent()
+    assert len(killed.spent()) == 6
+    assert killed.reserved() == twin.reserved() == 0
+    assert [row["record_id"] for row in killed.entries()] == [row["record_id"] for row in twin.entries()]
+
+    # What is on record: run id, public counts, gate; the event has the manifest's path and digest.
+    assert run.xcom["sanitise.return_value"]["run_id"] == name
+    assert set(run.xcom["sanitise.return_value"]) == {
+        *("run_id", "release", "output", "changes", "input_version", "relation", "exposes", "key_fingerprint")
+    }
+    rules = run.xcom["gate.return_value"]["rules"]
+    assert [rule["name"] for rule in rules] == ["min_records", "quarantine_rate"]
+    assert rules[0]["value"] == 6
+    assert "value" not in rules[1]
+    assert run.xcom["publish.return_value"]["records"] == 6
+    assert len(run.events) == before + 1
+    event = run.events[-1]
+    assert event == run.xcom["publish.return_value"]
+    assert event["manifest"].endswith("/_manifest.json")
+    assert len(event["manifest_sha256"]) == 64
+    assert run.queued == ["analytics_on_release"]
+
+    analytics = {"output": str(tmp_path / "analytics"), "min_documents": 1, "topics": 2, "public_key": event["public_key"]}
+    read = airflow.run(
+        "analytics_on_release",
+        {**analytics, "spark_submit": str(airflow.relay), "delta_jars": str(delta_jars())},
+        logical_date=night("2026-01-02"),
+        by_asset=True,
+    )
+    # The twin's event is the newest.
+    assert read.states == dict.fromkeys(("release", "verify", "analyse"), "success"), read.log[-6000:]
+    assert read.xcom["release.return_value"]["table"] == str(twin.public)
+    assert read.xcom["verify.return_value"]["pinned"] is True
+    found = read.xcom["analyse.return_value"]
+    assert found["records"] == 6
+    assert len(found["topics"]) == 2
+    terms = spark.read.format("delta").load(f"{tmp_path}/analytics/terms")
+    assert terms.count() == found["terms"] > 0
+    said = " ".join(row["text"] or "" for row in twin.rows(twin.public)).lower()
+    assert all(row.term in said for row in terms.collect())
+
+    # Nobody sees the key or a text: not in logs, XCom, events, templates, arguments, nor lineage.
+    lineage = (airflow.home / "lineage.json").read_text()
+    for one in (run, plain, read):
+        everything = " ".join([one.log, json.dumps(one.xcom), json.dumps(one.events), *one.rendered, str(one.commands)])
+        assert key not in everything
+        assert CANARY not in everything
+    assert key not in lineage
+    assert CANARY not in lineage
+    assert "Spark-Submit cmd" in run.log
+    database = (airflow.home / "airflow.db").read_bytes()
+    assert key.encode() not in database
+    assert CANARY.encode() not in database
+
+    # OpenLineage, by Airflow's own provider.
+    events = [json.loads(line) for line in lineage.splitlines()]
+    jobs_seen = {event["job"]["name"] for event in events}
+    assert {f"sanitise_nightly.{task}" for task in run.states} <= jobs_seen, jobs_seen
+    assert {event["job"]["namespace"] for event in events} == {"tests"}
+
+
+def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(airflow: Airflow, workspace: Workspace, spark: Any):
+    path = workspace.root / "corpus"
+
+    def write(day: str) -> None:
+        (path / f"day={day}").mkdir(parents=True)
+        pq.write_table(corpus(8).drop_columns(["day"]), path / f"day={day}" / "part-0.parquet")
+
+    write("2026-11-19")
+    config = workspace.write_config(input={"where": "day = :ds"}, spark={"master": None})
+    looks: list[list[str]] = []
+
+    def arrive(command: list[str]) -> None:
+        if command[0] == "plan":
+            looks.append(command)
+            if len(looks) == 2:
+                write(DAY)
+
+    airflow.after = arrive
+    settings = relayed(airflow, config, overrides=[f"output.path={workspace.root}/out-{{slice}}"], wait_minutes=0.02)
+    run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY))
+    airflow.after = lambda _: None
+    assert run.states == {"check": "success", "plan": "success", "sanitise": "success", "gate": "skipped", "publish": "skipped"}, (
+        run.log
+    )
+    assert len(looks) == 3
+    assert run.tasks["plan"][1] == 1
+    assert "has no record of it yet. Looking again in" in run.log
+    assert len(read_output(workspace.root / f"out-{DAY}")) == 8
+    assert [command[0] for command in run.commands] == ["plan", "plan", "plan", "sanitise"]
+
+
+def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tmp_path: Path):
+    lake = lake_at(spark, tmp_path / "lake")
+    lake.write(records(["2026-11-19"]), feed=False)
+    config = configured(lake)
+    run = airflow.run(
+        "sanitise_nightly",
+        relayed(airflow, config, wait_minutes=0.01, wait_hours=3),
+        logical_date=night(DAY),
+        conf={"wait_hours": 0.0005},
+    )
+    assert run.states["plan"] == "failed"
+    assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
+    assert run.tasks["plan"][1] == 1
+    for words in (f"slice {DAY}", f"a record of ds={DAY}", str(config), "0.0005 hours", "clear this task"):
+        assert words in run.log, words
+    assert not (lake.home / "draws").exists()
+
+    marker = f"{tmp_path}/day={{slice}}/_SUCCESS"
+    run = airflow.run("sanitise_nightly", relayed(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY))
+    assert run.states["plan"] == "failed"
+    assert run.commands == []
+    assert f"{tmp_path}/day={DAY}/_SUCCESS" in run.log
+
+
+def test_a_gate_that_does_not_pass_ends_the_night(airflow: Airflow, spark: Any, tmp_path: Path):
+    lake = lake_at(spark, tmp_path / "lake")
+    lake.write(records([DAY]), feed=False)
+    before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
+    run = airflow.run("sanitise_nightly", relayed(airflow, configured(lake, gate={"min_records": 100})), logical_date=night(DAY))
+    assert run.state == "failed"
+    assert run.states["gate"] == "failed"
+    assert run.states["publish"] == "upstream_failed"
+    assert run.tasks["gate"][1] == 1
+    for words in ("Gate of support", "min_records", "output-only", "NO", "did not pass: min_records"):
+        assert words in run.log, words
+    assert len(run.events) == before
+    assert run.xcom["gate.return_value"]["passed"] is False
+    assert all("value" not in rule for rule in run.xcom["gate.return_value"]["rules"])
+    assert "publish.return_value" not in run.xcom
+    assert not lake.public.exists()
+
+
+def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_path: Path):
+    """The night that is over budget draws nothing and is not tried again; the others are published, and it is, once there is room."""
+    lake = lake_at(spark, tmp_path / "lake")
+    days = [str(date.fromisoformat(DAY) + timedelta(days=number)) for number in range(5)]
+    table = pa.concat_tables([records([day], 5 if day == days[2] else 2, seed=number) for number, day in enumerate(days)])
+    ids = [f"r{number:05d}" for number in range(table.num_rows)]
+    lake.write(table.set_column(table.schema.get_field_index("id"), "id", pa.array(ids)), feed=False)
+    pure = build_bundle(lake.config()).guarantee.pure
+    assert pure
+    limits = {"unit": "pure", "relation": "any_text", "author": 3.5 * 24 * pure, "on_exceeded": "fail"}
+    config = configured(lake, budgets=limits)
+    for number, day in enumerate(days):
+        run = airflow.run("sanitise_nightly", relayed(airflow, config), logical_date=night(day))
+        if day != days[2]:
+            assert run.state == "success", run.log[-6000:]
+            assert run.xcom["publish.return_value"]["records"] == 2 * (number + 1 - (number > 2))
+            continue
+        assert run.states["sanitise"] == "failed"
+        assert run.tasks["sanitise"][1] == 1
+        assert "budgets: 2 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
+        assert run.states["publish"] == "upstream_failed"
+    assert sum(lake.spent().values()) == 8 * 24
+
+    configured(lake, budgets={**limits, "author": 5 * 24 * pure})
+    again = airflow.run("sanitise_nightly", relayed(airflow, config), logical_date=night(days[2]))
+    assert again.xcom["publish.return_value"]["records"] == 13
+    assert sum(lake.spent().values()) == 13 * 24
+    assert len({row["run_id"] for row in lake.draws()}) == 5
+
+
+def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark: Any, tmp_path: Path):
+    lake = lake_at(spark, tmp_path / "lake")
+    config = configured(lake)
+    cluster = {
+        "AIRFLOW_CONN_FAR": json.dumps({"conn_type": "spark", "host": "spark://far:7077", "extra": {"deploy-mode": "cluster"}})
+    }
+    cases: list[tuple[dict[str, Any] | None, dict[str, str], tuple[str, ...]]] = [
+        (None, {}, ("Airflow Variable sanitise_nightly: is missing", "airflow variables set")),
+        ({}, {}, ("config is missing",)),
+        ({"confg": "x"}, {}, ("confg: there is no such setting. Did you mean config?",)),
+        (relayed(airflow, config, wait_hours="long"), {}, ("wait_hours = long: should be a number",)),
+        (relayed(airflow, config, overrides=[1]), {}, ("overrides = [1]: should be a list of texts",)),
+        (relayed(airflow, tmp_path / "none.yaml"), {}, (f"config = {tmp_path}/none.yaml: there is no file",)),
+        (relayed(airflow, config, jobs="/nowhere"), {}, ("jobs = /nowhere: there is no file /nowhere/plan.py",)),
+        (relayed(airflow, config, spark_conn_id="gone"), {}, ("Spark connection gone: is missing, and nothing was submitted",)),
+        (relayed(airflow, config, key_conn_id="gone"), {}, ("connection gone: is missing or has no password",)),
+        (relayed(airflow, config, spark_conn_id="far"), cluster, ("reports: is missing, and the driver runs on the cluster",)),
+    ]
+    for settings, environment, wanted in cases:
+        kind, message = airflow.first_task("sanitise_nightly", settings, environment=environment)
+        assert kind == "AirflowFailException", message
+        assert all(words in message for words in wanted), message
+    assert airflow.first_task("sanitise_nightly", relayed(airflow, config))[0] == ""
+
+    run = airflow.run("sanitise_nightly", relayed(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03"))
+    assert run.tasks["check"] == ["failed", 1]
+    assert set(run.states.values()) == {"failed", "upstream_failed"}
+    assert run.commands == []
+    assert "Spark connection gone: is missing, and nothing was submitted" in run.log
+    assert "Mend what the error names, and clear the task." in run.log
+    assert "yarn" not in run.log
+
+
+def test_analytics_does_not_run_without_a_publication(airflow: Airflow):
+    settings = {"output": "/nowhere", "spark_submit": str(airflow.relay)}
+    kind, message = airflow.first_task("analytics_on_release", settings)
+    assert kind == "AirflowFailException"
+    assert "was not started by the asset wordveil_release" in message
+    assert "output is missing" in airflow.first_task("analytics_on_release", {})[1]
