@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs what docs/deploy.md says of YARN, on this machine: a HDFS and a YARN of one node each, the one-shot job in client mode and in
-# cluster mode, and a night of a release whose tables lie on HDFS. Hadoop's servers come by Ivy (45 MB, once).
+# Runs what docs/deploy.md says of YARN, on this machine: a HDFS and a YARN of one node each, the one-shot job and a night of a
+# release whose tables lie on HDFS, in client mode. Hadoop's servers come by Ivy (45 MB, once).
 #   make quickstart && scripts/yarn.sh          some ten minutes on two cores
 # KEEP=1 leaves what it made where it says.
 set -eu
@@ -78,13 +78,12 @@ spark.driver.memory 1g
 CONF
 export HADOOP_CONF_DIR="$conf" YARN_CONF_DIR="$conf" SPARK_CONF_DIR="$conf"
 server() {
-    java --add-opens java.base/java.lang=ALL-UNNAMED -Xmx400m -Dlog4j2.configurationFile="file:$conf/log4j2.properties" \
-        -Dhadoop.log.dir="$work/logs" -Dyarn.home.dir="$work" -cp "$conf:$ivy/jars/*:$spark_home/jars/*" "$@"
+    exec java --add-opens java.base/java.lang=ALL-UNNAMED -Xmx400m -Dlog4j2.configurationFile="file:$conf/log4j2.properties" \
+        -Dhadoop.log.dir="$work/logs" -Dyarn.home.dir="$work" -cp "$conf:$ivy/jars/*:$spark_home/jars/*" "org.apache.hadoop.$1" $2
 }
-server org.apache.hadoop.hdfs.server.namenode.NameNode -format -force > "$work/format.log" 2>&1
+(server hdfs.server.namenode.NameNode "-format -force") > "$work/format.log" 2>&1
 for name in hdfs.server.namenode.NameNode hdfs.server.datanode.DataNode yarn.server.resourcemanager.ResourceManager yarn.server.nodemanager.NodeManager; do
-    java --add-opens java.base/java.lang=ALL-UNNAMED -Xmx400m -Dlog4j2.configurationFile="file:$conf/log4j2.properties" \
-        -Dhadoop.log.dir="$work/logs" -Dyarn.home.dir="$work" -cp "$conf:$ivy/jars/*:$spark_home/jars/*" "org.apache.hadoop.$name" > "$work/${name##*.}.log" 2>&1 &
+    (server "$name" "") > "$work/${name##*.}.log" 2>&1 &
     started="$started $!"
 done
 hdfs() { "$spark_home/bin/spark-class" org.apache.hadoop.fs.FsShell "$@" 2>> "$work/hdfs.log"; }
