@@ -1,6 +1,7 @@
 """Pictures of Airflow's pages by headless Chromium, for scripts/airflow_demo.py; runs in .venv-airflow, which has websockets.
 
-Arguments: ``NAME=URL`` each after the folder; a URL that ends in ``#graph`` is shown with its graph in place of the grid.
+Arguments: ``NAME=URL`` each after the folder. A URL that ends in ``#graph`` is shown with its graph in place of the grid; Airflow remembers
+that for the pages after it, where it shows the grid again if it is asked for the graph again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from websockets.sync.client import ClientConnection, connect
 
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1400,620", "--remote-debugging-port=0"),
+    *("--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1400,880", "--remote-debugging-port=0"),
 )
 # The page has loaded, and shows no rotating circle.
 LOADED = "document.readyState === 'complete' && document.querySelector('h2, h1, nav') !== null && !document.querySelector('.chakra-spinner')"
@@ -74,7 +75,7 @@ def main() -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         sys.exit("Chromium is missing. On Debian: apt-get install chromium")
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(  # noqa: S603 - Chromium itself
             [browser, *OPTIONS, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
