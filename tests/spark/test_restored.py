@@ -78,4 +78,4 @@ def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
         publish(lake.config(), lambda: lake.spark)
     with away(lake, lake.public):
         publish(lake.config(), lambda: lake.spark)
-        assert len(verify_table(lake.spark, str(lake.public), None, None).files) == 1
+        assert len(verify_table(lake.spark, str(lake.public), None, None).manifest.files) == 1

@@ -188,7 +188,7 @@ def test_other_format_version_is_refused_with_a_mend(toy, version):
     manifest = json.loads((toy / "manifest.json").read_text())
     manifest["content"]["format_version"] = version
     (toy / "manifest.json").write_text(json.dumps(manifest))
-    assert f"format_version {version} is not 1. Build the bundle again" in refusal(toy)
+    assert f"format_version {version} is not 1. Delete its directory and build the bundle again" in refusal(toy)
 
 
 def test_other_sampler_version_is_refused(toy, monkeypatch):
