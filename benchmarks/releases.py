@@ -8,7 +8,7 @@ In one session, one after the other, on real text (film reviews; without the dat
   feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
 
-    python benchmarks/releases.py [--quick]
+    python benchmarks/releases.py [--quick] [--only PART]
 
 Writes benchmarks/results/releases.json and prints a table.
 """
@@ -34,6 +34,7 @@ from common import machine, save_results
 from laplace_exact import SLOTS
 from tables import Tables, reviews, write_reviews
 
+PARTS = ("overhead", "overhead_many", "nights", "ledger")
 ROUNDS, COPIES, MANY_COPIES = 3, 8, 40
 RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
 WORDS_A_RECORD = 60
@@ -168,41 +169,46 @@ def main() -> None:
     """All parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; nothing is saved then. Repeatable.")
+    chosen = parser.parse_args()
+    quick, parts = chosen.quick, chosen.only or list(PARTS)
     part = 10 if quick else 1
     content: dict[str, Any] = {"machine": machine()}
     with tempfile.TemporaryDirectory() as directory:
         benchmark = Releases(Path(directory))
         benchmark.build()
         texts = reviews()
-        for name, copies, rounds in (("warm", 1, 1), ("overhead", COPIES, ROUNDS), ("overhead_many", MANY_COPIES, 1)):
+        sizes = {"overhead": (COPIES, ROUNDS), "overhead_many": (MANY_COPIES, 1)}
+        for name, (copies, rounds) in {"warm": (1, 1), **{name: sizes[name] for name in sizes if name in parts}}.items():
             corpus = benchmark.home / name
             write_reviews(corpus, texts, max(1, copies // part))
             content[name] = overhead(benchmark, corpus, 1 if quick else rounds)
         del content["warm"]
-        content["nights"] = nights(benchmark, texts, RECORDS // part)
-        content["ledger"] = ledger(benchmark, ENTRIES // part)
-    save_results("releases", quick, content)
+        if "nights" in parts:
+            content["nights"] = nights(benchmark, texts, RECORDS // part)
+        if "ledger" in parts:
+            content["ledger"] = ledger(benchmark, ENTRIES // part)
+    if not chosen.only:
+        save_results("releases", quick, content)
     show(content)
 
 
 def show(content: dict[str, Any]) -> None:
     """The figures as a table."""
-    night, book = content["nights"], content["ledger"]
     table = Table("what", "figure", title="Releases")
     rows = {}
-    for over in (content["overhead"], content["overhead_many"]):
+    for over in (content[name] for name in ("overhead", "overhead_many") if name in content):
         rows[f"job, {over['tokens']:,} tokens"] = f"{statistics.median(over['job']):.1f} s"
         rows[f"{over['tokens']:,} tokens as a release's first run"] = (
             f"{statistics.median(over['release']):.1f} s, {over['overhead']:+.0%}"
         )
-    rows |= {
-        f"first run over {night['records']:,} records": f"{night['first_feed']:.1f} s",
-        "a night without a change": f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn",
-        "1% edited, by the change data feed": f"{night['edited_feed']:.1f} s, {night['edited_records']:,} drawn",
-        "1% edited, contents compared": f"{night['edited_scan']:.1f} s",
-        f"ledger by author, {book['entries']:,} entries": f"{book['by_author']:.1f} s",
-    }
+    if night := content.get("nights"):
+        rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"
+        rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"
+        rows["1% edited, by the change data feed"] = f"{night['edited_feed']:.1f} s, {night['edited_records']:,} drawn"
+        rows["1% edited, contents compared"] = f"{night['edited_scan']:.1f} s"
+    if book := content.get("ledger"):
+        rows[f"ledger by author, {book['entries']:,} entries"] = f"{book['by_author']:.1f} s"
     for what, figure in rows.items():
         table.add_row(what, figure)
     Console().print(table)
