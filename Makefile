@@ -51,7 +51,7 @@ airflow: .venv-airflow/installed  ## install Airflow for the DAGs, into .venv-ai
 airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
 	@$(BIN)/python scripts/airflow_demo.py
 
-chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; hours
+chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
 	cd tests && ../$(BIN)/python chaos.py --kills 200
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
