@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 import pytest
 
-from sparking import clean_environment, delta_jars
+from sparking import SMALL, clean_environment, delta_jars
 from wordveil.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -206,10 +206,7 @@ def spark_conf() -> dict[str, str]:
     """Options for the real spark-submit, as small runs need them."""
     return {
         "spark.jars": ",".join(str(jar) for jar in sorted(delta_jars().iterdir())),
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
+        **SMALL,
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",

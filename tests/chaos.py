@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from cluster import SPARK_HOME, Cluster
-from sparking import Workspace, clean_environment, corpus, delta_jars, write_delta
+from sparking import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config import load_config
 from wordveil.spark.release import run_release
 
@@ -74,9 +74,8 @@ class Story:
             output={"path": str(self.root / name / "release"), "format": "delta"},
             ledger={"path": str(self.root / name / "ledger")},
         )
-        small = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}
         many_tasks = {"spark.sql.files.maxPartitionBytes": "1000000", "spark.sql.files.openCostInBytes": "1000000"}
-        settings["spark"] = {"options": {**small, **many_tasks}, **spark}
+        settings["spark"] = {"options": {**SMALL, **many_tasks}, **spark}
         path = self.root / f"{name}-{night}.yaml"
         path.write_text(yaml.safe_dump(settings))
         return path
@@ -245,8 +244,7 @@ def session() -> Iterator[Any]:
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
-    options = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}
-    spark = build_session(SparkSection(master="local[2]", options=options, delta_jars=str(delta_jars())), delta=True)
+    spark = build_session(SparkSection(master="local[2]", options=SMALL, delta_jars=str(delta_jars())), delta=True)
     try:
         yield spark
     finally:

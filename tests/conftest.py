@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sparking import Command, Workspace, delta_jars, java_options
+from sparking import SMALL, Command, Workspace, delta_jars, java_options
 from wordveil.cli import main
 
 
@@ -33,13 +33,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     (home / "events").mkdir()
     options = {
         "spark.driver.memory": "2g",
-        "spark.sql.shuffle.partitions": "2",
-        # Queries over a few rows spend more time on being compiled and planned anew than on running; tests of commands do without this.
-        "spark.sql.codegen.wholeStage": "false",
+        # Tests of commands do without them.
+        **SMALL,
         # Delta deletes old files by ten thousand tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home / "scratch"),
         "spark.eventLog.enabled": "true",

@@ -32,6 +32,14 @@ WORDS = EMBEDDING.words.to_pylist()
 KEY = bytes(range(7, 39)).hex()
 Command = Callable[..., tuple[int, str, str]]
 """Runs a command: exit code, standard output, standard error."""
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Options of Spark for a few rows, over which queries spend more time on being compiled and planned anew than on running."""
 
 
 def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:

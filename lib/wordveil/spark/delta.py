@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordveil.errors import PlatformError
+from wordveil.spark.jvm import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +55,7 @@ def require_delta(session: SparkSession) -> None:
         raise PlatformError(
             f"the configuration names a Delta or catalogue table, and the Spark session has no Delta extension. {mend}"
         )
-    gateway = session.sparkContext._gateway  # noqa: SLF001 - only the JVM knows its classes
-    assert gateway is not None
-    if not gateway.jvm.org.apache.spark.util.Utils.classIsLoadable(EXTENSION):
+    if not java_class(session, "org.apache.spark.util.Utils").classIsLoadable(EXTENSION):
         raise PlatformError(f"the Spark session is set up for Delta, but its Java process began without Delta's jars. {mend}")
     if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
         raise PlatformError(f"the Spark session has Delta's extension without Delta's catalog. {mend}")

@@ -200,10 +200,11 @@ class Execution:
 
     def _wanted(self) -> DataFrame:
         """The ids of a withdrawal, column ``__id``, of the draws' type."""
+        import pyarrow as pa
         from pyspark.sql import functions as F  # noqa: N812
 
         kind = self._home.draws.read().schema[self._columns.id].dataType
-        ids = self._spark.createDataFrame([(value,) for value in self._intent.ids], "__id string")
+        ids = self._spark.createDataFrame(pa.table({"__id": pa.array(self._intent.ids, pa.string())}))
         # What is no id of that type is no record's: null, and found missing.
         return ids.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 

@@ -114,6 +114,8 @@ class Journal:
         """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the events as they are then."""
         made: list[Event] = []
 
+        import pyarrow as pa
+
         def rows(table: DataFrame, version: int) -> DataFrame | None:
             made.clear()
             if version != self._version():
@@ -122,8 +124,9 @@ class Journal:
                 return None
             seq = len(self.events) + 1
             made.append(Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq)))
-            values = [(seq, event, run_id, made[0].at, json.dumps(made[0].body, sort_keys=True))]
-            return table.sparkSession.createDataFrame(values, _SCHEMA).coalesce(1)
+            values = {**asdict(made[0]), "body": json.dumps(made[0].body, sort_keys=True)}
+            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer than the commit.
+            return table.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
 
         self._store.swap(rows, step=event)
         self.events.extend(made)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from wordveil.spark.jvm import java_class
 from wordveil.spark.tables import Files
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
         finally:
             mine[name] -= 1
         return
-    channel = _acquire(files, name, waiting)
+    channel = _acquire(spark, files, name, waiting)
     mine[name] = 1
     try:
         yield True
@@ -50,12 +51,12 @@ def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
         channel.close()
 
 
-def _acquire(files: Files, name: str, waiting: Callable[[], None]) -> Any:
+def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[], None]) -> Any:
     """An open channel on the file, locked."""
     from py4j.protocol import Py4JJavaError
 
     files.make_parent()
-    channel = files.jvm.java.io.RandomAccessFile(name, "rw").getChannel()
+    channel = java_class(spark, "java.io.RandomAccessFile")(name, "rw").getChannel()
     told = False
     try:
         while True:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ReleaseError
+from wordveil.spark.jvm import java_class
 from wordveil.spark.locks import exclusive
 from wordveil.spark.tables import Files
 
@@ -44,9 +45,10 @@ class Store:
 
     def _snapshot(self) -> Any:
         """Delta's own view of the table as it is now."""
-        jvm: Any = self.spark._jvm  # noqa: SLF001 - Delta has no Python for transaction identifiers
-        none = jvm.scala.Option.apply(None)
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
+        none = java_class(self.spark, "scala.Option").apply(None)
+        # Delta has no Python for transaction identifiers.
+        logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
+        log = logs.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
         return log.update(False, none, none)
 
     def exists(self) -> bool:
@@ -70,7 +72,7 @@ class Store:
 
         with exclusive(self.spark, self.path):
             # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table in both.
-            place = str(self.spark._jvm.org.apache.hadoop.fs.Path(self.path).toString())  # type: ignore[union-attr]  # noqa: SLF001
+            place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
             builder = DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
             chosen = {} if indexed is None else {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in indexed)}
             for name, value in {**PROPERTIES, **chosen}.items():

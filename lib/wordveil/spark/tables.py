@@ -12,49 +12,52 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ConfigError, Fault, OutputExistsError
 from wordveil.sections import ColumnsSection
+from wordveil.spark.jvm import java_array, java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
 _DRAFT = ".wordveil-"
+_HADOOP = "org.apache.hadoop.fs"
 
 
 class Files:
     """The file system under one path, through Hadoop: local, HDFS and whatever else the session is set up for."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        gateway = spark.sparkContext._gateway  # noqa: SLF001 - PySpark's only way to Hadoop
-        assert gateway is not None
-        self.jvm: Any = gateway.jvm
-        self._gateway = gateway
+        self._spark = spark
         self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-        self.path: Any = self.jvm.org.apache.hadoop.fs.Path(path)
-        self._system: Any = self.path.getFileSystem(self._conf)
-        self.path = self._system.makeQualified(self.path)
+        self._path = java_class(spark, f"{_HADOOP}.Path")
+        given = self._path(path)
+        self._system: Any = given.getFileSystem(self._conf)
+        self.path: Any = self._system.makeQualified(given)
 
     def sibling(self, name: str) -> Any:
         """The path ``name`` beside this one."""
-        return self.jvm.org.apache.hadoop.fs.Path(self.path.getParent(), name)
+        return self._path(self.path.getParent(), name)
 
     def below(self, name: str) -> Any:
         """The path ``name`` inside this one."""
-        return self.jvm.org.apache.hadoop.fs.Path(self.path, name)
+        return self._path(self.path, name)
 
     def exists(self, path: Any | None = None) -> bool:
         """Whether there is anything at the path."""
         return bool(self._system.exists(path or self.path))
 
-    def move(self, source: Any, target: Any) -> None:
-        """Rename; fails where ``target`` exists (a plain rename would move the source into it)."""
-        options = self.jvm.org.apache.hadoop.fs.Options.Rename
-        none = self._gateway.new_array(options, 0)
-        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(source, target, none)
+    def move(self, source: Any, target: Any, *, over: bool = False) -> None:
+        """Rename. Where ``target`` exists this fails (a plain rename would move the source into it), or with ``over`` takes its place."""
+        rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
+        options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
+        self._context().rename(source, target, options)
+
+    def _context(self) -> Any:
+        return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
 
     def try_directory(self, path: Any) -> None:
         """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
         try:
-            self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).mkdir(path, None, True)
+            self._context().mkdir(path, None, True)
         except BaseException:
             with suppress(Exception):  # a signal can come while the directory is made
                 self.delete(path)
@@ -100,34 +103,26 @@ class Files:
         """The text of a small file: this one, or the one at ``path``."""
         stream = self._system.open(path or self.path)
         try:
-            return str(self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(java_class(self._spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
         finally:
             stream.close()
 
     def write(self, text: str) -> None:
         """Write a small file, in place of one that is there."""
-        stream = self._system.create(self.path, True)
-        try:
-            stream.write(text.encode("utf-8"))
-        finally:
-            stream.close()
+        self._fill(self._system.create(self.path, True), text)
 
     def replace(self, text: str) -> None:
         """Write a small file whole, beside its place, and give it its name in one step, in place of one that is there."""
         draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
-        options = self.jvm.org.apache.hadoop.fs.Options.Rename
-        over = self._gateway.new_array(options, 1)
-        over[0] = options.OVERWRITE
-        stream = self._system.create(draft, True)
-        try:
-            stream.write(text.encode("utf-8"))
-        finally:
-            stream.close()
-        self.jvm.org.apache.hadoop.fs.FileContext.getFileContext(self.path.toUri(), self._conf).rename(draft, self.path, over)
+        self._fill(self._system.create(draft, True), text)
+        self.move(draft, self.path, over=True)
 
     def write_new(self, text: str) -> None:
         """Write a small file, whole; fails where there is one."""
-        stream = self._system.create(self.path, False)
+        self._fill(self._system.create(self.path, False), text)
+
+    @staticmethod
+    def _fill(stream: Any, text: str) -> None:
         try:
             stream.write(text.encode("utf-8"))
         finally:

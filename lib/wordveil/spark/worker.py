@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
+from zipimport import zipimporter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -130,6 +132,7 @@ def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
     """The verified bundle; Spark keeps workers from job to job, and they keep it."""
     # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
     threadpool_limits(limits=1)
+    keep_archives()
     return open_bundle(place.resolve(), identity)
 
 
@@ -137,6 +140,38 @@ def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
 def _model(place: BundlePlace, digest: str | None) -> NgramModel:
     """The verified n-gram model, kept likewise."""
     return open_model(place.resolve(), digest)
+
+
+def keep_archives() -> None:
+    """Have Python read an archive that it imports from again only where the file has changed.
+
+    Spark has a worker forget at the start of every task what there is to import, and Python before 3.13 then reads the listing of every
+    archive on its path at once: of Spark's own two with thousands of entries, which takes longer than to sanitise some thousand words.
+    """
+    if sys.version_info < (3, 13):
+        for finder in sys.path_importer_cache.values():
+            if isinstance(finder, zipimporter):
+                finder.invalidate_caches = _reader_of_changes(finder)  # type: ignore[method-assign]
+
+
+def _reader_of_changes(finder: zipimporter) -> Callable[[], None]:
+    known = _stamp(finder.archive)
+
+    def read_if_changed() -> None:
+        nonlocal known
+        if (now := _stamp(finder.archive)) != known:
+            zipimporter.invalidate_caches(finder)
+            known = now
+
+    return read_if_changed
+
+
+def _stamp(archive: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(archive)  # noqa: PTH116 - importers know their archives by their names
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _place(traceback: TracebackType | None) -> str:

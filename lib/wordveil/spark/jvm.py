@@ -1,0 +1,30 @@
+"""Java's classes, where PySpark has no Python for what they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """The class of a whole name, such as ``org.apache.hadoop.fs.Path``; ``$`` stands before one that is inside another.
+
+    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java looks into every jar for it.
+    """
+    return getattr(_gateway(spark).jvm, name)
+
+
+def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
+    """An array of a class."""
+    array = _gateway(spark).new_array(kind, len(items))
+    for place, item in enumerate(items):
+        array[place] = item
+    return array
+
+
+def _gateway(spark: SparkSession) -> Any:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - the only way to Java
+    assert gateway is not None
+    return gateway
