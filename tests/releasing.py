@@ -11,6 +11,7 @@ import pyarrow as pa
 from sparking import Workspace, corpus, write_delta
 from wordveil.config import Config
 from wordveil.spark.gate import run_gate
+from wordveil.spark.jvm import java_class
 from wordveil.spark.publish import publish
 from wordveil.spark.release import run_release
 from wordveil.spark.report import RunReport
@@ -37,6 +38,10 @@ class Lake:
     def sql(self, statement: str) -> None:
         """A statement in which ``{input}`` is the input."""
         self.spark.sql(statement.format(input=f"delta.`{self.input}`"))
+
+    def forget(self) -> None:
+        """As in a new process: Delta keeps snapshots by path."""
+        java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
 
     def config(self, **sections: Mapping[str, Any] | Any) -> Config:
         """The release's configuration; sections are merged into it, one level deep."""

@@ -67,7 +67,7 @@ def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: 
     for _ in range(8):
         with pytest.raises(DiedError):
             lake.run(run_id="night-1")
-        lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        lake.forget()
     assert steps == ["create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"]
     report = lake.run(run_id="night-1")
     assert (report.run_id, report.records, report.released) == ("night-1", 6, 6)
@@ -126,7 +126,7 @@ def test_a_table_that_was_deleted_meanwhile_is_named(lake: Lake):
     for place in (lake.home / "draws", lake.ledger, lake.input):
         aside = place.with_name("aside")
         place.rename(aside)
-        lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        lake.forget()
         with pytest.raises(WordveilError, match=str(place)):
             lake.run()
         aside.rename(place)

@@ -34,16 +34,11 @@ def away(lake: Lake, path: Path) -> Iterator[None]:
     """The file or directory is gone for a while, and no snapshot in memory knows it."""
     place = lake.root / "away"
     path.rename(place)
-    clear(lake)
+    lake.forget()
     yield
     shutil.rmtree(path, ignore_errors=True)
     place.rename(path)
-    clear(lake)
-
-
-def clear(lake: Lake) -> None:
-    """As in a new process: Delta keeps snapshots by path."""
-    lake.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    lake.forget()
 
 
 def commit(table: Path, version: int) -> Path:

@@ -112,9 +112,9 @@ class Journal:
         unless: Callable[[list[Event]], bool] = lambda _: False,
     ) -> Event | None:
         """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the events as they are then."""
-        made: list[Event] = []
-
         import pyarrow as pa
+
+        made: list[Event] = []
 
         def rows(table: DataFrame, version: int) -> DataFrame | None:
             made.clear()
