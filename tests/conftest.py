@@ -13,8 +13,9 @@ from sparking import SMALL, Command, Workspace, delta_jars, java_options
 from wordveil.cli import main
 
 
+@pytest.hookimpl(tryfirst=True)  # the groups must be there when tests are given out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the session run in one process, or in that of the group which their module names."""
+    """Tests that share the session run in one process, unless they have a group: it takes minutes until Java has compiled what it should."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
@@ -28,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
-    os.environ["SPARK_SUBMIT_OPTS"] = java_options()
+    os.environ["SPARK_SUBMIT_OPTS"] = java_options(lasting=True)
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {

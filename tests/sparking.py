@@ -160,8 +160,9 @@ def fresh_key() -> str:
     return secrets.token_hex(32)
 
 
-# Java's second compiler takes a quarter of the time that processes of a minute need, and gives it back to longer ones alone.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_COLLECTOR = "-XX:+UseSerialGC"
+# Java's second compiler doubles what a process of a minute needs, and halves what one of ten minutes does.
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 _ARCHIVES = Path(__file__).parents[1] / "build"
 # Makes Java load what sessions, scans, Python workers and writes need.
 _TRAINING = """
@@ -176,9 +177,10 @@ spark.stop()
 
 
 @cache
-def java_options() -> str:
-    """Options of Java for Spark processes of a minute. Half of the time that such a process takes to start goes into reading Spark's
-    classes: an archive of them, made once for this Spark and this Java, spares it. Java goes without one that does not fit."""
+def java_options(*, lasting: bool = False) -> str:
+    """Options of Java for Spark processes of a minute, or for ``lasting`` ones. Half of the time that such a process takes to start goes
+    into reading Spark's classes: an archive of them, made once for this Spark and this Java, spares it. Java goes without one that does
+    not fit."""
     java = Path(shutil.which("java") or "java").resolve()
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
     archive = _ARCHIVES / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"
@@ -188,12 +190,13 @@ def java_options() -> str:
         if not archive.exists():
             draft = archive.with_suffix(".draft")
             with tempfile.TemporaryDirectory() as scratch:
-                environment = _environment(f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={draft}")
+                environment = _environment(f"{_COLLECTOR} {_ONE_COMPILER} -XX:ArchiveClassesAtExit={draft}")
                 environment["PYSPARK_PYTHON"] = sys.executable
                 command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
                 subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
             draft.rename(archive)
-    return f"{_SHORT_LIVED} -XX:SharedArchiveFile={archive} -Xlog:disable"
+    compilers = "" if lasting else _ONE_COMPILER
+    return f"{_COLLECTOR} {compilers} -XX:SharedArchiveFile={archive} -Xlog:disable"
 
 
 def _environment(options: str) -> dict[str, str]:

@@ -37,6 +37,7 @@ from helpers import (
     sequences,
     token_batch,
 )
+from wordveil.bundle import Bundle
 from wordveil.embedding import Embedding, load
 from wordveil.keys import MasterKey
 from wordveil.mechanisms.base import Mechanism, TokenBatch
@@ -336,15 +337,13 @@ def forms(name: str) -> dict[str, bool]:
     return {"plain": False, "padded": True} if pads(name) else {"plain": False}
 
 
-def golden_draws(name: str, embedding: Embedding, *, padding: bool) -> list[list[int]]:
-    mechanism = build_mechanism(embedding, SETTINGS[name]["demo"], padding=padding, mechanism=kind(name))
-    fill = embedding.size * padding
-    ids = [[], list(range(10)), [19999, embedding.size + 1, 7, 7], [fill] * 6, list(range(0, 20000, 500))]
-    return sequences(mechanism.draw(token_batch(ids), KEYS))
+def golden_draws(bundle: Bundle, size: int, *, padding: bool) -> list[list[int]]:
+    fill = size * padding
+    ids = [[], list(range(10)), [19999, size + 1, 7, 7], [fill] * 6, list(range(0, 20000, 500))]
+    return sequences(bundle.mechanism.draw(token_batch(ids), KEYS))
 
 
-def golden_texts(name: str, embedding: Embedding, store: Path, policy: TextPolicy) -> list[dict[str, Any]]:
-    bundle = make_bundle(store, embedding, SETTINGS[name]["demo"], padding=policy.pads, mechanism=kind(name))
+def golden_texts(bundle: Bundle, policy: TextPolicy) -> list[dict[str, Any]]:
     reasons = ["null_text" if text is None else None for text in TEXTS]
     table = sanitise(record_sanitiser(bundle, policy), record_batch(TEXTS, reasons=reasons))
     rows = table.select(["id", "status", "reason", "text", "content_tag"]).to_pylist()
@@ -353,17 +352,20 @@ def golden_texts(name: str, embedding: Embedding, store: Path, policy: TextPolic
 
 def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
     settings, embedding = SETTINGS[name]["demo"], fit(name, embedding)
+    bundles = {
+        form: make_bundle(store, embedding, settings, padding=padding, mechanism=kind(name))
+        for form, padding in forms(name).items()
+    }
     return {
         "sampler_version": MECHANISMS[name].sampler_version,
         "settings": settings,
         "stream": golden_stream(),
-        "draws": {form: golden_draws(name, embedding, padding=padding) for form, padding in forms(name).items()},
-        "fingerprints": {
-            form: make_bundle(store, embedding, settings, padding=padding, mechanism=kind(name)).fingerprint
-            for form, padding in forms(name).items()
-        },
+        "draws": {form: golden_draws(bundles[form], embedding.size, padding=padding) for form, padding in forms(name).items()},
+        "fingerprints": {form: bundle.fingerprint for form, bundle in bundles.items()},
         "records": {
-            form: golden_texts(name, embedding, store, policy) for form, policy in POLICIES.items() if pads(name) or not policy.pads
+            form: golden_texts(bundles["padded" if policy.pads else "plain"], policy)
+            for form, policy in POLICIES.items()
+            if pads(name) or not policy.pads
         },
     }
 

@@ -17,8 +17,6 @@ from wordveil.spark.ledger import SCHEMA, Terms
 
 METRIC = "euclidean:0123456789abcdef"
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 @pytest.mark.parametrize("unit", ["pure", METRIC])
 def test_spark_admits_what_the_definition_admits(spark, unit: str):

@@ -17,8 +17,6 @@ from wordveil.spark import store
 from wordveil.spark.journal import Intent, Journal
 from wordveil.spark.release import Steward, run_release
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 class DiedError(Exception):
     """The process is gone."""

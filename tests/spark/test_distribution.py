@@ -15,7 +15,7 @@ import pytest
 
 import helpers
 import slotting
-from sparking import Workspace, clean_environment, corpus, read_output
+from sparking import Workspace, clean_environment, corpus, java_options, read_output
 from wordveil.building import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records import RecordSettings
@@ -27,8 +27,6 @@ from wordveil.text.slots import NgramSettings
 SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if helpers.HAS_ANNOY else {}
 
 
-# local-cluster writes beside pyspark: two at once would count each other's files.
-@pytest.mark.xdist_group("local-cluster")
 def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
     """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone before they look."""
     workspace.write_corpus(corpus(120), files=4)
@@ -39,7 +37,7 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
         mechanism=SEARCH,
         text=text,
         output={"path": str(workspace.root / "clustered")},
-        spark={"master": "local-cluster[2,1,1024]"},
+        spark={"master": "local-cluster[2,1,1024]", "options": {"spark.executor.extraJavaOptions": java_options()}},
     )
     script = workspace.root / "cluster.py"
     script.write_text(CLUSTER_SCRIPT)

@@ -26,8 +26,6 @@ TERMS = {
     "notes": (2.7, 0.3, "angular:bb", "same_length"),
 }
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 def entry(release: str, record: str, author: str | None, run: str, kind: str, **counts: int) -> Entry:
     price, epsilon, metric, relation = TERMS[release]

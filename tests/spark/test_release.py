@@ -8,8 +8,6 @@ from releasing import Lake
 from sparking import Workspace, corpus
 from wordveil.errors import ReleaseError
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 @pytest.fixture
 def lake(spark, workspace: Workspace) -> Lake:

@@ -16,8 +16,6 @@ from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.gate import run_gate
 from wordveil.spark.publish import publish, verify_table
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 @pytest.fixture
 def lake(spark: Any, workspace: Workspace) -> Lake:

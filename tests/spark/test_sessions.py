@@ -79,7 +79,8 @@ print(json.dumps([running, refusal(SparkSection(delta_jars=sys.argv[1]), delta=T
     assert "its Java process began without Delta's jars" in without_jars
 
 
-@pytest.mark.xdist_group("local-cluster")
+# local-cluster writes beside pyspark, where another such test counts files: that one shares the session.
+@pytest.mark.xdist_group("session")
 def test_a_session_of_several_processes_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
     code = """
 section = {"master": "local-cluster[1,1,512]", "options": {name: "false" for name in ENCRYPTION}}

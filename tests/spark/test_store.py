@@ -12,8 +12,6 @@ from wordveil.spark import store as stores
 from wordveil.spark.counts import observed
 from wordveil.spark.store import Store
 
-pytestmark = pytest.mark.xdist_group("releases")
-
 
 @pytest.fixture
 def store(spark, tmp_path: Path) -> Store:
