@@ -3,7 +3,7 @@
 In one session, one after the other, on real text (film reviews; without the data directory gensim's news articles):
 
 * job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal, ledger,
-  reservations and settlement, in turns, for two sizes of the corpus;
+  reservations and settlement, in turns, for two sizes of the corpus and two lengths of a record;
 * a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change data
   feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
@@ -34,11 +34,11 @@ from common import machine, save_results
 from laplace_exact import SLOTS
 from tables import Tables, reviews, write_reviews
 
-PARTS = ("overhead", "overhead_many", "nights", "ledger")
+PARTS = ("overhead", "overhead_many", "overhead_long", "nights", "ledger")
 ROUNDS, COPIES, MANY_COPIES = 3, 8, 40
 RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
 WORDS_A_RECORD = 60
-N_MAX = 64
+N_MAX, LONG_N_MAX = 64, 256
 
 
 def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
@@ -95,9 +95,10 @@ class Releases(Tables):
         return run_release(parse_config(settings, "benchmark"), lambda: self.spark)
 
 
-def overhead(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
-    """Whole reviews, from Parquet to Parquet and as a release's first run, in turns."""
+def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
+    """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns."""
     spark, name = benchmark.spark, corpus.name
+    benchmark.settings["text"]["n_max"] = n_max
     table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{name}")
     jobs, releases, tokens = [], [], 0
     for number in range(rounds):
@@ -178,12 +179,20 @@ def main() -> None:
         benchmark = Releases(Path(directory))
         benchmark.build()
         texts = reviews()
-        sizes = {"overhead": (COPIES, ROUNDS), "overhead_many": (MANY_COPIES, 1)}
-        for name, (copies, rounds) in {"warm": (1, 1), **{name: sizes[name] for name in sizes if name in parts}}.items():
+        sizes = {
+            "overhead": (COPIES, ROUNDS, N_MAX),
+            "overhead_many": (MANY_COPIES, 1, N_MAX),
+            "overhead_long": (COPIES, 1, LONG_N_MAX),
+        }
+        for name, (copies, rounds, n_max) in {
+            "warm": (1, 1, N_MAX),
+            **{name: sizes[name] for name in sizes if name in parts},
+        }.items():
             corpus = benchmark.home / name
             write_reviews(corpus, texts, max(1, copies // part))
-            content[name] = overhead(benchmark, corpus, 1 if quick else rounds)
+            content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)
         del content["warm"]
+        benchmark.settings["text"]["n_max"] = N_MAX
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
         if "ledger" in parts:
@@ -197,11 +206,10 @@ def show(content: dict[str, Any]) -> None:
     """The figures as a table."""
     table = Table("what", "figure", title="Releases")
     rows = {}
-    for over in (content[name] for name in ("overhead", "overhead_many") if name in content):
-        rows[f"job, {over['tokens']:,} tokens"] = f"{statistics.median(over['job']):.1f} s"
-        rows[f"{over['tokens']:,} tokens as a release's first run"] = (
-            f"{statistics.median(over['release']):.1f} s, {over['overhead']:+.0%}"
-        )
+    for over in (content[name] for name in PARTS if name.startswith("overhead") and name in content):
+        size = f"{over['records']:,} records, {over['tokens']:,} tokens"
+        rows[f"job, {size}"] = f"{statistics.median(over['job']):.1f} s"
+        rows[f"{size}, as a release's first run"] = f"{statistics.median(over['release']):.1f} s, {over['overhead']:+.0%}"
     if night := content.get("nights"):
         rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"
         rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"
