@@ -180,14 +180,14 @@ def main() -> None:
         benchmark.build()
         texts = reviews()
         sizes = {
+            "warm": (1, 1, N_MAX),
             "overhead": (COPIES, ROUNDS, N_MAX),
             "overhead_many": (MANY_COPIES, 1, N_MAX),
             "overhead_long": (COPIES, 1, LONG_N_MAX),
         }
-        for name, (copies, rounds, n_max) in {
-            "warm": (1, 1, N_MAX),
-            **{name: sizes[name] for name in sizes if name in parts},
-        }.items():
+        for name, (copies, rounds, n_max) in sizes.items():
+            if name not in ("warm", *parts):
+                continue
             corpus = benchmark.home / name
             write_reviews(corpus, texts, max(1, copies // part))
             content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)

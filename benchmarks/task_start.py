@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -38,13 +38,13 @@ def kept(batches: Iterator[Any]) -> Iterator[Any]:
     return batches
 
 
-def tasks(spark: Any, queries: int) -> list[float]:
+def tasks(spark: Any, queries: int, each: Callable[[Iterator[Any]], Iterator[Any]] = passed) -> list[float]:
     """Seconds of each query with one task that hands its row on."""
     rows = spark.range(0, 1, 1, 1)
     found = []
     for _ in range(queries):
         started = time.perf_counter()
-        rows.mapInArrow(passed, rows.schema).collect()
+        rows.mapInArrow(each, rows.schema).collect()
         found.append(time.perf_counter() - started)
     return found
 
@@ -62,8 +62,7 @@ def main() -> None:
     spark = build_session(SparkSection(master="local[1]"))
     tasks(spark, 10)
     content["python"] = tasks(spark, queries)
-    rows = spark.range(0, 1, 1, 1)
-    rows.mapInArrow(kept, rows.schema).collect()
+    tasks(spark, 1, kept)
     content["wordveil"] = tasks(spark, queries)
     spark.stop()
     save_results("task_start", quick, content)

@@ -23,14 +23,17 @@ pytestmark = pytest.mark.xdist_group("airflow")
 
 # What Airflow makes of a folder of DAGs, as JSON.
 _READ = """
-import json, sys, time
+import json, os, sys, time
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
+seconds = {}
+for file in sorted(os.listdir(sys.argv[1])):
+    if file.endswith(".py"):
+        started = time.process_time()
+        DagBag(os.path.join(sys.argv[1], file))
+        seconds[file] = time.process_time() - started
 bag = DagBag(sys.argv[1])
-found = {"errors": bag.import_errors, "seconds": {s.file: s.duration.total_seconds() for s in bag.dagbag_stats}, "dags": {}}
-for again in DagBag(sys.argv[1]), DagBag(sys.argv[1]):
-    for s in again.dagbag_stats:
-        found["seconds"][s.file] = min(found["seconds"][s.file], s.duration.total_seconds())
+found = {"errors": bag.import_errors, "seconds": seconds, "dags": {}}
 for name, dag in bag.dags.items():
     found["dags"][name] = {
         "graph": {task.task_id: sorted(task.downstream_task_ids) for task in dag.tasks},
@@ -76,7 +79,7 @@ def test_there_are_no_import_errors(found):
 
 
 def test_each_file_is_parsed_in_less_than_a_second(found):
-    """The best of three times: other tests run meanwhile."""
+    """Of processor time, since other tests run meanwhile; with all that a file imports."""
     assert len(found["seconds"]) == 2
     assert all(seconds < 1 for seconds in found["seconds"].values()), found["seconds"]
 

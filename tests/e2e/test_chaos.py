@@ -14,30 +14,17 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from chaos import COMMITS, NIGHTS, Campaign, Story, finish, session, victims
+from chaos import COMMITS, NIGHTS, Campaign, Story, finish, victims
 from cluster import Cluster, namespace
-from sparking import clean_environment, delta_jars, java_options
+from sparking import clean_environment, delta_jars
 from wordveil.config import load_config
 from wordveil.spark.release import run_release
 
 pytestmark = pytest.mark.xdist_group("cluster")
 NEEDS_NAMESPACE = pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """The session that is there, or one for these tests alone: other tests' would be made for longer."""
-    if (running := SparkSession.getActiveSession()) is not None:
-        yield running
-        return
-    os.environ["SPARK_SUBMIT_OPTS"] = java_options()
-    with session() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

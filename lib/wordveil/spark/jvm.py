@@ -13,18 +13,19 @@ def java_class(spark: SparkSession, name: str) -> Any:
 
     By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java looks into every jar for it.
     """
-    return getattr(_gateway(spark).jvm, name)
+    return getattr(gateway(spark).jvm, name)
 
 
 def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
     """An array of a class."""
-    array = _gateway(spark).new_array(kind, len(items))
+    array = gateway(spark).new_array(kind, len(items))
     for place, item in enumerate(items):
         array[place] = item
     return array
 
 
-def _gateway(spark: SparkSession) -> Any:
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 - the only way to Java
-    assert gateway is not None
-    return gateway
+def gateway(spark: SparkSession) -> Any:
+    """The session's line to Java."""
+    line = spark.sparkContext._gateway  # noqa: SLF001 - the only way to Java
+    assert line is not None
+    return line

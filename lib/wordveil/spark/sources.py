@@ -17,6 +17,7 @@ from wordveil.parameters import check_params
 from wordveil.sections import InputSection
 from wordveil.spark.delta import require_delta
 from wordveil.spark.failures import condition, input_errors, silenced
+from wordveil.spark.jvm import gateway
 from wordveil.spark.tables import Files, check_columns
 
 if TYPE_CHECKING:
@@ -182,9 +183,10 @@ def _snapshot(frame: DataFrame) -> Any:
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
     relation = plan.relation() if plan.getClass().getSimpleName() == "LogicalRelation" else None
-    gateway = frame.sparkSession.sparkContext._gateway  # noqa: SLF001
     files = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
-    location = relation.location() if relation is not None and is_instance_of(gateway, relation, files) else None
+    location = (
+        relation.location() if relation is not None and is_instance_of(gateway(frame.sparkSession), relation, files) else None
+    )
     return location.snapshotAtAnalysis() if location is not None and "TahoeLog" in location.getClass().getSimpleName() else None
 
 
