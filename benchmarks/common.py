@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -43,6 +44,15 @@ def descendants(pid: int) -> Iterator[int]:
     for child in children(pid):
         yield child
         yield from descendants(child)
+
+
+def processor_seconds() -> float:
+    """Processor time of this process, of all that it has started and that they have, ended ones included."""
+    ticks = 0
+    for pid in (os.getpid(), *descendants(os.getpid())):
+        with suppress(OSError):  # it has ended, and its parent has its time
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def command(pid: int) -> str:

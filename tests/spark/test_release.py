@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from releasing import Lake
@@ -26,6 +30,32 @@ def test_a_first_run_draws_and_charges_all_and_one_over_the_same_version_nothing
     report = lake.run()
     assert (report.changes, report.records) == ("none", 0)
     assert (lake.draws(), lake.entries()) == (draws, entries)
+
+
+def test_the_ledger_has_few_files_and_statistics_of_what_entries_are_looked_for_by(lake: Lake):
+    """However many tasks read the texts: a file for each would cost more than the entries in it."""
+    rows = lake.spark.createDataFrame(corpus(40)).repartition(20)
+    rows.write.format("delta").save(str(lake.input))
+    size = lake.spark.conf.get("spark.sql.files.maxPartitionBytes")
+    lake.spark.conf.set("spark.sql.files.maxPartitionBytes", "1000")
+    try:
+        lake.run()
+    finally:
+        lake.spark.conf.set("spark.sql.files.maxPartitionBytes", size)
+    draws, entries = files_added(lake.home / "draws"), files_added(lake.ledger)
+    most = 4 * lake.spark.sparkContext.defaultParallelism
+    assert max(map(len, draws.values())) > most, "as many as the tasks that drew"
+    assert 0 < max(map(len, entries.values())) <= most
+    for added in entries.values():
+        for file in added:
+            assert set(json.loads(file["stats"])["minValues"]) == {"release", "run_id", "kind"}
+
+
+def files_added(table: Path) -> dict[str, list[dict[str, Any]]]:
+    """The data files that each commit of a Delta table adds."""
+    commits = sorted((table / "_delta_log").glob("*.json"))
+    actions = {commit.name: [json.loads(line) for line in commit.read_text().splitlines()] for commit in commits}
+    return {name: [action["add"] for action in found if "add" in action] for name, found in actions.items()}
 
 
 def texts(lake: Lake) -> dict[str, object]:

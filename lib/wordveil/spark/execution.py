@@ -25,6 +25,7 @@ from wordveil.spark.home import EPOCH_COLUMN, RESERVED_COLUMN
 from wordveil.spark.job import sanitised
 from wordveil.spark.ledger import REFUSE
 from wordveil.spark.prepare import column, prepared
+from wordveil.spark.store import FILE_ROWS
 from wordveil.spark.worker import Inspect, Sanitise
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from wordveil.spark.release import Steward
     from wordveil.spark.sources import InputTable
 
-_FILE_RECORDS = 1_000_000
 _REFUSED = "__refused"
 
 
@@ -93,7 +93,7 @@ class Execution:
             return
         self._progress("sanitising")
         rows = self._withdrawals() if self._table is None else self._draws(job)
-        options: dict[str, Any] = {"maxRecordsPerFile": self._output.records_per_file or _FILE_RECORDS}
+        options: dict[str, Any] = {"maxRecordsPerFile": self._output.records_per_file or FILE_ROWS}
         observation = Observation()
         rows = rows.observe(observation, *aggregates())
         self._home.draws.append(rows, step="draws", once=self._home.once(self._intent), options=options)

@@ -25,6 +25,15 @@ SCHEMA = (
     "price double, epsilon double, metric string, relation string"
 )
 """``price``: epsilon a token, under ``relation``. ``epsilon``: per unit of ``metric``, a draw. ``draws``: contexts."""
+INDEXED = ("release", "run_id", "kind")
+"""What entries are looked for by, file by file. Statistics of the other columns, which every file has all of, would cost as much as writing them."""
+
+_TASKS_A_CORE = 4
+
+
+def create_ledger(store: Store) -> None:
+    """Make the ledger's table where there is none. Raises :class:`ReleaseError` for one of another layout."""
+    store.create(ledger_schema(), indexed=INDEXED)
 
 
 def ledger_schema() -> StructType:
@@ -170,4 +179,5 @@ def _entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
         else:
             value = F.lit(0 if field.name.startswith(("reserved", "spent")) else None)
         made.append(value.cast(field.dataType).alias(field.name))
-    return frame.select(*made)
+    # Where texts are read tasks are small, and many; a file for each of them would cost more than the entries in it.
+    return frame.select(*made).coalesce(_TASKS_A_CORE * frame.sparkSession.sparkContext.defaultParallelism)

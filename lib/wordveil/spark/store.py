@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 TABLE_VERSION = 1
+FILE_ROWS = 1_000_000
+"""The most rows of a file, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
 # Conflicts end in a new look at the table; a table that is never quiet for so many looks is not used as it should be.
@@ -163,7 +165,7 @@ class Store:
                 frame = rows(self.read(version), version)
                 if frame is None:
                     return version
-                writer = frame.write.format("delta").mode("append")
+                writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
                     # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or so each time.
                     writer.save(self.path)
