@@ -29,7 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.sections import SparkSection
     from wordveil.spark.session import build_session
 
-    # In the process of those that have a cluster it lives for a minute.
+    # In the process of those that have a cluster it lives for a few minutes, and has little to do.
     clusters = os.environ["PYTEST_CURRENT_TEST"].split(" ")[0].endswith("@cluster")
     os.environ["SPARK_SUBMIT_OPTS"] = java_options(lasting=not clusters)
     home = tmp_path_factory.mktemp("spark")

@@ -141,6 +141,7 @@ def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number
     assert not list(workspace.root.glob(".output*"))
 
 
+@pytest.mark.xdist_group("cluster")  # most of it is processes of its own
 def test_spark_submit_runs_the_same_job(spark, workspace: Workspace, run: Command):
     import pyspark
 

@@ -24,6 +24,8 @@ from wordveil.spark.gate import run_gate
 from wordveil.spark.publish import publish
 from wordveil.spark.tables import replace_file
 
+pytestmark = pytest.mark.xdist_group("cluster")  # so that the session's process does not end long after the other
+
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
 
