@@ -21,6 +21,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,25 +75,22 @@ class Releases(Tables):
         frame.write.format("delta").mode("append").option("delta.enableChangeDataFeed", "true").save(str(path))
         return path
 
-    def job(self, corpus: Path, run: str) -> Any:
+    def job(self, corpus: Path, run: str, **sections: Any) -> Any:
         """A one-shot job."""
         from wordveil.spark.job import run_sanitise
 
-        return run_sanitise(self.config(corpus, run), lambda: self.spark)
+        return run_sanitise(self.config(corpus, run, **sections), lambda: self.spark)
 
     def release(self, table: Path, run: str, changes: str = "feed", **sections: Any) -> Any:
         """One run of a release; its report."""
-        from wordveil.config import parse_config
         from wordveil.spark.release import run_release
 
-        settings = {
-            **self.settings,
+        tables = {
             "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
             "output": {"path": str(self.home / f"release-{run}"), "format": "delta"},
             "ledger": {"path": str(self.home / f"ledger-{run}")},
-            **sections,
         }
-        return run_release(parse_config(settings, "benchmark"), lambda: self.spark)
+        return run_release(self.config(table, run, **tables, **sections), lambda: self.spark)
 
 
 def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
@@ -100,25 +98,19 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
 
     Processor time says what the work is where others use the same machine; wall time what somebody waits for.
     """
-    spark, name = benchmark.spark, corpus.name
-    benchmark.settings["text"]["n_max"] = n_max
-    table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{name}")
-    rounds_of: dict[str, list[tuple[float, float]]] = {"job": [], "release": []}
-    report: Any = None
+    name, text = corpus.name, {**benchmark.settings["text"], "n_max": n_max}
+    table = benchmark.write_delta(benchmark.spark.read.parquet(str(corpus)), f"reviews-{name}")
+    kinds = {"job": partial(benchmark.job, corpus), "release": partial(benchmark.release, table)}
+    found: dict[str, Any] = {f"{what}{kind}": [] for what in ("", "processor_") for kind in kinds}
     for number in range(rounds):
-        actions: dict[str, Callable[[], Any]] = {
-            "job": lambda number=number: benchmark.job(corpus, f"job-{name}-{number}"),
-            "release": lambda number=number: benchmark.release(table, f"first-{name}-{number}"),
-        }
-        for kind, action in actions.items():
+        for kind, action in kinds.items():
             before = processor_seconds()
-            taken, report = seconds(action)
-            rounds_of[kind].append((taken, processor_seconds() - before))
-    found: dict[str, Any] = {"tokens": report.tokens, "records": report.records}
-    for place, what in enumerate(("", "processor_")):
-        job, release = ([figures[place] for figures in rounds_of[kind]] for kind in ("job", "release"))
-        found |= {f"{what}job": job, f"{what}release": release}
-        found[f"{what}overhead"] = statistics.median(release) / statistics.median(job) - 1
+            taken, report = seconds(partial(action, f"{name}-{number}", text=text))
+            found[kind].append(taken)
+            found[f"processor_{kind}"].append(processor_seconds() - before)
+            found |= {"tokens": report.tokens, "records": report.records}
+    for what in ("", "processor_"):
+        found[f"{what}overhead"] = statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
     return found
 
 
@@ -157,13 +149,14 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
 
     from wordveil.privacy.relations import Relation
     from wordveil.release.budgets import Budget
-    from wordveil.spark.ledger import Ledger, Terms, create_ledger
+    from wordveil.spark.ledger import Ledger, Terms
     from wordveil.spark.ledger_report import totals
     from wordveil.spark.store import Store
 
     spark = benchmark.spark
     store = Store(spark, str(benchmark.home / "ledger-large"), "ledger")
-    create_ledger(store)
+    book = Ledger(store)
+    book.create()
     terms = Terms("bench", "run", 1, 0.5, 8.0, "euclidean:0", "any_text")
     drawn = spark.range(entries).select(
         F.col("id").cast("string").alias("record_id"),
@@ -172,7 +165,7 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
         F.lit(N_MAX).cast("bigint").alias("tokens"),
         F.md5(F.col("id").cast("string")).cast("binary").alias("content_tag"),
     )
-    written, _ = seconds(lambda: Ledger(store).settle(terms, drawn))
+    written, _ = seconds(lambda: book.settle(terms, drawn))
     budget = Budget("pure", Relation.ANY_TEXT, author=1e9)
     taken, rows = seconds(lambda: totals(store.read(), "author", budget).count())
     return {"entries": entries, "authors": rows, "write": written, "by_author": taken}
@@ -204,7 +197,6 @@ def main() -> None:
             write_reviews(corpus, texts, max(1, copies // part))
             content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)
         del content["warm"]
-        benchmark.settings["text"]["n_max"] = N_MAX
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
         if "ledger" in parts:

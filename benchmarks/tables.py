@@ -92,12 +92,12 @@ class Tables:
             "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
         }
 
-    def config(self, corpus: Path, run: str) -> Any:
-        """The configuration of one run."""
+    def config(self, corpus: Path, run: str, **sections: Any) -> Any:
+        """The configuration of one run; ``sections`` stand in place of the shared ones."""
         from wordveil.config import parse_config
 
         places = {"input": {**self.settings["input"], "path": str(corpus)}, "output": {"path": str(self.home / f"out-{run}")}}
-        return parse_config({**self.settings, **places}, "benchmark")
+        return parse_config({**self.settings, **places, **sections}, "benchmark")
 
     def build(self) -> dict[str, float]:
         """Build the bundle; seconds and the process' greatest resident size."""

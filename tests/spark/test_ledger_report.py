@@ -13,7 +13,7 @@ import pytest
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, Charge, amount, cost, total
-from wordveil.spark.ledger import SCHEMA, create_ledger
+from wordveil.spark.ledger import SCHEMA, Ledger
 from wordveil.spark.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
 from wordveil.spark.store import Store
 
@@ -63,7 +63,7 @@ ENTRIES = make_entries()
 def path(spark, tmp_path: Path) -> str:
     """The entries as a ledger."""
     store = Store(spark, str(tmp_path / "ledger"), "ledger")
-    create_ledger(store)
+    Ledger(store).create()
     store.append(spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA), step="test", once="test")
     return store.path
 

@@ -25,7 +25,6 @@ from wordveil.spark.home import EPOCH_COLUMN, RESERVED_COLUMN
 from wordveil.spark.job import sanitised
 from wordveil.spark.ledger import REFUSE
 from wordveil.spark.prepare import column, prepared
-from wordveil.spark.store import FILE_ROWS
 from wordveil.spark.worker import Inspect, Sanitise
 
 if TYPE_CHECKING:
@@ -93,10 +92,10 @@ class Execution:
             return
         self._progress("sanitising")
         rows = self._withdrawals() if self._table is None else self._draws(job)
-        options: dict[str, Any] = {"maxRecordsPerFile": self._output.records_per_file or FILE_ROWS}
         observation = Observation()
         rows = rows.observe(observation, *aggregates())
-        self._home.draws.append(rows, step="draws", once=self._home.once(self._intent), options=options)
+        once, size = self._home.once(self._intent), self._output.records_per_file
+        self._home.draws.append(rows, step="draws", once=once, records_per_file=size)
         self._observed = observed(observation)
 
     def settle(self) -> None:

@@ -12,7 +12,7 @@ from wordveil.records import OUTPUT_FIELDS, STATISTIC_FIELDS
 from wordveil.spark.candidates import AUTHOR_COLUMN, SEQ_COLUMN
 from wordveil.spark.failures import job_errors
 from wordveil.spark.journal import Intent, Journal
-from wordveil.spark.ledger import Ledger, create_ledger
+from wordveil.spark.ledger import Ledger
 from wordveil.spark.locks import exclusive
 from wordveil.spark.prepare import column
 from wordveil.spark.store import Store
@@ -95,7 +95,7 @@ class Home:
         """Make the tables that are missing, for the ids and kept columns of ``rows``."""
         with job_errors("nothing was drawn or charged"):
             schema = self.schema(rows, kept, name)
-            create_ledger(self.ledger.store)
+            self.ledger.create()
             if self.draws.exists():
                 self._check_columns(schema)
             else:

@@ -26,14 +26,9 @@ SCHEMA = (
 )
 """``price``: epsilon a token, under ``relation``. ``epsilon``: per unit of ``metric``, a draw. ``draws``: contexts."""
 INDEXED = ("release", "run_id", "kind")
-"""What entries are looked for by, file by file. Statistics of the other columns, which every file has all of, would cost as much as writing them."""
+"""What entries are looked for by, file by file. In the other columns every file has a bit of everything, and their statistics make an entry a third dearer."""
 
 _TASKS_A_CORE = 4
-
-
-def create_ledger(store: Store) -> None:
-    """Make the ledger's table where there is none. Raises :class:`ReleaseError` for one of another layout."""
-    store.create(ledger_schema(), indexed=INDEXED)
 
 
 def ledger_schema() -> StructType:
@@ -65,6 +60,10 @@ class Ledger:
         self.store = store
         self._was_empty = False
         """Whether nobody had written to the table before this object reserved."""
+
+    def create(self) -> None:
+        """Make the table where there is none. Raises :class:`ReleaseError` for one of another layout."""
+        self.store.create(ledger_schema(), indexed=INDEXED)
 
     def entries(self, release: str, run_id: str, *kinds: str) -> DataFrame:
         """A run's entries of some kinds."""

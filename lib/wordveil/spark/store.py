@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ReleaseError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TABLE_VERSION = 1
 FILE_ROWS = 1_000_000
-"""The most rows of a file, unless an output says otherwise."""
+"""The most rows of a file that is appended, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
 # Conflicts end in a new look at the table; a table that is never quiet for so many looks is not used as it should be.
@@ -106,12 +106,11 @@ class Store:
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
-    def append(self, frame: DataFrame, *, step: str, once: str, options: Mapping[str, Any] | None = None) -> None:
+    def append(self, frame: DataFrame, *, step: str, once: str, records_per_file: int | None = None) -> None:
         """Append in one commit; a second time under the same name ``once`` does nothing."""
         with exclusive(self.spark, self.path):
             writer = frame.write.format("delta").mode("append").option("txnAppId", f"wordveil {once}").option("txnVersion", 1)
-            for name, value in (options or {}).items():
-                writer = writer.option(name, value)
+            writer = writer.option("maxRecordsPerFile", records_per_file or FILE_ROWS)
             try:
                 writer.save(self.path)
             except Exception as error:
