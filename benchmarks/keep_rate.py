@@ -25,7 +25,7 @@ from wordveil.keys import MasterKey
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import contexts
+from wordveil.randomness import contexts, id_payload
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.vocabulary import Vocabulary
@@ -43,7 +43,7 @@ def main() -> None:
     everything = np.concatenate([ids, np.full(2000, vocabulary.pad, np.int32)])
     offsets = np.array([0, len(everything)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("keep-rate")  # thrown away
-    context = contexts(keys.context, b"", [b"text"], everything, offsets)
+    context = contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
     rows = []
     for epsilon in EPSILONS:
         built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=Workshop())

@@ -32,7 +32,7 @@ from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.exponential import tight_beta
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import contexts
+from wordveil.randomness import contexts, id_payload
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -86,7 +86,7 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     offsets = np.array([0, len(ids)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
-    drawn = mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], ids, offsets)), keys).ids
+    drawn = mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys).ids
     return float((drawn == ids).mean()), float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
 
 

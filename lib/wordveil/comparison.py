@@ -26,7 +26,7 @@ from wordveil.mechanisms.tabled import TableMechanism
 from wordveil.mechanisms.tables import listed_probabilities
 from wordveil.neighbours.blocks import Workshop
 from wordveil.preview import throwaway_keys
-from wordveil.randomness import contexts
+from wordveil.randomness import contexts, id_payload
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -218,7 +218,7 @@ class _Bench:
 
     def _drawn(self, mechanism: Mechanism, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         keys, offsets = throwaway_keys(), np.array([0, len(ids)])
-        return mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], ids, offsets)), keys).ids
+        return mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys).ids
 
 
 def _own(mechanism: TableMechanism, word: int) -> float:

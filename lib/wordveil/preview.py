@@ -23,7 +23,7 @@ from wordveil.bundle import Bundle
 from wordveil.errors import ConfigError, Fault
 from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.randomness import contexts
+from wordveil.randomness import contexts, id_payload
 from wordveil.records import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
@@ -230,7 +230,7 @@ def _draw_sample(mechanism: Mechanism, ids: NDArray[np.int32], vocabulary: Vocab
 def _draw(mechanism: Mechanism, ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
     """What the words ``ids`` become as one record of that name."""
     offsets = np.array([0, len(ids)])
-    return mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [name], ids, offsets)), keys).ids
+    return mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [name], [id_payload(ids, offsets)])), keys).ids
 
 
 def default_words(vocabulary: Vocabulary) -> list[str]:

@@ -2,7 +2,7 @@
 
 Noise is a pseudo-random function of a *context* and a position in it; nothing is ever drawn from global state. The
 context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record
-id and the canonical token ids. Two executions with equal contexts give equal draws (a retried task reveals nothing
+id, the canonical token ids and what the policy copies. Two executions with equal contexts give equal draws (a retried task reveals nothing
 new); different contexts give independent draws up to the security of the MAC and of AES.
 
 Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
@@ -66,15 +66,13 @@ def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
     return ids.astype("<i4", copy=False).tobytes(), offsets * 4
 
 
-def contexts(
-    key: Secret, scope: bytes, record_ids: Sequence[bytes], ids: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> Contexts:
+def contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
     """The context of each record: uint8 ``(records, 12)``.
 
-    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``ids`` and ``offsets`` are the ragged
-    canonical token ids after the text policy.
+    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token ids after the
+    text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
     """
-    return macs(key, scope, record_ids, [id_payload(ids, offsets)], CONTEXT_BYTES)
+    return macs(key, scope, record_ids, content, CONTEXT_BYTES)
 
 
 def max_positions(blocks: int) -> int:

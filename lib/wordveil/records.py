@@ -16,7 +16,7 @@ from wordveil.mechanisms.base import TokenBatch
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import column_exposure
-from wordveil.randomness import TAG_BYTES, contexts, framed, id_payload, macs
+from wordveil.randomness import TAG_BYTES, Payload, contexts, framed, id_payload, macs
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.order import kept_words, sample, shuffle
 from wordveil.text.policy import TextPolicy
@@ -162,7 +162,7 @@ class RecordSanitiser:
             tokens = np.diff(encoded.offsets) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
             columns = [
                 pa.array(reason, pa.string()),
-                self._tags(record_ids, encoded).take(spread),
+                self._tags(record_ids, _content(encoded)).take(spread),
                 pa.array(tokens, pa.int64()).take(spread),
             ]
             passed = piece.num_columns - 2
@@ -189,7 +189,8 @@ class RecordSanitiser:
         self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
     ) -> pa.RecordBatch:
         record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
-        texts, drawn, unchanged = self._draw(record_ids, encoded)
+        content = _content(encoded)
+        texts, drawn, unchanged = self._draw(record_ids, encoded, content)
         place = np.full(batch.num_rows, -1)
         place[accepted] = np.arange(len(accepted))
         quarantined = place < 0
@@ -199,7 +200,7 @@ class RecordSanitiser:
             pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
             self._privacy(drawn, place, quarantined),
-            self._tags(record_ids, encoded).take(spread),
+            self._tags(record_ids, content).take(spread),
             pa.repeat(self._settings.run_id, batch.num_rows),
             pa.array(encoded.words, pa.int64()).take(spread),
             pa.array(encoded.unknown, pa.int64()).take(spread),
@@ -210,10 +211,12 @@ class RecordSanitiser:
         schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
-    def _draw(self, record_ids: list[bytes], encoded: Encoded) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
+    def _draw(
+        self, record_ids: list[bytes], encoded: Encoded, content: list[Payload]
+    ) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
         """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of accepted records."""
         ids, offsets = encoded.ids, encoded.offsets
-        context = contexts(self._keys.context, self._scope, record_ids, ids, offsets)
+        context = contexts(self._keys.context, self._scope, record_ids, content)
         if self._policy.length == "sample":
             assert self._policy.n_max is not None
             unknown = self._bundle.vocabulary.unknown
@@ -225,12 +228,9 @@ class RecordSanitiser:
             ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
         return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), same
 
-    def _tags(self, record_ids: list[bytes], encoded: Encoded) -> pa.BinaryArray:
+    def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record, and telling nothing else."""
-        payloads = [id_payload(encoded.ids, encoded.offsets)]
-        if encoded.skeleton is not None:
-            payloads.append(encoded.skeleton.copied())
-        tags = macs(self._keys.tag, self._scope, record_ids, payloads, TAG_BYTES)
+        tags = macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
     def _privacy(self, drawn: NDArray[np.int64], place: NDArray[np.int64], quarantined: NDArray[np.bool_]) -> pa.StructArray:
@@ -260,6 +260,16 @@ class RecordSanitiser:
             for field in PRIVACY_TYPE
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
+
+
+def _content(encoded: Encoded) -> list[Payload]:
+    """All of each text that its output depends on: the hidden words' ids, and what the policy copies.
+
+    Both the content tag and the noise's context cover all of it. If two versions of a record that differ in a comma shared their noise,
+    equal hidden words in both outputs would prove that no hidden word was changed.
+    """
+    hidden = id_payload(encoded.ids, encoded.offsets)
+    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
 
 
 def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:

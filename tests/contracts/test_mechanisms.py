@@ -42,7 +42,7 @@ from wordveil.embedding import Embedding, load
 from wordveil.keys import MasterKey
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.randomness import KeyedStream, contexts
+from wordveil.randomness import KeyedStream, contexts, id_payload
 from wordveil.text.policy import TextPolicy, with_profile
 
 # Per mechanism, or mechanism and search: settings for the random toy vocabulary, in which outputs vary, and for the demo
@@ -327,7 +327,7 @@ def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
 
 def golden_stream() -> list[str]:
     """Uniforms of a keyed stream at positions 0 to 4, in hexadecimal."""
-    context = contexts(KEYS.context, b"golden", [b"r"], np.array([1, 2], np.int32), np.array([0, 2]))
+    context = contexts(KEYS.context, b"golden", [b"r"], [id_payload(np.array([1, 2], np.int32), np.array([0, 2]))])
     uniforms = KeyedStream(KEYS.noise, 3).uniforms(np.repeat(context, 5, axis=0), np.arange(5))
     return [float(value).hex() for value in uniforms.ravel()]
 

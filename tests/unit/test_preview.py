@@ -58,8 +58,9 @@ def test_counts_are_exact(bundle):
         TextPolicy(unknown="drop", length="pad", n_max=2),
     ],
 )
-def test_counts_are_those_of_the_job(bundle, policy):
+def test_counts_are_those_of_the_job(policy, tmp_path):
     """The same records through the sanitiser itself."""
+    bundle = helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=policy.pads)
     sample = inspect([batch()], policy, bundle)
     rows = helpers.sanitise(helpers.record_sanitiser(bundle, policy), helpers.record_batch(TEXTS, reasons=REASONS)).to_pylist()
     released = [row for row in rows if row["status"] == "released"]

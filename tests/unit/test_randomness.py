@@ -211,13 +211,15 @@ def test_macs_of_no_record():
     assert macs(KEY, b"s", [], [payload()], 12).shape == (0, 12)
 
 
-def test_contexts_follow_scope_id_and_token_ids():
+def test_contexts_follow_scope_id_token_ids_and_what_is_copied():
     ids, offsets = ragged([[1, 2], [1, 2], [2, 1], [], [1, 2, 0]])
-    rows = contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], ids, offsets)
-    rows = np.concatenate([rows, contexts(KEY, b"t", [b"a"], *ragged([[1, 2]]))])
-    assert rows.shape == (6, CONTEXT_BYTES)
-    assert len({bytes(row) for row in rows}) == 6
-    assert (rows[0] == contexts(KEY, b"s", [b"a"], *ragged([[1, 2]]))[0]).all()
+    rows = contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], [id_payload(ids, offsets)])
+    rows = np.concatenate([rows, contexts(KEY, b"t", [b"a"], [id_payload(*ragged([[1, 2]]))])])
+    one = id_payload(*ragged([[1, 2]]))
+    rows = np.concatenate([rows, *(contexts(KEY, b"s", [b"a"], [one, payload(copied)]) for copied in (b"", b","))])
+    assert rows.shape == (8, CONTEXT_BYTES)
+    assert len({bytes(row) for row in rows}) == 8
+    assert (rows[0] == contexts(KEY, b"s", [b"a"], [id_payload(*ragged([[1, 2]]))])[0]).all()
 
 
 def test_id_payload_is_little_endian_whatever_the_machine():

@@ -26,7 +26,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "slots": ("all", "carrier_phrases"),
     "refused": ("quarantine", "empty"),
 }
-_VERSION = 1
+# Version 2: what is copied enters the noise's context. Policies that copy nothing draw as before, and keep their fingerprint.
+_VERSION, _COPYING_VERSION = 1, 2
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
 """The thresholds of a configuration that says nothing of them; a policy itself names them always."""
@@ -129,7 +130,8 @@ class TextPolicy:
         """SHA-256 of all settings that differ from the defaults, hexadecimal; so a new setting changes no old policy."""
         plain = {field.name: field.default for field in fields(self)}
         chosen = {name: value for name, value in asdict(self).items() if value != plain[name]}
-        content = json.dumps({"version": _VERSION, **chosen}, sort_keys=True, ensure_ascii=True)
+        version = _COPYING_VERSION if self.copies else _VERSION
+        content = json.dumps({"version": version, **chosen}, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
 
