@@ -218,7 +218,9 @@ class _Bench:
 
     def _drawn(self, mechanism: Mechanism, ids: NDArray[np.int32]) -> NDArray[np.int32]:
         keys, offsets = throwaway_keys(), np.array([0, len(ids)])
-        return mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys).ids
+        return mechanism.draw(
+            TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
+        ).ids
 
 
 def _own(mechanism: TableMechanism, word: int) -> float:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.bundle import Recipe
-from wordveil.contradictions import Sections, contradictions, did_you_mean, shown_over_time, shown_value
+from wordveil.contradictions import Sections, contradictions, did_you_mean, output_exposes, shown_value
 from wordveil.errors import ConfigError, Fault
 from wordveil.sections import (
     MECHANISM_SECTIONS,
@@ -58,7 +58,7 @@ class Config(Section):
     @property
     def shown(self) -> tuple[str, ...]:
         """What the release shows besides the policy's exposures and kept columns."""
-        return shown_over_time(self.output, self.budgets, self.policy) + self.gate.rules.shown
+        return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""

@@ -175,7 +175,7 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
         facts = ReleaseFacts(policy.relation, policy.n_max, source.author is not None)
         yield from (Fault(where, "", problem) for where, problem in budget_faults(budgets.budget, facts))
     if gate:
-        shown = (*policy.exposes, *shown_over_time(output, budgets, policy), *(column_exposure(name) for name in source.keep))
+        shown = (*policy.exposes, *output_exposes(output, budgets, policy), *(column_exposure(name) for name in source.keep))
         yield from _gate_faults(gate, policy, shown)
 
 
@@ -195,11 +195,13 @@ def _place_faults(source: InputSection | None, output: OutputSection, ledger: Le
                 yield Fault(name, place, f"is {other}, or inside it. Choose another place.")
 
 
-def shown_over_time(output: OutputSection, budgets: BudgetsSection | None, policy: TextPolicy) -> tuple[str, ...]:
-    """What a release shows by being brought in step with its input, and by refusing what is over a budget."""
+def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy: TextPolicy) -> tuple[str, ...]:
+    """What an output shows by its layout; and a release by following its input, and by refusing what is over a budget."""
+    layout = (str(Exposure.LAYOUT),) if output.order == "input" else ()
     if output.format != "delta":
-        return ()
-    return (str(Exposure.EDITED), str(Exposure.WITHDRAWN), *(budget_exposes(budgets.budget, policy.n_max) if budgets else ()))
+        return layout
+    over = budget_exposes(budgets.budget, policy.n_max) if budgets else ()
+    return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *over)
 
 
 def _gate_faults(gate: GateSection, policy: TextPolicy, shown: tuple[str, ...]) -> Iterable[Fault]:

@@ -60,7 +60,8 @@ class ReleaseKeys:
     """The subkeys of one release: 32 bytes each, independent of each other.
 
     ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` likewise
-    for positions drawn and order destroyed, ``tag`` the content tags. All but ``tag`` belong to the current epoch.
+    for positions drawn and order destroyed, ``tag`` the content tags, ``layout`` the order of an output's rows. All but ``tag`` and
+    ``layout`` belong to the current epoch.
     """
 
     context: Secret
@@ -68,6 +69,12 @@ class ReleaseKeys:
     sampling: Secret
     shuffle: Secret
     tag: Secret
+    layout: Secret
+
+    @property
+    def layout_seed(self) -> int:
+        """What the order of an output's rows is keyed with: 64 bits, signed. It stands in Spark's plans, where it may be seen."""
+        return int.from_bytes(self.layout.reveal()[:8], "little", signed=True)
 
 
 @dataclass(frozen=True)
@@ -112,13 +119,13 @@ class MasterKey:
         return _derived(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
-        """All subkeys of ``release`` in an epoch, by default the current one; the tag key is the root's in every epoch.
+        """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's in every epoch.
 
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
         chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
         current = {name: _derived(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
-        return ReleaseKeys(**current, tag=self.subkey("tag", release))
+        return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:
         """The Ed25519 key that signs manifests of ``release``, the same in every epoch."""

@@ -282,7 +282,10 @@ class OutputSection(Section):
     """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release). Changes no row."""
+    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release's draws). Changes no row."""
+    order: Literal["hashed", "input"] = "hashed"
+    """``hashed``: rows leave in the order of keyed hashes of their ids, in files cut by their number. ``input``: in the order in which Spark reads them,
+    which shows the sizes of the texts (``exposes`` says ``layout``), and without a shuffle. Changes no row."""
 
 
 class LedgerSection(Section):

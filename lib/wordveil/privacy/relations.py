@@ -41,6 +41,9 @@ class Exposure(StrEnum):
     GATE = "gate"
     """That the release passed rules that read original texts: one bit about all of them, beyond every bound."""
 
+    LAYOUT = "layout"
+    """The input's order of rows and cuts between files, which follow from the sizes of the texts."""
+
     LENGTH = "length"
     """The number of tokens."""
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from wordveil.arguments import parse_arguments
 from wordveil.bundle import open_bundle
-from wordveil.errors import InputError
+from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.ngrams import find_model, open_model
+from wordveil.privacy.relations import Exposure
 from wordveil.records import STATISTICS, STRUCT_FIELDS, RecordSettings
 from wordveil.sections import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.job import sanitised
+from wordveil.spark.layout import arranged
 from wordveil.spark.prepare import prepared
 from wordveil.spark.runs import Run
 from wordveil.spark.session import check_session
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "sanitise"
+_LAYOUTS: dict[str, tuple[str, ...]] = {"hashed": (), "input": (str(Exposure.LAYOUT),)}
+"""What each order of rows shows."""
 
 
 def sanitise(
@@ -44,6 +48,7 @@ def sanitise(
     policy: Mapping[str, Any] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
     how: str = "auto",
+    order: Literal["hashed", "input"] = "hashed",
     allow_unencrypted: bool = False,
 ) -> DataFrame:
     """The records of ``frame``, sanitised: id, kept columns, text, status, reason, privacy, content_tag, run_id.
@@ -51,9 +56,11 @@ def sanitise(
     The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build`` prints it.
     ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's ``text`` section,
     by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration. ``allow_unencrypted``: whether a session
-    outside local mode may lack Spark's authentication or encryption.
+    outside local mode may lack Spark's authentication or encryption. ``order``: ``hashed``, rows come in the order of keyed hashes of their
+    ids, and what is written from the result as it is has that order and files cut by row counts; or ``input``, in the order of ``frame``, which
+    shows the sizes of the texts, as ``exposes`` then says (``layout``).
 
-    Counts the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
+    Counts the records and the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
     checked, not set. Raises :class:`ConfigError` with every fault of the arguments, :class:`PlatformError` for a session that
     cannot be used, :class:`BundleError`, :class:`NgramError`, and :class:`InputError` for a stream.
     """
@@ -65,9 +72,11 @@ def sanitise(
             "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
-    job = _job(session, bundle, run, checked, policy or {}, columns, how)
-    result = sanitised(prepared(frame, columns), job)
-    return result.drop(*STATISTICS)
+    if order not in _LAYOUTS:
+        raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(_LAYOUTS)}.")])
+    job = _job(session, bundle, run, checked, policy or {}, columns, how, _LAYOUTS[order])
+    result = sanitised(prepared(frame, columns), job).drop(*STATISTICS)
+    return result if order == "input" else arranged(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
 
 
 def register(
@@ -84,11 +93,11 @@ def register(
     """Make ``sanitise(record_id, text)`` known to the session's SQL: a struct of text, status, reason, privacy.
 
     Arguments and errors are those of :func:`sanitise`. A function sees one row at a time: ids that stand twice are not
-    found, and two records with one id and one text get the same noise.
+    found, and two records with one id and one text get the same noise. Rows stay where they are, so that ``exposes`` says ``layout``.
     """
     columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
     check_session(session, allow_unencrypted=allow_unencrypted)
-    body = SanitiseColumns(_job(session, bundle, run, checked, policy or {}, columns, how), max_bytes)
+    body = SanitiseColumns(_job(session, bundle, run, checked, policy or {}, columns, how, _LAYOUTS["input"]), max_bytes)
 
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -109,12 +118,13 @@ def _job(
     text: Mapping[str, Any],
     columns: ColumnsSection,
     how: str,
+    shown: tuple[str, ...],
 ) -> Sanitise:
     """What workers do in a run over ``bundle``, recorded before anything can be drawn. ``text``: the settings that made ``policy``."""
     opened = open_bundle(Path(bundle))
     opened.check_policy(policy)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     run.record(session, opened, policy, columns)
-    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep))
+    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown)
     place, identity = distribute(session.sparkContext, opened, how)
     return Sanitise(settings, run.keys, place, identity, distribute_model(session.sparkContext, ngrams, how))

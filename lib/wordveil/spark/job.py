@@ -24,6 +24,7 @@ from wordveil.records import (
 from wordveil.spark.counts import aggregates, report_counts
 from wordveil.spark.distribution import distribute, distribute_model
 from wordveil.spark.failures import job_errors
+from wordveil.spark.layout import arranged
 from wordveil.spark.prepare import prepared
 from wordveil.spark.progress import TaskProgress, watched
 from wordveil.spark.report import RunReport
@@ -70,14 +71,20 @@ def run_sanitise(
     settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.shown)
     place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
     model = distribute_model(spark.sparkContext, ngrams, config.spark.bundle)
-    job = Sanitise(settings, master.for_release(config.release), place, identity, model)
+    keys = master.for_release(config.release)
+    job = Sanitise(settings, keys, place, identity, model)
     started = time.perf_counter()
     try:
         with job_errors(), watched(spark.sparkContext, run_id, tasks):
             progress("looking for duplicate ids")
             records = prepared(table, config.input)
+            rows = sanitised(records, job)
+            if config.output.order == "hashed":
+                progress("counting records")
+                names = {"kept": config.input.keep, "partition_by": config.output.partition_by}
+                rows = arranged(rows, keys.layout_seed, table.count(), config.input.id, **names)
             progress("sanitising")
-            counts = _write(sanitised(records, job), draft.path, config)
+            counts = _write(rows, draft.path, config)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()

@@ -23,6 +23,7 @@ from wordveil.spark.failures import job_errors
 from wordveil.spark.gate import require_live, settled
 from wordveil.spark.home import Home, is_internal
 from wordveil.spark.journal import GATE, PUBLISHED, Event, Journal
+from wordveil.spark.layout import arranged
 from wordveil.spark.newest import newest
 from wordveil.spark.prepare import column
 from wordveil.spark.session import require_classic
@@ -85,7 +86,7 @@ def publish(
         _check_published(home, kept)
         if config.output.public_table:
             _check_name(home, config.output.public_table)
-        _write(home, config, journal, version)
+        _write(home, config, journal, version, key.for_release(config.release).layout_seed)
         if config.output.public_table:
             quoted = _quoted(config.output.public_table)
             spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION '{Files(spark, home.public.path).path}'")
@@ -163,7 +164,7 @@ def check_key(journal: Journal, key: MasterKey, release: str) -> None:
         raise ReleaseError(f"release {release}: {problem}")
 
 
-def _write(home: Home, config: Config, journal: Journal, version: int) -> None:
+def _write(home: Home, config: Config, journal: Journal, version: int, seed: int) -> None:
     """Replace the public table's rows by those of a version of the draws; once a version."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
@@ -171,6 +172,8 @@ def _write(home: Home, config: Config, journal: Journal, version: int) -> None:
     rows = _newest(home, config, journal, version).where(F.col("status") == RELEASED)
     names = [name for name in rows.columns if not is_internal(name)]
     rows = rows.select(*(column(name) for name in names))
+    if config.output.order == "hashed":
+        rows = arranged(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
     public = home.public
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
