@@ -75,8 +75,8 @@ class Lake:
         return self.rows(self.home / "draws")
 
     def entries(self) -> list[dict[str, Any]]:
-        """The ledger."""
-        return self.rows(self.ledger)
+        """The ledger, but for the identifiers of tables, which differ from release to release."""
+        return [{name: value for name, value in row.items() if name != "tables"} for row in self.rows(self.ledger)]
 
     def newest(self) -> dict[str, dict[str, Any]]:
         """The newest draw of each record."""

@@ -49,11 +49,13 @@ PRIVACY_TYPE = pa.struct(
         pa.field("metric", pa.string()),
         pa.field("nominal_epsilon", pa.float64()),
         pa.field("epsilon", pa.float64()),
+        pa.field("slack", pa.float64()),
         pa.field("tokens", pa.int64()),
         pa.field("composition", pa.string()),
         pa.field("relation", pa.string()),
         pa.field("epsilon_pure", pa.float64()),
         pa.field("epsilon_bound", pa.float64()),
+        pa.field("delta", pa.float64()),
         pa.field("exposes", pa.list_(pa.string())),
     ]
 )
@@ -248,11 +250,12 @@ class RecordSanitiser:
             "metric": terms.guarantee.metric.identifier,
             "nominal_epsilon": terms.guarantee.nominal_epsilon,
             "epsilon": terms.guarantee.epsilon,
+            "slack": terms.guarantee.slack,
             "composition": str(terms.composition),
             "relation": str(terms.relation),
             "exposes": list(terms.exposes),
         }
-        varying = {name: [getattr(item, name) for item in prices] for name in ("tokens", "epsilon_bound", "epsilon_pure")}
+        varying = {name: [getattr(item, name) for item in prices] for name in ("tokens", "epsilon_bound", "epsilon_pure", "delta")}
         arrays = [
             pa.array(varying[field.name], field.type).take(spread)
             if field.name in varying

@@ -218,6 +218,32 @@ def compact(
 
 
 @releases.command()
+def reset(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Give them up. Without it nothing is done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged, withdrawn records stay out."""
+    from wordveil.spark.upkeep import reset as reset_release
+
+    settings = _load(config, overrides)
+    if not yes:
+        problem = "gives up draws and journal for good, with all that they know. Restore them if there is a backup; else add --yes."
+        raise ConfigError("command line", [Fault("release reset", "", problem)])
+    with status() as progress:
+        tables = reset_release(settings, session_of(settings), progress=progress)
+    if as_json:
+        print_json({"release": settings.release, "given_up": tables})
+    else:
+        note = (
+            "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish anew."
+        )
+        print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
+
+
+@releases.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there. Internal."""
     from wordveil.spark.upkeep import show as show_release

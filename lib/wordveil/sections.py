@@ -304,6 +304,8 @@ class BudgetsSection(Section):
     author: EpsilonLimit | None = None
     corpus: EpsilonLimit | None = None
     on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+    delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
+    """What deltas may add up to in each scope with a limit; required with ``unit: pure`` where the mechanism has a delta."""
 
     @property
     def budget(self) -> Budget:

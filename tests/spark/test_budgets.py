@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -18,18 +19,19 @@ from wordveil.spark.ledger import SCHEMA, Terms
 METRIC = "euclidean:0123456789abcdef"
 
 
-@pytest.mark.parametrize("unit", ["pure", METRIC])
-def test_spark_admits_what_the_definition_admits(spark, unit: str):
+@pytest.mark.parametrize(("unit", "delta"), [("pure", None), ("pure", 2e-10), (METRIC, 2e-10)])
+def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float | None):
     rng = random.Random(7)  # noqa: S311 - a corpus of cases
     names = [f"r{number}" for number in range(40)] + ["ä", "z", "10", "9"]
     authors = ["a", "b", None]
     releases = ["support", "other"]
     limits = {"pure": (31.0, 140.0, 90.0), METRIC: (15.0, 300.0, 120.0)}[unit]
-    budget = Budget(unit, Relation.SAME_LENGTH, *limits)
+    budget = Budget(unit, Relation.SAME_LENGTH, *limits, delta=delta)
     prices = {"support": 0.3, "other": 0.1}
+    deltas = {"support": 1e-13, "other": 4e-13}
 
     def charge(release: str, tokens: int, relation: Relation) -> Charge:
-        return Charge(tokens, prices[release], 7.5, METRIC, relation)
+        return Charge(tokens, prices[release], 7.5, METRIC, relation, deltas[release])
 
     entries, rows = [], []
     for number in range(60):
@@ -39,8 +41,8 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str):
         entries.append(Entry(release, record.encode(), author, one))
         reserved = rng.random() < 0.5
         part = (one.tokens, 1, 0, 0) if reserved else (0, 0, one.tokens, 1)
-        head = (release, record, author, "run", "reserve" if reserved else "settle", None, None, 1)
-        rows.append((*head, *part, one.price, one.epsilon, METRIC, str(relation)))
+        head = (release, "t", record, author, "run", None, "reserve" if reserved else "settle", None, None, 1, "k")
+        rows.append((*head, *part, one.price, one.epsilon, one.delta, METRIC, str(relation)))
     chosen = [(name, rng.choice(authors), rng.randrange(1, 60)) for name in names]
     wanted = admit(
         budget,
@@ -48,12 +50,16 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str):
         [Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT)) for name, author, tokens in chosen],
         entries,
     )
-    terms = Terms("support", "run-2", 1, prices["support"], 7.5, METRIC, "any_text")
+    terms = Terms("support", "t", "run-2", 1, "k", prices["support"], 7.5, deltas["support"], METRIC, "any_text")
     candidates = spark.createDataFrame(chosen, "record_id string, author string, tokens bigint").repartition(3)
     found = admitted(candidates, spark.createDataFrame(rows, SCHEMA), terms, budget)
     reasons = {row.record_id: row.reason for row in found.collect()}
     assert reasons == dict(zip(names, wanted, strict=True))
-    assert len(set(wanted)) >= 4, "the cases show each reason"
+    if delta is None:
+        assert len(set(wanted)) >= 4, "the cases show each reason"
+    else:
+        asked = [Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT)) for name, author, tokens in chosen]
+        assert wanted != admit(replace(budget, delta=None), "support", asked, entries), "deltas alone refuse some"
 
 
 @pytest.fixture
@@ -68,7 +74,7 @@ def budgeted(lake: Lake, release: str = "support", **budgets: object) -> object:
     """A release with budgets; its record costs what :func:`price` says."""
     output = {"path": str(lake.root / release)}
     return lake.config(
-        release=release, input={"author": "author"}, output=output, budgets={"unit": "pure", "relation": "any_text", **budgets}
+        release=release, input={"author": "author"}, output=output, budgets={"unit": "pure", "relation": "any_text", "delta": 1e-6, **budgets}
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
-from wordveil.release.budgets import Budget, Charge, amount, cost, total
+from wordveil.release.budgets import Amount, Budget, Charge, amount, cost, total
 from wordveil.spark.ledger import SCHEMA, Ledger
 from wordveil.spark.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
 from wordveil.spark.store import Store
@@ -21,16 +21,16 @@ Entry = dict[str, Any]
 NAMES = [field.split()[0] for field in SCHEMA.replace("\n", "").split(",")]
 # Prices whose products round differently in another order.
 TERMS = {
-    "mail": (0.1, 0.7, "euclidean:aa", "any_text"),
-    "chat": (1 / 3, 1.1, "euclidean:aa", "any_text"),
-    "notes": (2.7, 0.3, "angular:bb", "same_length"),
+    "mail": (0.1, 0.7, 1e-13, "euclidean:aa", "any_text"),
+    "chat": (1 / 3, 1.1, 0.0, "euclidean:aa", "any_text"),
+    "notes": (2.7, 0.3, 3e-14, "angular:bb", "same_length"),
 }
 
 
 def entry(release: str, record: str, author: str | None, run: str, kind: str, **counts: int) -> Entry:
-    price, epsilon, metric, relation = TERMS[release]
+    price, epsilon, delta, metric, relation = TERMS[release]
     blank = dict.fromkeys(NAMES) | {name: 0 for name in NAMES if name.startswith(("reserved", "spent"))}
-    terms = {"price": price, "epsilon": epsilon, "metric": metric, "relation": relation, "epoch": 1}
+    terms = {"price": price, "epsilon": epsilon, "delta": delta, "metric": metric, "relation": relation, "epoch": 1}
     return {**blank, **terms, "release": release, "record_id": record, "author": author, "run_id": run, "kind": kind, **counts}
 
 
@@ -53,6 +53,10 @@ def make_entries() -> list[Entry]:
                 elif run < 2:
                     known = rng.random() < 0.3
                     entries.append(entry(*who, "settle", **back, spent_tokens=0 if known else drawn, spent_draws=0 if known else 1))
+        # What a corrected author is charged, and what costs nothing.
+        entries.append(entry(release, "r1", "a2", f"{release}-1", "attribute", spent_tokens=31, spent_draws=1))
+        entries.append(entry(release, "r5", None, f"{release}-1", "withdraw"))
+        entries[-1] |= dict.fromkeys(("price", "epsilon", "delta", "metric", "relation"))
     return entries
 
 
@@ -70,10 +74,10 @@ def path(spark, tmp_path: Path) -> str:
 
 def charges(entries: Iterable[Entry], state: str) -> list[tuple[Entry, Charge]]:
     """Contexts that are charged, or reserved by a run that has not ended, one at a time."""
-    entries = list(entries)
+    entries = [one for one in entries if one["kind"] != "withdraw"]
     ended = {one["run_id"] for one in ENTRIES if one["kind"] in ("settle", "abandon")}
     return [
-        (one, Charge(one[f"{state}_tokens"], one["price"], one["epsilon"], one["metric"], Relation(one["relation"])))
+        (one, Charge(one[f"{state}_tokens"], one["price"], one["epsilon"], one["metric"], Relation(one["relation"]), one["delta"]))
         for one in entries
         if one[f"{state}_draws"] > 0 and (state == "spent" or one["run_id"] not in ended)
     ]
@@ -90,6 +94,8 @@ def expected(entries: list[Entry], keys: tuple[str, ...], budget: Budget) -> dic
         found[key]["used"] = total(
             amount(charge, budget.unit, budget.relation) for state in ("spent", "reserved") for _, charge in charges(mine, state)
         )
+        both = [charge for state in ("spent", "reserved") for _, charge in charges(mine, state)]
+        found[key]["delta"] = total(Amount(charge.delta, charge.tokens) for charge in both)
         found[key]["contexts"] = len(charges(mine, "spent"))
         found[key]["tokens"] = sum(charge.tokens for _, charge in charges(mine, "spent"))
     return found
@@ -107,19 +113,19 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
     table = read_ledger(spark, path, Selection()).persist()
     limits = {"record": budget.record, "author": budget.author, "release": budget.corpus}
     for by, keys in KEYS.items():
-        entries = [one for one in ENTRIES if by != "author" or one["author"] is not None]
+        entries = [one for one in ENTRIES if (one["author"] is not None if by == "author" else one["kind"] != "attribute")]
+        entries = [one for one in entries if one["kind"] != "withdraw"]
         wanted = expected(entries, keys, budget)
         rows = [row.asDict() for row in ordered(totals(table, by, budget, release="mail")).collect()]
         assert {tuple(row[name] for name in keys) for row in rows} == wanted.keys()
         assert [row["spent"] for row in rows] == sorted((row["spent"] for row in rows), reverse=True)
         for row in rows:
             want = wanted[tuple(row[name] for name in keys)]
-            assert {name: row[name] for name in ("spent", "reserved", "contexts", "tokens")} == {
-                name: want[name] for name in ("spent", "reserved", "contexts", "tokens")
-            }
+            names = ("spent", "reserved", "contexts", "tokens", "delta")
+            assert {name: row[name] for name in names} == {name: want[name] for name in names}
             used = row["spent"] + row["reserved"]
             if by == "release":
-                ours = [one for one in ENTRIES if one["release"] == row["release"]]
+                ours = [one for one in ENTRIES if one["release"] == row["release"] and one["kind"] != "withdraw"]
                 owned = [{**one, "owner": ("a", one["author"]) if one["author"] else ("r", one["record_id"])} for one in ours]
                 used = max(one["used"] for one in expected(owned, ("owner",), budget).values())
                 assert row["corpus"] == used
@@ -140,7 +146,13 @@ def test_contexts_are_those_of_the_definition(spark, path: str):
     mine = [one for one in ENTRIES if one["author"] == "a1"]
     assert len(found) == len(rows)
     assert found == {
-        (one["record_id"], one["run_id"], state, charge.tokens, cost(charge, budget.unit, budget.relation))
+        (
+            one["record_id"],
+            one["run_id"],
+            "attributed" if one["kind"] == "attribute" else state,
+            charge.tokens,
+            cost(charge, budget.unit, budget.relation),
+        )
         for state in ("spent", "reserved")
         for one, charge in charges(mine, state)
     }

@@ -4,6 +4,7 @@ that no sum hides, and products that are what the privacy column shows."""
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -241,6 +242,7 @@ NAMES = some.sampled_from(["a", "b", "ab", "é", "😀", "10", "9"])
 AUTHORS = some.sampled_from(["ann", "bob", None])
 TOKENS = some.integers(0, 6)
 LIMITS = some.none() | some.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0, 3.0])
+DELTAS = some.none() | some.sampled_from([0.0, 1e-9, 3e-9])
 ENTRIES = some.builds(
     lambda release, record, author, tokens, price: entry(record, tokens, author, release, price=price),
     some.sampled_from(["r", "other"]),
@@ -251,18 +253,53 @@ ENTRIES = some.builds(
 )
 
 
+def with_delta(item):
+    """The same with a delta that falls with the price, so that the two sums refuse others."""
+    return replace(item, charge=replace(item.charge, delta=1e-10 / item.charge.price))
+
+
+def test_a_budgets_deltas_add_up_in_each_scope():
+    asked = [with_delta(candidate(name, tokens=1, author=author)) for name, author in (("a", "ann"), ("b", "ann"), ("c", "bob"))]
+    delta = asked[0].charge.delta
+    plenty = Budget("pure", ANY, record=1e9, author=1e9, corpus=1e9)
+    assert admit(replace(plenty, delta=2 * delta), "r", asked, []) == [None] * 3
+    assert admit(replace(plenty, delta=delta), "r", asked, []) == [None, OVER_AUTHOR_BUDGET, None]
+    assert admit(replace(plenty, author=None, delta=delta), "r", asked, []) == [None, OVER_CORPUS_BUDGET, None]
+    assert admit(replace(plenty, delta=0.0), "r", asked, []) == [OVER_RECORD_BUDGET] * 3
+    assert admit(plenty, "r", asked, []) == [None] * 3
+
+
+def test_a_pure_budget_takes_a_delta_only_within_a_limit():
+    inexact = ReleaseFacts(ANY, 10, authors=False, price=1.0, epsilon=1.0, metric=METRIC, delta=1e-12)
+    plenty = Budget("pure", ANY, record=100.0)
+    assert [where for where, _ in budget_faults(plenty, inexact)] == ["budgets.delta"]
+    assert "1e-12" in budget_faults(plenty, inexact)[0][1]
+    assert budget_faults(replace(plenty, delta=1e-11), inexact) == []
+    assert "none would be admitted" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
+    assert budget_faults(plenty, replace(inexact, delta=0.0)) == []
+    assert budget_faults(Budget(METRIC, ANY, record=100.0), inexact) == []
+    assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(plenty, delta=1e-11)
+    for wrong in (-1e-9, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta"):
+            replace(plenty, delta=wrong)
+
+
 def brute(budget, candidates, ledger):
     """The rule read aloud: for each candidate anew, everything that counts is gathered and summed."""
 
     def within(limit, counted, one, same_key):
         before = [other for other in candidates if other.record <= one.record and same_key(other)]
         charges = [item.charge for item in (*counted, *before) if not isinstance(item, Entry) or same_key(item)]
-        price = one.charge.price
-        others = sorted({charge.price for charge in charges} - {price})
+        deltas_fit = budget.delta is None or summed(charges, one.charge, "delta") <= budget.delta
+        return deltas_fit and summed(charges, one.charge, "price") <= limit
+
+    def summed(charges, own, name):
+        price = getattr(own, name)
+        others = sorted({getattr(charge, name) for charge in charges} - {price})
         spent = 0.0
         for other in others:
-            spent = spent + sum(charge.tokens for charge in charges if charge.price == other) * other
-        return spent + sum(charge.tokens for charge in charges if charge.price == price) * price <= limit
+            spent = spent + sum(charge.tokens for charge in charges if getattr(charge, name) == other) * other
+        return spent + sum(charge.tokens for charge in charges if getattr(charge, name) == price) * price
 
     here = [item for item in ledger if item.release == "r"]
     found = []
@@ -286,11 +323,12 @@ def brute(budget, candidates, ledger):
     some.lists(some.tuples(NAMES, TOKENS, AUTHORS), max_size=7, unique_by=lambda item: item[0]),
     some.lists(ENTRIES, max_size=6),
     some.sampled_from([0.1, 0.25, 0.7]),
-    some.builds(Budget, some.just("pure"), some.just(ANY), LIMITS, LIMITS, LIMITS),
+    some.builds(Budget, some.just("pure"), some.just(ANY), LIMITS, LIMITS, LIMITS, delta=DELTAS),
     some.randoms(),
 )
 def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
-    candidates = [candidate(name, tokens, author, price) for name, tokens, author in asked]
+    candidates = [with_delta(candidate(name, tokens, author, price)) for name, tokens, author in asked]
+    ledger = [with_delta(item) for item in ledger]
     refused = admit(budget, "r", candidates, ledger)
     assert refused == brute(budget, candidates, ledger)
     order = list(range(len(candidates)))

@@ -108,7 +108,10 @@ def test_privacy_says_what_the_record_cost(sanitiser, bundles):
     assert [row["tokens"] for row in rows] == [16, 1, 0]
     assert [row["epsilon_bound"] for row in rows] == pytest.approx([16 * guarantee.pure, guarantee.pure, 0])
     assert [row["epsilon_pure"] for row in rows] == [None] * 3
-    constant = {name: rows[0][name] for name in PRIVACY_TYPE.names if name not in ("tokens", "epsilon_bound", "epsilon_pure")}
+    assert [row["delta"] for row in rows] == [16 * guarantee.delta, guarantee.delta, 0]
+    assert guarantee.delta > 0
+    varying = ("tokens", "epsilon_bound", "epsilon_pure", "delta")
+    constant = {name: rows[0][name] for name in PRIVACY_TYPE.names if name not in varying}
     assert constant == {
         "release_id": "toy",
         "mechanism": "laplace",
@@ -119,6 +122,7 @@ def test_privacy_says_what_the_record_cost(sanitiser, bundles):
         "metric": guarantee.metric.identifier,
         "nominal_epsilon": 0.1,
         "epsilon": 0.1,
+        "slack": guarantee.slack,
         "composition": "sequence",
         "relation": "same_length",
         "exposes": ["length", "presence", "column:ds", "column:z"],

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import Exposure, Relation
@@ -42,8 +42,10 @@ class Budget:
     author: what one author may cost, over all releases of the ledger. None: no limit.
     corpus: what the author who costs most may cost within the release; where there are no authors, the record. None: no limit.
     on_exceeded: ``quarantine`` the records that would exceed a limit, or ``fail`` the run before anything is drawn.
+    delta: what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta: its epsilon alone
+        bounds nothing there. None: none is expected.
 
-    Raises :class:`ValueError` for a limit that is no finite number of at least 0, or an empty unit.
+    Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty unit.
     """
 
     unit: str
@@ -52,6 +54,7 @@ class Budget:
     author: float | None = None
     corpus: float | None = None
     on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         if not self.unit:
@@ -59,6 +62,17 @@ class Budget:
         for name, limit in self.limits.items():
             if not 0 <= limit < math.inf:
                 raise ValueError(f"Expected {name}={limit} in [0, inf).")
+        if self.delta is not None and not 0 <= self.delta < 1:
+            raise ValueError(f"Expected delta={self.delta} in [0, 1).")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "relation": str(self.relation)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Budget:
+        """The inverse of :meth:`to_dict`."""
+        return cls(**{**values, "relation": Relation(values["relation"])})
 
     @property
     def limits(self) -> dict[str, float]:
@@ -78,6 +92,7 @@ class Charge:
     epsilon: the proved constant, per unit of ``metric``'s distance.
     metric: the metric's identifier.
     relation: the pairs of texts for which that holds.
+    delta: of a token: the probability by which an output may be likelier than that allows.
     """
 
     tokens: int
@@ -85,12 +100,13 @@ class Charge:
     epsilon: float
     metric: str
     relation: Relation
+    delta: float = 0.0
 
     @classmethod
     def of(cls, terms: ReleaseTerms, tokens: int) -> Charge:
         """The charge of a record of a release that pays for ``tokens`` tokens."""
         guarantee = terms.guarantee
-        return cls(tokens, guarantee.pure, guarantee.epsilon, guarantee.metric.identifier, terms.relation)
+        return cls(tokens, guarantee.pure, guarantee.epsilon, guarantee.metric.identifier, terms.relation, guarantee.delta)
 
 
 @dataclass(frozen=True, order=True)
@@ -154,8 +170,8 @@ def _product(quantity: int, price: float) -> float:
 class ReleaseFacts:
     """What a budget is checked against before anything is read.
 
-    ``authors``: whether the input names an author column. ``price``, ``epsilon`` and ``metric`` are the bundle's, None
-    while there is none.
+    ``authors``: whether the input names an author column. ``price``, ``epsilon``, ``metric`` and ``delta`` (of a token) are the
+    bundle's, None while there is none.
     """
 
     relation: Relation
@@ -164,12 +180,14 @@ class ReleaseFacts:
     price: float | None = None
     epsilon: float | None = None
     metric: str | None = None
+    delta: float | None = None
 
     @classmethod
     def of(cls, terms: ReleaseTerms, *, authors: bool) -> ReleaseFacts:
         """The facts of a release whose bundle is known."""
         guarantee = terms.guarantee
-        return cls(terms.relation, terms.n_max, authors, guarantee.pure, guarantee.epsilon, guarantee.metric.identifier)
+        metric = guarantee.metric.identifier
+        return cls(terms.relation, terms.n_max, authors, guarantee.pure, guarantee.epsilon, metric, guarantee.delta)
 
 
 def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
@@ -192,7 +210,28 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
             "Name the bundle's, or set unit: pure."
         )
         faults.append(("budgets.unit", problem))
-    return faults or _single_faults(budget, facts)
+    return faults or [*_delta_faults(budget, facts), *_single_faults(budget, facts)]
+
+
+def _delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[tuple[str, str]]:
+    """A pure budget without a limit on the deltas that its mechanism has, or with one that no record keeps to."""
+    delta = facts.delta or 0.0
+    if not budget.limits:
+        return
+    if budget.unit == PURE and budget.delta is None and delta > 0:
+        problem = (
+            f"is required: each token of this mechanism has a delta of {delta:.3g}, by which its pure epsilon may be exceeded. Set the most "
+            "that the deltas of a record, or an author, may add up to, for instance 1e-6; or take a mechanism whose arithmetic is exact, "
+            "such as exponential."
+        )
+        yield "budgets.delta", problem
+    single = (facts.n_max or 0) * delta
+    if budget.delta is not None and not single <= budget.delta:
+        cost = f"n_max = {facts.n_max} tokens at {delta:.3g}"
+        yield (
+            "budgets.delta",
+            f"{budget.delta!r} is less than {single!r}, what every record costs ({cost}): none would be admitted. Raise it.",
+        )
 
 
 def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
@@ -247,6 +286,8 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
     - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if ``author`` is limited;
     - corpus: the author, or the record where the author is null, with the entries of this release.
 
+    With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token, whatever the unit.
+
     Candidates are ordered by the bytes of their ids. In each limited scope a candidate is within the limit iff the entries
     of its key, **all** candidates of its key before it and itself cost no more than the limit: :func:`max_quantity` at the
     candidates' price, ``others`` being the entries of its key at other prices. Candidates that are refused, in this scope or another,
@@ -270,28 +311,38 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
         ("record", OVER_RECORD_BUDGET, here),
     ):
         if scope in budget.limits:
-            reasons |= dict.fromkeys(_beyond(budget, scope, ordered, counted), reason)
+            for limit, measure in _measures(budget, scope):
+                reasons |= dict.fromkeys(_beyond(limit, measure, scope, ordered, counted), reason)
         if scope == "author" and scope in budget.limits:
             reasons |= {candidate.record: NULL_AUTHOR for candidate in ordered if candidate.author is None}
     return [reasons.get(candidate.record) for candidate in candidates]
 
 
-def _beyond(budget: Budget, scope: str, ordered: Sequence[Candidate], entries: Sequence[Entry]) -> Iterator[bytes]:
-    """The ids of candidates beyond the limit of one scope."""
+def _measures(budget: Budget, scope: str) -> Iterator[tuple[float, Callable[[Charge], Amount]]]:
+    """The limits of a scope, each with what a charge adds to the sum that it limits."""
+    yield budget.limits[scope], lambda charge: amount(charge, budget.unit, budget.relation)
+    if budget.delta is not None:
+        yield budget.delta, lambda charge: Amount(charge.delta, charge.tokens)
+
+
+def _beyond(
+    limit: float, measure: Callable[[Charge], Amount], scope: str, ordered: Sequence[Candidate], entries: Sequence[Entry]
+) -> Iterator[bytes]:
+    """The ids of candidates beyond one limit of one scope."""
     spent: dict[object, list[Amount]] = {}
     for entry in entries:
-        spent.setdefault(_key(scope, entry), []).append(amount(entry.charge, budget.unit, budget.relation))
+        spent.setdefault(_key(scope, entry), []).append(measure(entry.charge))
     room: dict[object, int] = {}
     running: Counter[object] = Counter()
     for candidate in ordered:
         key = _key(scope, candidate)
-        one = amount(candidate.charge, budget.unit, budget.relation)
+        one = measure(candidate.charge)
         running[key] += one.quantity
         if key not in room:  # the same for all candidates of the key, which have one price
             before = spent.get(key, [])
             same = sum(item.quantity for item in before if item.price == one.price)
             others = total(item for item in before if item.price != one.price)
-            room[key] = max_quantity(budget.limits[scope], one.price, others) - same
+            room[key] = max_quantity(limit, one.price, others) - same
         if running[key] > room[key]:
             yield candidate.record
 

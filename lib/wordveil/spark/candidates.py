@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wordveil.records import (
     DUPLICATE_ID,
+    ID_REASONS,
     INSPECTED_FIELDS,
     OVERSIZE,
     QUARANTINED,
@@ -28,6 +29,7 @@ WITHDRAWN = "withdrawn"
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
 SEQ_COLUMN, WAS_COLUMN = "__seq", "__was"
 AUTHOR_COLUMN, UNSOUND_COLUMN = "__author", "__unsound"
+CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
 # Rejected by other settings than the policy's: tried again when those change.
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
 # Up to so many ids are sent to every executor instead of shuffling the texts to meet them.
@@ -53,7 +55,8 @@ class Candidates:
     ----------
     rows: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or null.
     looked: where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was`` (why
-        the record is in quarantine now) of those among ``rows`` that are to be drawn or refused. None: all rows are.
+        the record is in quarantine now) of those among ``rows`` that are to be drawn or refused (``__changed``), or whose author is not the
+        one of their newest draw (``__corrected``). None: all rows are to be drawn.
     left: ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
     kept: other frames that are kept in memory or scratch, as ``looked`` is, each before those made from it.
     """
@@ -63,6 +66,11 @@ class Candidates:
     left: DataFrame | None
     kept: tuple[DataFrame, ...] = ()
 
+    @property
+    def changed(self) -> DataFrame | None:
+        """Those of ``looked`` that are to be drawn or refused."""
+        return None if self.looked is None else self.looked.where(CHANGED_COLUMN)
+
     def forget(self) -> None:
         """Free what was kept in memory and scratch."""
         # The last one first: Spark plans anew what was made from a frame that is freed.
@@ -71,18 +79,21 @@ class Candidates:
 
 
 def latest(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag."""
+    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag, ``__author``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
-    state = F.max_by(F.struct("status", "reason", "content_tag"), F.col(SEQ_COLUMN)).alias("state")
+    state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
 
 
-def find(source: Source, draws: DataFrame | None, intent: Intent, columns: ColumnsSection, inspect: Inspect) -> Candidates:
-    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet."""
+def find(
+    source: Source, draws: DataFrame | None, withdrawn: DataFrame, intent: Intent, columns: ColumnsSection, inspect: Inspect
+) -> Candidates:
+    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``: records, column
+    ``record_id``, that were withdrawn for ever."""
     if draws is None:
-        rows = _identified(source.read(intent.version), columns)
+        rows = _identified(_without(source.read(intent.version), withdrawn, columns.id), columns)
         counted = inspect.job.settings.policy.n_max is None
         return Candidates(rows, _looked(rows, None, columns, inspect).persist() if counted else None, None)
     left = None
@@ -93,7 +104,7 @@ def find(source: Source, draws: DataFrame | None, intent: Intent, columns: Colum
         state = latest(draws, columns.id, intent.seq).persist()
         kept = [state]
         found = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless)
-    rows = _identified(_without_requested(found, state, columns.id), columns)
+    rows = _identified(_without(found, withdrawn, columns.id), columns)
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
         gone = state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
@@ -134,14 +145,16 @@ def among(rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", nu
 
 
 def _looked(rows: DataFrame, state: DataFrame | None, columns: ColumnsSection, inspect: Inspect) -> DataFrame:
-    """The records that are new or differ from their newest draw."""
+    """The records that are new, differ from their newest draw, or have another author than it."""
     from pyspark.sql import functions as F  # noqa: N812
 
     bare = columns.model_copy(update={"keep": []})
     seen = inspected(prepared(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
-        return seen.withColumn(WAS_COLUMN, F.lit(None).cast("string"))
-    both = seen.join(state, column(columns.id) == F.col("__id"), "left")
+        nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
+        return seen.withColumns(nothing)
+    known = state.withColumnRenamed(AUTHOR_COLUMN, "state_author")
+    both = seen.join(known, column(columns.id) == F.col("__id"), "left")
     reason, was = F.col(REASON_COLUMN), F.col("state_reason")
     both = both.withColumnRenamed("reason", "state_reason")
     differs = (
@@ -149,19 +162,23 @@ def _looked(rows: DataFrame, state: DataFrame | None, columns: ColumnsSection, i
         | (F.col("status") == WITHDRAWN)
         | F.when(reason.isNotNull(), ~was.eqNullSafe(reason)).otherwise(~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN)))
     )
+    # A tombstone has no author: whoever returns is looked up in the ledger.
+    is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
+    corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
     quarantined = F.when(F.col("status") == QUARANTINED, was).alias(WAS_COLUMN)
     kept = [column(columns.id), F.col(AUTHOR_COLUMN), reason, F.col(TAG_COLUMN), F.col(TOKENS_COLUMN)]
-    return both.where(differs).select(*kept, quarantined)
+    both = both.withColumns({CHANGED_COLUMN: differs, CORRECTED_COLUMN: corrected})
+    return both.where(F.col(CHANGED_COLUMN) | F.col(CORRECTED_COLUMN)).select(*kept, quarantined, CHANGED_COLUMN, CORRECTED_COLUMN)
 
 
-def _without_requested(rows: DataFrame, state: DataFrame, name: str) -> DataFrame:
-    """The rows without those that somebody asked to be withdrawn."""
+def _without(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
+    """The rows without those that somebody asked to be withdrawn, ``record_id``."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    requested = state.where((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)).select("__id")
-    if requested.isEmpty():
+    if withdrawn.isEmpty():
         return rows
-    return among(rows, name, requested, "left_anti")
+    ids = withdrawn.select(F.col("record_id").try_cast(rows.schema[name].dataType).alias("__id"))
+    return among(rows, name, ids, "left_anti")
 
 
 def _with_new_nameless(rows: DataFrame, name: str, known: int) -> DataFrame:

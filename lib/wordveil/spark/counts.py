@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
 NOTHING: Mapping[str, Any] = {
-    **dict.fromkeys(("records", "released", "withdrawn", "tokens", "words", "unknown"), 0),
+    **dict.fromkeys(("records", "released", "withdrawn", "corrected", "tokens", "words", "unknown"), 0),
     "quarantined": {},
     "epsilon_bound": None,
     "epsilon_pure": None,
+    "delta": None,
 }
 """The counts of a run that read nothing."""
 _REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
@@ -44,6 +45,7 @@ def aggregates() -> list[Column]:
         *(F.sum(F.when(released, F.col(name))).alias(kind) for kind, name in sums.items()),
         *(F.min(F.when(released, price)).alias(f"least_{kind}") for kind, price in prices.items()),
         *(F.max(F.when(released, price)).alias(f"greatest_{kind}") for kind, price in prices.items()),
+        F.max(F.when(released, F.col("privacy.delta"))).alias("delta"),
         *(F.count_if((status == QUARANTINED) & (reason == name)).alias(name) for name in _REASONS),
     ]
 
@@ -80,4 +82,5 @@ def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:
         "unknown": values["unknown"] or 0,
         "epsilon_bound": span("bound"),
         "epsilon_pure": span("pure"),
+        "delta": values["delta"],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from wordveil.records import REASON_COLUMN, TOKENS_COLUMN
 from wordveil.spark.admission import admitted
 from wordveil.spark.candidates import (
     AUTHOR_COLUMN,
+    CHANGED_COLUMN,
+    CORRECTED_COLUMN,
     REQUESTED,
     SEQ_COLUMN,
     UNSOUND_COLUMN,
@@ -46,16 +49,17 @@ class Execution:
     def __init__(self, steward: Steward, intent: Intent, table: InputTable | None, *, fresh: bool = False) -> None:
         self._home = steward.home
         self._spark = steward.spark
-        self._columns = steward.config.input
+        self._columns = steward.config.input.model_copy(update={"max_bytes": intent.max_bytes} if table else {})
         self._output = steward.config.output
-        self._budget = steward.budget
+        self._budget = intent.budget
         self._policy = steward.config.policy
         self._progress = steward.progress
         self._intent = intent
-        self._terms = replace(steward.terms, run_id=intent.run_id, epoch=intent.epoch)
+        self._terms = steward.terms_of(intent)
         self._table = table
         self._fresh = fresh
         self._found: Candidates | None = None
+        self._copies = 0
         self._observed: dict[str, Any] | None = None
 
     def close(self) -> None:
@@ -64,15 +68,21 @@ class Execution:
             self._found.forget()
 
     def reserve(self, job: Sanitise) -> int:
-        """Reserve what is about to be drawn. Returns how many records are over a budget that is to fail the run; nothing is reserved then."""
-        if self._table is None or self._drawn():
+        """Reserve what is about to be drawn. Returns how many records are over a budget that is to fail the run; nothing is reserved then.
+
+        Of a withdrawal: write it down where it outlives the draws.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if self._drawn():
+            return 0
+        if self._table is None:
+            self._home.ledger.withdraw(self._terms, self._wanted().select(F.col("__id").cast("string").alias("record_id")))
             return 0
         self._progress("reserving")
         over: list[int] = []
 
         def decide(ledger: DataFrame) -> DataFrame | None:
-            from pyspark.sql import functions as F  # noqa: N812
-
             candidates = self._priced(self._candidates(job))
             if self._budget is None:
                 return candidates.withColumn("reason", F.lit(None).cast("string"))
@@ -81,7 +91,7 @@ class Execution:
                 over[:] = [decided.where("reason is not null").count()]
             return None if any(over) else decided
 
-        self._home.ledger.reserve(self._terms, decide, fresh=self._fresh)
+        self._home.ledger.reserve(self._terms, decide, lambda: self._corrected(job), fresh=self._fresh)
         return over[0] if over else 0
 
     def draw(self, job: Sanitise) -> None:
@@ -93,7 +103,7 @@ class Execution:
         self._progress("sanitising")
         rows = self._withdrawals() if self._table is None else self._draws(job)
         observation = Observation()
-        rows = rows.observe(observation, *aggregates())
+        rows = self._with_copies(rows.observe(observation, *aggregates()))
         once, size = self._home.once(self._intent), self._output.records_per_file
         self._home.draws.append(rows, step="draws", once=once, records_per_file=size)
         self._observed = observed(observation)
@@ -120,7 +130,10 @@ class Execution:
 
     def counts(self) -> dict[str, Any]:
         """What the run's draws hold, as they were seen on their way to the table if this call wrote them."""
-        return counted(self._mine()) if self._observed is None else report_counts(self._observed)
+        if self._observed is not None:
+            return {**report_counts(self._observed), "corrected": self._copies}
+        copied = self._mine().where(~self._own())
+        return {**counted(self._mine().where(self._own())), "corrected": copied.count()}
 
     def refuse_unknown_ids(self) -> None:
         """Raise :class:`ReleaseError` where ids to withdraw are not in the release, or have been withdrawn."""
@@ -149,8 +162,24 @@ class Execution:
             self._progress("looking for what changed")
             earlier = None if self._intent.changes == "all" else self._home.draws.read()
             bare = replace(job, settings=replace(job.settings, kept=(), internal=1))
-            self._found = find(self._table, earlier, self._intent, self._columns, Inspect(bare))
+            withdrawn = self._home.ledger.withdrawn(self._terms.release)
+            self._found = find(self._table, earlier, withdrawn, self._intent, self._columns, Inspect(bare))
         return self._found
+
+    def _corrected(self, job: Sanitise) -> DataFrame | None:
+        """record_id and author of records that may have been charged to another author; None where there can be none."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        found = self._candidates(job)
+        if self._columns.author is None:
+            return None
+        if self._intent.anew:  # the draws of before are gone: the ledger alone knows whom they were charged to
+            rows = found.rows.where(F.col(UNSOUND_COLUMN).isNull())
+        elif found.looked is None or self._intent.changes == "all":
+            return None
+        else:
+            rows = found.looked.where(CORRECTED_COLUMN)
+        return rows.select(column(self._columns.id).cast("string").alias("record_id"), F.col(AUTHOR_COLUMN).alias("author"))
 
     def _priced(self, found: Candidates) -> DataFrame:
         """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
@@ -158,8 +187,8 @@ class Execution:
 
         tokens: Column = F.lit(self._policy.n_max).cast("bigint")
         sound, was = found.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
-        if found.looked is not None:
-            sound = found.looked.where(F.col(REASON_COLUMN).isNull())
+        if (changed := found.changed) is not None:
+            sound = changed.where(F.col(REASON_COLUMN).isNull())
             tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
         record_id = column(self._columns.id).cast("string").alias("record_id")
         return sound.select(record_id, F.col(AUTHOR_COLUMN).alias("author"), tokens.alias("tokens"), was.alias(WAS_COLUMN))
@@ -172,14 +201,14 @@ class Execution:
         rows = found.rows
         tokens: Column = F.lit(self._policy.n_max).cast("bigint")
         was: Column = F.lit(None).cast("string")
-        if found.looked is not None:
-            ids = found.looked.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(["__id"])
+        if (changed := found.changed) is not None:
+            ids = changed.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(["__id"])
             nameless = rows.where(column(self._columns.id).isNull())
             rows = among(rows, self._columns.id, ids, "inner").drop("__id").unionByName(nameless, allowMissingColumns=True)
             tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
         refused = F.col(UNSOUND_COLUMN)
         if self._budget is not None:
-            entries = self._home.ledger.entries(self._terms.release, self._intent.run_id, REFUSE)
+            entries = self._home.ledger.entries(self._terms, REFUSE)
             over = entries.select(F.col("record_id").alias("__id"), F.col("reason").alias("__over"))
             named = rows.withColumn("__name", column(self._columns.id).cast("string"))
             rows = among(named, "__name", over, "left").drop("__id", "__name")
@@ -191,6 +220,35 @@ class Execution:
         if found.left is not None:
             made = made.unionByName(self._tombstones(found.left), allowMissingColumns=True)
         return self._as_table(made)
+
+    def _with_copies(self, rows: DataFrame) -> DataFrame:
+        """``rows``, and the newest draws of records of which the author alone has changed, with that author.
+
+        Nothing is drawn for them. A later run finds the author that it knows.
+        """
+        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql.window import Window
+
+        looked = None if self._found is None else self._found.looked
+        if looked is None or self._columns.author is None or self._intent.changes == "all":
+            return rows
+        same = looked.where(~F.col(CHANGED_COLUMN))
+        self._copies = same.count()
+        if not self._copies:
+            return rows
+        name, now = self._columns.id, F.col("__now")
+        ids = same.select(column(name).alias("__id"), F.col(AUTHOR_COLUMN).alias("__now"))
+        draws = among(self._home.draws.read().where(F.col(SEQ_COLUMN) < self._intent.seq), name, ids, "inner", self._copies)
+        newest = F.row_number().over(Window.partitionBy("__id").orderBy(F.col(SEQ_COLUMN).desc()))
+        copies = draws.withColumn("__place", newest).where("__place = 1")
+        filled = {AUTHOR_COLUMN: now, RESERVED_COLUMN: F.lit(None), SEQ_COLUMN: F.lit(self._intent.seq)}
+        return rows.unionByName(self._as_table(copies, filled))
+
+    def _own(self) -> Column:
+        """Whether a draw is the run's own, and no copy of an earlier one."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return F.col("run_id") == self._intent.run_id
 
     def _withdrawals(self) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
@@ -217,14 +275,20 @@ class Execution:
             F.lit(self._intent.run_id).alias("run_id"),
         )
 
-    def _as_table(self, rows: DataFrame) -> DataFrame:
-        """``rows`` with exactly the columns of the draws table."""
+    def _filled(self) -> dict[str, Column]:
+        """The columns of which the run decides."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        filled = {SEQ_COLUMN: F.lit(self._intent.seq), EPOCH_COLUMN: F.lit(self._intent.epoch)}
+        return {SEQ_COLUMN: F.lit(self._intent.seq), EPOCH_COLUMN: F.lit(self._intent.epoch)}
+
+    def _as_table(self, rows: DataFrame, filled: Mapping[str, Column] | None = None) -> DataFrame:
+        """``rows`` with exactly the columns of the draws table, some of them ``filled``."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        chosen = self._filled() if filled is None else filled
         return rows.select(
             *(
-                filled.get(field.name, column(field.name) if field.name in rows.columns else F.lit(None))
+                chosen.get(field.name, column(field.name) if field.name in rows.columns else F.lit(None))
                 .cast(field.dataType)
                 .alias(field.name)
                 for field in self._home.draws.read().schema.fields

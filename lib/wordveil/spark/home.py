@@ -55,6 +55,7 @@ class Home:
                         f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it nobody knows which records "
                         "were drawn, changed or withdrawn: restore draws, journal and ledger from one backup, or begin a release of another name."
                     )
+                self._require_unknown()
                 return Journal(self._journal)
             self._journal.check()
             journal = Journal(self._journal)
@@ -67,6 +68,21 @@ class Home:
                 self._check(self.draws, journal, DRAWS_VERSION)
                 self._check(self.ledger.store, journal, LEDGER_VERSION)
         return journal
+
+    def has_tables(self) -> bool:
+        """Whether there are a journal or draws."""
+        return self._journal.exists() or self.draws.exists()
+
+    def _require_unknown(self) -> None:
+        """Raise :class:`ReleaseError` where the ledger knows the release, whose tables are not here."""
+        if not self.ledger.tables_of(self.release):
+            return
+        raise ReleaseError(
+            f"release {self.release}: the ledger {self.ledger.store.path} knows it, and its tables are not at {self.path}. Without them nobody "
+            "knows what was drawn and published. Name the output.path where they are, or restore draws and journal from the backup of this "
+            "ledger. If they are lost for good: `wordveil release reset` gives them up, and the next run begins anew. What was spent stays "
+            "charged then, and withdrawn records stay out."
+        )
 
     def _check(self, store: Store, journal: Journal, name: str) -> None:
         """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored from a backup alone."""

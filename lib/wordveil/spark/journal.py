@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ReleaseError
+from wordveil.release.budgets import Budget
 from wordveil.spark.store import Store
 
 if TYPE_CHECKING:
@@ -35,8 +36,10 @@ class Intent:
     where, params: the slice of the input.
     changes: ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
     full_snapshot: records that are not in the input leave the release.
-    retry: digest of what decides which records are refused besides the policy: budgets, and the longest text.
-    retried: whether ``retry`` differs from the slice's run before.
+    budgets, max_bytes: what decides which records are refused besides the policy. A retry keeps to them, whatever the configuration then says.
+    shown: what the run's rows say that the release shows besides policy and columns.
+    retried: whether budgets or longest text differ from the slice's run before.
+    anew: whether the release had other tables before, which were given up: the ledger knows draws of it that its draws do not.
     nameless: how many records without an id the slice's runs before have reported.
     ids: records to withdraw.
     """
@@ -55,8 +58,11 @@ class Intent:
     params: dict[str, str] = field(default_factory=dict)
     changes: str = "all"
     full_snapshot: bool = False
-    retry: str = ""
+    budgets: dict[str, Any] | None = None
+    max_bytes: int = 0
+    shown: tuple[str, ...] = ()
     retried: bool = False
+    anew: bool = False
     nameless: int = 0
     ids: tuple[str, ...] = ()
 
@@ -65,10 +71,20 @@ class Intent:
         """What part of which input the run reads: the same text for the same part."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
 
+    @property
+    def budget(self) -> Budget | None:
+        """The limits that the run keeps to."""
+        return None if self.budgets is None else Budget.from_dict(self.budgets)
+
+    def refuses_as(self, other: Intent) -> bool:
+        """Whether both refuse the same records, as far as settings decide it that may change between runs."""
+        return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
         """The inverse of ``dataclasses.asdict``, from JSON."""
-        return cls(**{**values, "epochs": tuple(values["epochs"]), "ids": tuple(values["ids"])})
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import PURE, Budget
 from wordveil.spark.admission import cost, owner, price_of, total
-from wordveil.spark.ledger import ABANDON, RESERVE, SETTLE
+from wordveil.spark.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE
 from wordveil.spark.store import Store
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFra
     if not store.exists():
         raise ReleaseError(f"ledger {path}: is no Delta table. It is made by the first run of a release; name another place.")
     store.check()
-    entries = store.read()
+    entries = store.read().where(F.col("kind").isin(*COSTS))
     for column, wanted in (("release", selection.release), ("author", selection.author), ("record_id", selection.record)):
         if wanted is not None:
             entries = entries.where(F.col(column) == wanted)
@@ -66,15 +66,15 @@ def totals(entries: DataFrame, by: Scope, budget: Budget, *, release: str | None
 
     Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that does not
     cover them. A row of a release has besides ``corpus``, the most that an author (or a record without one) has used in it.
-    ``left`` is what the budget's limit leaves; null without a limit and where the costs are infinite. ``release``: the one whose records
+    ``delta`` is the sum of deltas of what is spent and reserved. ``left`` is what the budget's limit leaves; null without a limit and where the costs are infinite. ``release``: the one whose records
     and corpus are limited; authors are over all releases. With ``limited`` false nothing is. Entries without an author are no author's.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     keys = KEYS[by]
-    if by == "author":
-        entries = entries.where(F.col("author").isNotNull())
-    found = _used(entries, keys, budget)
+    # What was charged to a further author counts for authors alone.
+    once = entries.where(F.col("author").isNotNull()) if by == "author" else entries.where(F.col("kind") != ATTRIBUTE)
+    found = _used(once, keys, budget)
     used = F.col("spent") + F.col("reserved")
     if by == "release":
         owners = _used(entries.withColumn("owner", owner()), ("release", "owner"), budget)
@@ -87,22 +87,23 @@ def totals(entries: DataFrame, by: Scope, budget: Budget, *, release: str | None
         ours = F.lit(True) if by == "author" else F.col("release") == (release or "")
         difference = F.lit(limit) - used if by == "release" else F.lit(limit) - F.col("spent") - F.col("reserved")
         left = F.when(ours & (used != math.inf), difference)
-    named = [*keys, "contexts", "tokens", "spent", "reserved", *(["corpus"] if by == "release" else [])]
+    named = [*keys, "contexts", "tokens", "spent", "reserved", "delta", *(["corpus"] if by == "release" else [])]
     return found.select(*named, left.alias("left"))
 
 
 def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """One row for each context that is charged, or reserved by a run that has not ended."""
+    """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a further author is charged."""
     from pyspark.sql import functions as F  # noqa: N812
 
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
     # Runs are few, and their contexts are not.
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
     spent = entries.where(F.col("kind").isin(SETTLE, ABANDON) & (F.col("spent_draws") > 0))
+    further = entries.where(F.col("kind") == ATTRIBUTE)
     names = ("release", "record_id", "author", "run_id", "epoch")
     parts = []
-    for frame, state in ((spent, "spent"), (open_, "reserved")):
-        tokens = F.col(f"{state}_tokens")
+    for frame, state, counted in ((spent, "spent", "spent"), (open_, "reserved", "reserved"), (further, "attributed", "spent")):
+        tokens = F.col(f"{counted}_tokens")
         quantity = tokens if budget.unit == PURE else F.lit(1).cast("bigint")
         parts.append(
             frame.select(
@@ -110,12 +111,13 @@ def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
                 tokens.alias("tokens"),
                 "epsilon",
                 cost(price_of(budget), quantity).alias("cost"),
+                (tokens * F.col("delta")).alias("delta"),
                 "metric",
                 "relation",
                 F.lit(state).alias("state"),
             )
         )
-    return parts[0].unionByName(parts[1])
+    return parts[0].unionByName(parts[1]).unionByName(parts[2])
 
 
 def ordered(rows: DataFrame) -> DataFrame:
@@ -128,11 +130,11 @@ def ordered(rows: DataFrame) -> DataFrame:
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """What each key has used: contexts, tokens, ``spent``, ``reserved``, and ``used``, which is both together."""
+    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the ``delta`` of that."""
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = ("spent", "reserved")
-    priced = entries.groupBy(*keys, price_of(budget).alias("unit_price")).agg(
+    priced = entries.groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta")).agg(
         *(F.sum(f"{kind}_{unit}").alias(f"{kind}_{unit}") for kind in kinds for unit in ("tokens", "draws"))
     )
     unit = "tokens" if budget.unit == PURE else "draws"
@@ -142,5 +144,11 @@ def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFram
         F.collect_list(F.when(draws != 0, F.struct("unit_price", quantity.alias("quantity")))).alias(name)
         for name, (quantity, draws) in quantities.items()
     ]
-    found = priced.groupBy(*keys).agg(F.sum("spent_draws").alias("contexts"), F.sum("spent_tokens").alias("tokens"), *collected)
-    return found.withColumns({name: total(F.col(name)) for name in quantities})
+    deltas = F.struct(F.col("unit_delta").alias("unit_price"), (F.col("spent_tokens") + F.col("reserved_tokens")).alias("quantity"))
+    found = priced.groupBy(*keys).agg(
+        F.sum("spent_draws").alias("contexts"),
+        F.sum("spent_tokens").alias("tokens"),
+        *collected,
+        F.collect_list(deltas).alias("delta"),
+    )
+    return found.withColumns({name: total(F.col(name)) for name in (*quantities, "delta")})

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from wordveil.config import Config
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.keys import MasterKey, key_faults, load_key
+from wordveil.privacy.relations import column_exposure
 from wordveil.records import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
@@ -82,16 +83,17 @@ def publish(
         gate = _passed(config, home, journal)
         progress("publishing")
         version = int(gate.body["draws_version"])
-        kept = Files(spark, f"{home.path}/manifests/{version:020d}.json")
+        shown = _shown(config, journal)
+        kept = Files(spark, f"{home.path}/manifests/{version:020d}-{_label(shown)}.json")
         _check_published(home, kept)
         if config.output.public_table:
             _check_name(home, config.output.public_table)
-        _write(home, config, journal, version, key.for_release(config.release).layout_seed)
+        _write(home, config, journal, version, shown, key.for_release(config.release).layout_seed)
         if config.output.public_table:
             quoted = _quoted(config.output.public_table)
             spark.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION '{Files(spark, home.public.path).path}'")
         progress("signing")
-        document = sign(_manifest(home, config, journal, gate, key), key.signing_key(config.release))
+        document = sign(_manifest(home, config, journal, gate, key, shown), key.signing_key(config.release))
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
         place = f"{home.public.path}/{MANIFEST}"
         kept.write(text)
@@ -100,6 +102,7 @@ def publish(
             "draws_version": version,
             "public_version": document["manifest"]["public_version"],
             "records": document["manifest"]["records"],
+            "exposes": list(shown),
         }
         journal.add(PUBLISHED, "", lambda _: body)
     return Publication(home.public.path, place, _digest(text), document)
@@ -164,20 +167,47 @@ def check_key(journal: Journal, key: MasterKey, release: str) -> None:
         raise ReleaseError(f"release {release}: {problem}")
 
 
-def _write(home: Home, config: Config, journal: Journal, version: int, seed: int) -> None:
-    """Replace the public table's rows by those of a version of the draws; once a version."""
+def _write(home: Home, config: Config, journal: Journal, version: int, shown: tuple[str, ...], seed: int) -> None:
+    """Replace the public table's rows by those of a version of the draws; once for a version and what is shown besides."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
     rows = _newest(home, config, journal, version).where(F.col("status") == RELEASED)
     names = [name for name in rows.columns if not is_internal(name)]
-    rows = rows.select(*(column(name) for name in names))
+    rows = _with_exposures(rows.select(*(column(name) for name in names)), shown)
     if config.output.order == "hashed":
         rows = arranged(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
     public = home.public
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
-    public.replace(rows, once=f"publish {config.release}", number=version, records_per_file=config.output.records_per_file)
+    public.replace(
+        rows, once=f"publish {config.release} {_label(shown)}", number=version, records_per_file=config.output.records_per_file
+    )
+
+
+def _shown(config: Config, journal: Journal) -> tuple[str, ...]:
+    """What this publication shows besides what each row said when it was drawn: by the configuration of today, and by earlier publications.
+
+    What readers have seen, such as that private rules were passed, they know when the rules are gone.
+    """
+    before = journal.latest(PUBLISHED)
+    return tuple(sorted({*config.shown, *(before.body.get("exposes", ()) if before else ())}))
+
+
+def _label(shown: tuple[str, ...]) -> str:
+    return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
+
+
+def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
+    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
+    is_column = column_exposure("")
+    parts = F.concat(
+        F.filter(named, lambda name: ~name.startswith(is_column)), F.filter(named, lambda name: name.startswith(is_column))
+    )
+    return rows.withColumn("privacy", F.col("privacy").withField("exposes", parts))
 
 
 def _newest(home: Home, config: Config, journal: Journal, version: int) -> DataFrame:
@@ -214,7 +244,7 @@ def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: MasterKey) -> Manifest:
+def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: MasterKey, shown: tuple[str, ...]) -> Manifest:
     from pyspark.sql import functions as F  # noqa: N812
 
     public = home.public
@@ -230,7 +260,6 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
     assert facts is not None
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
-    shown = {*facts.exposes, *config.gate.rules.shown}
     return Manifest(
         release=config.release,
         draws_version=int(gate.body["draws_version"]),
@@ -241,7 +270,7 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
         relation=config.policy.relation,
-        exposes=tuple(sorted(shown)),
+        exposes=tuple(sorted({*facts.exposes, *shown})),
         input=read.source,
         input_version=read.version,
         n_max=config.policy.n_max,

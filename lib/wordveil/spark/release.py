@@ -100,14 +100,10 @@ class Steward:
         self.bundle: Bundle = ready_bundle(config, Workshop(progress, tasks))
         self.ngrams = find_ngrams(config)
         self.settings = RecordSettings(config.release, "", config.policy, tuple(config.input.keep), config.shown)
-        terms = release_terms(self.settings, self.bundle)
-        self.budget = config.budgets.budget if config.budgets else None
-        if self.budget is not None:
-            faults = budget_faults(self.budget, ReleaseFacts.of(terms, authors=config.input.author is not None))
-            if faults:
+        if config.budgets is not None:
+            facts = ReleaseFacts.of(release_terms(self.settings, self.bundle), authors=config.input.author is not None)
+            if faults := budget_faults(config.budgets.budget, facts):
                 raise ConfigError("configuration", [Fault(where, "", problem) for where, problem in faults])
-        charge = Charge.of(terms, 0)
-        self.terms = Terms(config.release, "", self.key.epoch, charge.price, charge.epsilon, charge.metric, str(charge.relation))
         self.progress, self.tasks = progress, tasks
         progress("starting Spark")
         self.spark = session()
@@ -115,6 +111,26 @@ class Steward:
         self.home = Home(self.spark, config)
         self.alone = False
         """Whether nobody else can work on the release as long as this call holds it."""
+
+    def settings_of(self, intent: Intent) -> RecordSettings:
+        """What a run's rows say of themselves: what was true when it began."""
+        return replace(self.settings, run_id=intent.run_id, shown=intent.shown)
+
+    def terms_of(self, intent: Intent) -> Terms:
+        """What a run's draws cost."""
+        charge = Charge.of(release_terms(self.settings_of(intent), self.bundle), 0)
+        return Terms(
+            release=self.config.release,
+            tables=self.home.draws.identifier(),
+            run_id=intent.run_id,
+            epoch=intent.epoch,
+            epoch_key=intent.epochs[intent.epoch - 1],
+            price=charge.price,
+            epsilon=charge.epsilon,
+            delta=charge.delta,
+            metric=charge.metric,
+            relation=str(charge.relation),
+        )
 
     def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
         """See :func:`run_release`; the release is held."""
@@ -145,7 +161,7 @@ class Steward:
                 return RunReport.from_dict(done)
             epochs = self.key.epoch_fingerprints
             name, wanted = run_id or new_run_id(), tuple(sorted(set(ids)))
-            intent = Intent(name, 0, "withdraw", self._fixed(), self.key.epoch, epochs, ids=wanted)
+            intent = Intent(name, 0, "withdraw", self._fixed(), self.key.epoch, epochs, shown=self.config.shown, ids=wanted)
             Execution(self, intent, None).refuse_unknown_ids()
             if (report := self._begin(journal, intent, None)) is not None:
                 return report
@@ -160,7 +176,7 @@ class Steward:
 
     def _execute(self, journal: Journal, intent: Intent, table: InputTable | None, *, fresh: bool = False) -> RunReport:
         started = time.perf_counter()
-        settings = replace(self.settings, run_id=intent.run_id, internal=2)
+        settings = replace(self.settings_of(intent), internal=2)
         place, identity = distribute(self.spark.sparkContext, self.bundle, self.config.spark.bundle)
         model = distribute_model(self.spark.sparkContext, self.ngrams, self.config.spark.bundle)
         job = Sanitise(settings, self.key.for_release(self.config.release, intent.epoch), place, identity, model)
@@ -212,7 +228,7 @@ class Steward:
     def _finish_open(self, journal: Journal) -> None:
         """Finish what was interrupted, as it was begun."""
         for intent in journal.open_intents():
-            self.progress(f"finishing run {intent.run_id}, which was interrupted")
+            self.progress(f"finishing run {intent.run_id}, which was interrupted, under the settings that it began with")
             if intent.kind == "withdraw":
                 self._execute(journal, intent, None)
                 continue
@@ -260,7 +276,10 @@ class Steward:
             where=source.where or "",
             params=self.params,
             full_snapshot=full_snapshot,
-            retry=json.dumps([self.config.budgets and self.config.budgets.model_dump(), source.max_bytes]),
+            budgets=self.config.budgets.budget.to_dict() if self.config.budgets else None,
+            max_bytes=source.max_bytes,
+            shown=self.config.shown,
+            anew=self._is_anew(journal),
         )
         last = journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
@@ -276,10 +295,15 @@ class Steward:
                 f"input {source.source}: is at version {intent.version} and has been read up to {last.version}; a change feed does not go "
                 "back. Compare contents: --set input.changes=scan"
             )
-        return replace(intent, changes="feed", since=last.version, retried=last.retry != intent.retry)
+        return replace(intent, changes="feed", since=last.version, retried=not last.refuses_as(intent))
+
+    def _is_anew(self, journal: Journal) -> bool:
+        """Whether the release had other tables before, which were given up."""
+        begun = journal.intents()
+        return begun[0].anew if begun else self.home.ledger.knows(self.config.release)
 
     def _report(self, intent: Intent, counts: Mapping[str, Any], seconds: float) -> RunReport:
-        terms = release_terms(self.settings, self.bundle)
+        terms = release_terms(self.settings_of(intent), self.bundle)
         return RunReport(
             run_id=intent.run_id,
             release=self.config.release,
@@ -317,12 +341,17 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
             raise ReleaseError(
                 f"run {run_id}: has drawn already. Start the job again: it finishes the run without reading the input."
             )
-        home.ledger.abandon(config.release, run_id)
+        home.ledger.abandon(_reserved_under(home, found[0]))
         journal.add(ABANDONED, run_id, lambda _: {})
 
 
+def _reserved_under(home: Home, intent: Intent) -> Terms:
+    """The terms of a run whose entries alone are looked for."""
+    return Terms(home.release, home.draws.identifier(), intent.run_id, intent.epoch, "", 0.0, 0.0, 0.0, "", "")
+
+
 def _reads_the_same(last: Intent, intent: Intent) -> bool:
-    return (last.version, last.source_id, last.retry) == (intent.version, intent.source_id, intent.retry)
+    return (last.version, last.source_id) == (intent.version, intent.source_id) and last.refuses_as(intent)
 
 
 def _has_ended(events: list[Event], intent: Intent) -> bool:

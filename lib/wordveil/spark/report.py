@@ -11,8 +11,9 @@ class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
     ``epsilon_bound`` and ``epsilon_pure`` are the least and the greatest price of a released record, None where there is
-    none (no released record; no pure bound under the relation). ``changes`` says how a release's run found what to draw:
+    none (no released record; no pure bound under the relation). ``delta`` is the greatest delta of a released record. ``changes`` says how a release's run found what to draw:
     ``all``, ``feed``, ``scan``, or ``none`` where the input had not changed and nothing was read; ``withdraw`` for a withdrawal.
+    ``corrected`` counts records of which the author alone had changed: nothing was drawn for them.
     """
 
     run_id: str
@@ -38,6 +39,8 @@ class RunReport:
     notes: tuple[str, ...] = field(default=())
     changes: str = "all"
     withdrawn: int = 0
+    corrected: int = 0
+    delta: float | None = None
     input_version: int | None = None
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 FILE_ROWS = 1_000_000
 """The most rows of a file that is appended, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
@@ -83,6 +83,10 @@ class Store:
                 builder = builder.partitionedBy(*partition_by)
             builder.execute()
         committed(f"create {self.kind}")
+
+    def identifier(self) -> str:
+        """Delta's own name of the table, another one once it is deleted and made anew."""
+        return str(self._snapshot().metadata().id())
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""

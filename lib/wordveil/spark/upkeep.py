@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from wordveil.config import Config
+from wordveil.errors import ReleaseError
 from wordveil.keys import load_key
 from wordveil.records import RELEASED
 from wordveil.spark.candidates import SEQ_COLUMN, WITHDRAWN, latest
@@ -17,6 +18,7 @@ from wordveil.spark.home import Home
 from wordveil.spark.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED
 from wordveil.spark.prepare import column
 from wordveil.spark.publish import check_key
+from wordveil.spark.runs import new_run_id
 from wordveil.spark.session import require_classic
 from wordveil.spark.store import Store
 from wordveil.spark.tables import Files
@@ -91,6 +93,30 @@ def compact(
                 }
         journal.add(VACUUMED, "", lambda _: {"retain_hours": retain_hours})
     return done
+
+
+def reset(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None) -> list[str]:
+    """Give up the tables of a release that are gone, so that a first run may make new ones. Returns Delta's identifiers of what was given up.
+
+    What was spent stays charged, and records that somebody asked to be withdrawn stay out. Raises :class:`ReleaseError` where the tables are
+    there, or the ledger does not know the release.
+    """
+    progress("starting Spark")
+    spark = session()
+    require_classic(spark)
+    home = Home(spark, config)
+    with home.held(lambda: progress("waiting for a run of this release")), job_errors("nothing was given up"):
+        if home.has_tables():
+            raise ReleaseError(
+                f"release {config.release}: its tables are at {home.path}. This command gives up tables that are lost. Nothing was done."
+            )
+        known = home.ledger.tables_of(config.release)
+        if not known:
+            raise ReleaseError(
+                f"release {config.release}: the ledger {home.ledger.store.path} knows no tables of it that could be given up. Nothing was done."
+            )
+        home.ledger.reset(config.release, new_run_id(), known)
+    return known
 
 
 def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None) -> str:
