@@ -41,6 +41,7 @@ from laplace_exact import DATA, load_embedding
 from wordveil.errors import PlatformError
 from wordveil.keys import Secret
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.exact import ExactNearest
@@ -82,7 +83,7 @@ class Points:
 
 def noisy_points(size: int, index: NDArray[np.float32], epsilon: float) -> Points:
     """The mechanism's own noise about :data:`QUERIES` words."""
-    mechanism = Laplace(size, epsilon, index, padding=True)
+    mechanism = Laplace(size, epsilon, index, padding=True, digits=MOST_DIGITS)
     words = np.arange(QUERIES) * size // QUERIES
     contexts = np.ones((QUERIES, 12), np.uint8)
     noise = mechanism._noise(KeyedStream(Secret(bytes(range(32))), mechanism._blocks), contexts, np.arange(QUERIES))  # noqa: SLF001

@@ -50,6 +50,7 @@ from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.blocks import Workshop
 
 FloatArray = NDArray[np.float64]
@@ -172,7 +173,7 @@ def hyperbolic_contenders(name: str, words: Embedding, chosen: NDArray[np.int64]
         Contender(
             f"{law.name}, {name}",
             lambda epsilon, within=within: within(n, epsilon, reach).mean(axis=1),
-            lambda epsilon, law=law: observed(law(size, epsilon, points), chosen, keys),
+            lambda epsilon, law=law: observed(law(size, epsilon, points, digits=MOST_DIGITS), chosen, keys),
             lambda epsilon, law=law: law.true_epsilon(epsilon, n),
             near,
             widest,

@@ -21,6 +21,7 @@ from wordveil.keys import ReleaseKeys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.blocks import Workshop
 
 FloatArray = NDArray[np.float64]
@@ -91,7 +92,12 @@ def measure(ball: Embedding, flat: Embedding, keys: ReleaseKeys, words: int = WO
     points = lorentz_rows(ball.vectors.astype(np.float64))
     for law, epsilons in ((HyperbolicLaplace, [n - 1 + more for more in ABOVE]), (HyperbolicFDD, list(FDD))):
         for epsilon in epsilons:
-            add(law.name, epsilon, law.true_epsilon(epsilon, n), drawn(law(size, epsilon, points), chosen, size, keys))
+            add(
+                law.name,
+                epsilon,
+                law.true_epsilon(epsilon, n),
+                drawn(law(size, epsilon, points, digits=MOST_DIGITS), chosen, size, keys),
+            )
     for name, embedding in (("hyperbolic", ball), ("euclidean", flat)):
         space = SPACES[name]
         scores = apart(space, space.points(embedding.vectors), chosen)

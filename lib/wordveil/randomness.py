@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -22,10 +22,11 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.keys import Secret
+from wordveil.keys import KEY_BYTES, Secret
 
 CONTEXT_BYTES = 12
 TAG_BYTES = 16
+DIGIT_BITS = 52
 _COUNTERS = 2**32
 _BLOCK_BYTES = 16
 
@@ -122,6 +123,19 @@ class KeyedStream:
         plain = np.empty((int(offsets[-1]), 4), np.uint32)
         counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
         return self._encrypted(plain).reshape(-1, 2)
+
+    def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
+        """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
+
+        They come from a key of their own, so that no counter of this stream is used twice. One at a time, for the few uniforms that need them.
+        """
+        address = context.tobytes() + struct.pack("<QQ", position, number)
+        key = hashlib.blake2b(address, key=self._key.reveal(), person=b"wordveil digits", digest_size=KEY_BYTES).digest()
+        further = KeyedStream(Secret(key), 1)
+        nowhere = np.zeros((1, CONTEXT_BYTES), np.uint8)
+        for place in range(_COUNTERS):
+            for word in further.words(nowhere, np.array([place])).ravel().tolist():
+                yield word >> (64 - DIGIT_BITS)
 
     def _encrypted(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)

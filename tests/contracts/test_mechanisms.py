@@ -74,6 +74,8 @@ SIZE, PAD, UNKNOWN = 300, 300, 301
 EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS])
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
 PADDED = pytest.mark.parametrize("padding", [False, True])
+# These add noise of real numbers. All others draw from integer tables, which are exact.
+ADDITIVE = ("laplace", "hyperbolic-laplace", "hyperbolic-fdd")
 # These have no point for padding, and refuse it.
 UNPADDED = ("hyperbolic-laplace", "hyperbolic-fdd")
 
@@ -294,7 +296,8 @@ def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
     assert guarantee.nominal_epsilon == settings.get("epsilon", 0.0)
     assert guarantee.nominal_epsilon <= guarantee.epsilon < math.inf or kind(name) == "syntf"
     assert 0 <= guarantee.slack < math.inf
-    assert 0 <= guarantee.delta < 1e-12
+    assert 0 <= guarantee.delta <= 1e-12
+    assert (guarantee.delta == 0) == (kind(name) not in ADDITIVE)
     bound = guarantee.epsilon * guarantee.diameter + guarantee.slack
     assert guarantee.pure == (bound if guarantee.largest is None else min(bound, guarantee.largest))
     assert 0 < guarantee.diameter < math.inf

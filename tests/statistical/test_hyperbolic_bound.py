@@ -108,7 +108,7 @@ def words(n: int) -> FloatArray:
 def statistic(case: Case, word: int, series: int, count: int = SAMPLES) -> FloatArray:
     """``ln cosh d(z, v) - ln cosh d(z, w)`` of noisy points ``z`` of one of the two words: float64 ``(count,)``."""
     points = words(case.n)
-    real = case.law(1, case.epsilon, points)
+    real = case.law(1, case.epsilon, points, digits=4)
     stream = KeyedStream(KEYS.noise, real._blocks)
     contexts = counted_contexts(count, series=1_000 * series + case.n)
     found = []

@@ -31,7 +31,7 @@ FDD = [(n, eps) for n in (1, 2, 5, 10, 100) for eps in (0.5, 1.0, 30.0)]
 
 
 def mechanism(kind: type[Any], n: int, epsilon: float) -> Any:
-    return kind(1, epsilon, to_lorentz(np.zeros((n, 2))).T.copy())
+    return kind(1, epsilon, to_lorentz(np.zeros((n, 2))).T.copy(), digits=4)
 
 
 @cache
@@ -91,10 +91,12 @@ def test_directions_are_uniform_and_independent_of_the_radius(kind: type[Any], n
 @pytest.mark.parametrize("n", [1, 2, 10, 100])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0, 3000.0])
 def test_more_than_half_of_the_proposals_are_accepted(n: int, epsilon: float):
-    """So that 64 attempts never run out."""
+    """So that a radius takes six uniforms on average at the most, which ``delta`` counts."""
     real = mechanism(HyperbolicFDD, n, epsilon)
+    stream = KeyedStream(KEYS.noise, real._blocks)
     uniforms = np.random.default_rng(n).uniform(size=(3, COUNT))
-    assert np.mean(real._propose(*uniforms)[2]) > (0.49 if n == 1 else 0.64)
+    parts = real._parts(stream, uniforms, counted_contexts(COUNT), np.arange(COUNT), 0)
+    assert np.mean(real._proposed(*parts)[2]) > (0.49 if n == 1 else 0.64)
 
 
 def test_no_noise_below_the_bound_of_existence():
@@ -133,7 +135,7 @@ def test_padding_and_points_outside_the_ball_are_refused():
 def test_the_unknown_word_enters_at_the_origin():
     """Words all around the origin, one at a time nearest in each direction: the unknown word becomes each as likely."""
     points = np.array([[0.9, 0.0], [-0.9, 0.0], [0.0, 0.9], [0.0, -0.9], [0.0, 0.0]])
-    real = HyperbolicLaplace(4, 1.5, to_lorentz(points.T).T.copy())
+    real = HyperbolicLaplace(4, 1.5, to_lorentz(points.T).T.copy(), digits=4)
     drawn = real.draw(token_batch([[5] * 8000]), KEYS).ids
     assert stats.chisquare(np.bincount(drawn, minlength=4)).pvalue > ACCEPT
     apart = real.draw(token_batch([[0] * 8000]), KEYS).ids

@@ -49,7 +49,7 @@ def radii(n: int, epsilon: float, target: Target, steps: int, count: int = CHAIN
 @cache
 def exact(law: type[HyperbolicFDD | HyperbolicLaplace], n: int, epsilon: float) -> NDArray[np.float64]:
     """Radii of the mechanism's own noise."""
-    real = law(1, epsilon, to_lorentz(origins(n, 2)).T)
+    real = law(1, epsilon, to_lorentz(origins(n, 2)).T, digits=4)
     count = 20_000
     t, _ = real.contractions(KeyedStream(KEYS.noise, real._blocks), counted_contexts(count, series=n), np.zeros(count, np.int64))
     return -np.log(t) / 2

@@ -200,7 +200,7 @@ def test_address_covers_the_settings_of_the_search(tmp_path):
 
 def test_a_bundle_with_exact_search_says_no_more_than_before(tmp_path):
     parameters = make_bundle(tmp_path, embedding(), EXACT, padding=False).manifest["content"]["parameters"]
-    assert parameters == {"epsilon": EPSILON, "padding": False, "pad_height": 0.0, "search": "exact"}
+    assert parameters == {"epsilon": EPSILON, "digits": 2, "padding": False, "pad_height": 0.0, "search": "exact"}
 
 
 # The mechanism.
@@ -263,7 +263,7 @@ def test_a_mechanism_that_forgets_its_trees_is_not_measured_as_if_it_had_them():
     """The recall test can fail: trees over other points find next to nothing."""
     built = build(embedding(), ALL, padding=False)
     other = AnnoyNearest.grow(scoring_rows(points()[::-1].copy()), 10, 100_000)
-    wrong = Laplace(SIZE, EPSILON, built.arrays["index"], padding=False, nearest=other)
+    wrong = Laplace(SIZE, EPSILON, built.arrays["index"], padding=False, digits=4, nearest=other)
     assert wrong.measure_recall() < 0.1
 
 

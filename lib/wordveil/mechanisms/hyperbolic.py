@@ -16,6 +16,9 @@ No mechanism of this kind has a constant below ``n - 1``: docs/guarantees.md.
 The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's point scaled by
 ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius is too large: the point itself is never formed.
 
+Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.tails`): noise beyond them has a probability of which ``delta``
+is the price. The bounds are ones of real arithmetic otherwise; what finite grids of radii and directions and rounding in float64 change is not proved.
+
 The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
 """
 
@@ -40,6 +43,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.keys import ReleaseKeys, Secret
 from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, TokenBatch
 from wordveil.mechanisms.tabled import points_of
+from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
 from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.privacy.guarantees import WordGuarantee
@@ -48,10 +52,10 @@ from wordveil.randomness import CONTEXT_BYTES, Contexts, KeyedStream, max_positi
 
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
-_UNPROVED = 2.0**-53
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
-# Of these attempts at a radius at most half fail: the last is taken with a probability below 2^-63.
-_ATTEMPTS = 64
+# Of these attempts at a radius at most half fail. What is left after the first goes on one token at a time, and the last is taken as it is: with
+# a probability below that of what any number of digits misses.
+_ATTEMPTS, _MOST_ATTEMPTS = 64, 2**17
 _WORDS = 1000
 _MANY_STAY = 0.95
 # Public, so that whoever builds the same bundle measures the same share. No key of a release comes from it.
@@ -61,17 +65,18 @@ _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many s
 class _Hyperbolic(Mechanism):
     """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and unknown word."""
 
-    sampler_version = 1
+    sampler_version = 2
 
-    def __init__(self, size: int, epsilon: float, points: FloatArray) -> None:
+    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
         self._dimension = points.shape[1] - 1
         _check_epsilon(epsilon)
         self.check(epsilon, self._dimension)
         self._size = size
         self._epsilon = epsilon
+        self._digits = digits
         self._points = points
         self._nearest = LorentzNearest(points[:size])
-        self._direction_blocks = (self._dimension + 1) // 2
+        self._direction_blocks: int = (self._dimension + 1) // 2
         self._blocks = self._direction_blocks + self.radius_blocks(self._dimension)
 
     @classmethod
@@ -82,6 +87,11 @@ class _Hyperbolic(Mechanism):
     @abstractmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
         """What is true, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+
+    @classmethod
+    @abstractmethod
+    def radius_uniforms(cls, dimension: int) -> int:
+        """How many uniforms a radius takes on average, at the most."""
 
     @classmethod
     def radius_blocks(cls, dimension: int) -> int:
@@ -105,6 +115,9 @@ class _Hyperbolic(Mechanism):
         ball = points_of(SPACES["hyperbolic"], embedding, f"mechanism.name = {cls.name}")
         work.progress("measuring the embedding's hyperbolic diameter")
         largest = diameter(ball)
+        true = cls.true_epsilon(epsilon, dimension)
+        least = max(_LEAST_EPSILON, cls.least_epsilon(dimension))
+        deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, least)
         work.progress("writing the search index")
         points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
         digest = sha256(f"{ball.shape}".encode())
@@ -112,15 +125,15 @@ class _Hyperbolic(Mechanism):
         guarantee = WordGuarantee(
             metric=Metric("hyperbolic", digest.hexdigest()),
             nominal_epsilon=epsilon,
-            epsilon=cls.true_epsilon(epsilon, dimension),
+            epsilon=true,
             diameter=largest,
-            delta=_UNPROVED,
+            delta=deep.delta,
         )
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
-        stays = cls(embedding.size, epsilon, array).measure_stays()
+        stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
         notes = [*cls.remarks(epsilon, dimension), *([_stays_note(stays, dimension)] if stays > _MANY_STAY else [])]
-        return Built({"epsilon": epsilon}, {"points": array}, guarantee, tuple(notes))
+        return Built({"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes))
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
@@ -135,7 +148,7 @@ class _Hyperbolic(Mechanism):
         arrays: Mapping[str, NDArray[Any]],
         files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - it has none
     ) -> Self:
-        return cls(size, parameters["epsilon"], arrays["points"])
+        return cls(size, parameters["epsilon"], arrays["points"], digits=parameters["digits"])
 
     @property
     def max_tokens(self) -> int:
@@ -173,7 +186,7 @@ class _Hyperbolic(Mechanism):
         return float(np.mean(self._nearest.search(noisy) == words))
 
     def at_epsilon(self, epsilon: float) -> Self:
-        return type(self)(self._size, epsilon, self._points)
+        return type(self)(self._size, epsilon, self._points, digits=digits_at(self._digits, epsilon / self._epsilon))
 
 
 def _check_epsilon(epsilon: float) -> None:
@@ -217,13 +230,20 @@ class HyperbolicLaplace(_Hyperbolic):
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - the other looks at it
         return epsilon
 
+    @classmethod
+    def radius_uniforms(cls, dimension: int) -> int:
+        return dimension
+
     def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
         least = (self._epsilon - self._dimension + 1) / 2
-        uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))
+        uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
+        logs = xlogy(1.0, uniforms)
+        for step, token, end in ends(stream, uniforms, context, position, 2 * self._direction_blocks, self._digits):
+            logs[step, token] = log_at(end)
         # A beta of whole second parameter is a product of powers of uniforms.
         double = np.zeros(len(position))
-        for step, uniform in enumerate(uniforms[: self._dimension]):
-            double -= xlogy(1 / (least + step), uniform)
+        for step, log in enumerate(logs):
+            double -= log / (least + step)
         return exp10(-double / math.log(10)), -expm1(-double)
 
 
@@ -232,12 +252,17 @@ class HyperbolicFDD(_Hyperbolic):
 
     name = "hyperbolic-fdd"
 
-    def __init__(self, size: int, epsilon: float, points: FloatArray) -> None:
-        super().__init__(size, epsilon, points)
+    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
+        super().__init__(size, epsilon, points, digits=digits)
         n = self._dimension
         mode = (n - 1) / (epsilon + math.hypot(epsilon, n - 1))
         self._tilt = mode / (1 + mode)
         self._log_most = math.log1p(mode) - (self._tilt * math.log(mode) if mode else 0.0)
+        self._inner, self._outer = n - self._tilt * epsilon, epsilon + 1
+
+    @classmethod
+    def radius_uniforms(cls, dimension: int) -> int:  # noqa: ARG003 - two attempts of three, whatever the dimension
+        return 6
 
     @classmethod
     def radius_blocks(cls, dimension: int) -> int:  # noqa: ARG003 - three uniforms an attempt, whatever the dimension
@@ -261,22 +286,52 @@ class HyperbolicFDD(_Hyperbolic):
             if attempt % 2 == 0:
                 first = self._direction_blocks + 3 * (attempt // 2)
                 uniforms = stream.uniforms(context[waiting], position[waiting], (first, first + 3))
-            near, far, coin = uniforms[:3]
-            rho[waiting], gap[waiting], accepted = self._propose(near, far, coin)
+            parts = self._parts(stream, uniforms[:3], context[waiting], position[waiting], attempt)
+            rho[waiting], gap[waiting], accepted = self._proposed(*parts)
             waiting, uniforms = waiting[~accepted], uniforms[3:, ~accepted]
             if not len(waiting):
                 break
+        for token in waiting.tolist():
+            rho[token], gap[token] = self._persist(stream, context[token], int(position[token]))
         contraction = gap / (1 + rho)
         return contraction * contraction, 4 * rho / ((1 + rho) * (1 + rho))
 
-    def _propose(self, near: FloatArray, far: FloatArray, coin: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    def _parts(
+        self, stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], attempt: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's logarithm."""
+        near, far, coin = uniforms
+        parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
+        for row, token, end in ends(stream, uniforms, context, position, self._number(attempt), self._digits):
+            parts[row][token] = self._parts_at(row, end)
+        return parts
+
+    def _parts_at(self, row: int, end: End) -> float:
+        return log_at(end) if row == 2 else gamma_at((self._inner, self._outer)[row], end)
+
+    def _number(self, attempt: int) -> int:
+        """Of the first uniform of an attempt, among all of a position."""
+        return 2 * self._direction_blocks + 3 * attempt
+
+    def _persist(self, stream: KeyedStream, context: Contexts, position: int) -> tuple[float, float]:
+        """``rho`` and ``1 - rho`` of one token whose first attempts have all failed."""
+        rho = gap = np.empty(0)
+        for attempt in range(_ATTEMPTS, _MOST_ATTEMPTS):
+            numbers = range(self._number(attempt), self._number(attempt + 1))
+            found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
+            rho, gap, accepted = self._proposed(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
+            if accepted[0]:
+                break
+        return float(rho[0]), float(gap[0])
+
+    def _proposed(
+        self, inner: FloatArray, outer: FloatArray, log_coin: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
 
         The density over the proposal's is ``((1 + rho) / rho^lam)^-epsilon``, greatest at the mode ``lam / (1 - lam)``.
         """
-        inner = gammaincinv(self._dimension - self._tilt * self._epsilon, near)
-        outer = gammaincinv(self._epsilon + 1, far)
         total = inner + outer
         rho = inner / total
-        accepted = xlogy(1.0, coin) <= -self._epsilon * (log1p(rho) - xlogy(self._tilt, rho) - self._log_most)
+        accepted = log_coin <= -self._epsilon * (log1p(rho) - xlogy(self._tilt, rho) - self._log_most)
         return rho, outer / total, accepted

@@ -11,8 +11,9 @@ The unknown word enters as the mean vector. Where texts are padded, space gets o
 word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding is
 a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
 
-The bound is one of real arithmetic: 52-bit uniforms cannot produce the outermost noise, so that a probability of at least
-2^-53 a token stays outside the proof (``delta``); what the grid of uniforms adds to that is not proved either.
+The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.tails`): noise beyond them has a
+probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids of radii and
+directions and rounding in float64 change is not proved.
 
 With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but no
 longer the published mechanism. How often it is the nearest is measured at the build (``search_recall``).
@@ -32,9 +33,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
 from wordveil.embedding import Embedding
-from wordveil.geometry.euclidean import diameter, distances, norms, ordered_sum, round_up
+from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.keys import ReleaseKeys, Secret
 from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, TokenBatch
+from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
 from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
@@ -44,7 +46,6 @@ from wordveil.randomness import CONTEXT_BYTES, Contexts, KeyedStream, max_positi
 
 # Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
 _CHUNK = 768
-_UNPROVED = 2.0**-53
 _LEAST_EPSILON = 1e-100
 
 _TREES = "trees.annoy"
@@ -60,7 +61,7 @@ class Laplace(Mechanism):
     its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees over the candidates."""
 
     name = "laplace"
-    sampler_version = 1
+    sampler_version = 2
 
     def __init__(
         self,
@@ -69,12 +70,14 @@ class Laplace(Mechanism):
         index: NDArray[np.float32],
         *,
         padding: bool,
+        digits: int,
         nearest: ExactNearest | AnnoyNearest | None = None,
     ) -> None:
         _check_epsilon(epsilon)
         self._size = size
         self._padding = padding
         self._epsilon = epsilon
+        self._digits = digits
         self._index = index
         self._candidates = size + padding
         self._dimension = index.shape[1] - 1
@@ -97,6 +100,7 @@ class Laplace(Mechanism):
         if padding:
             height = float(np.float32(settings.get("pad_height") or _pad_height(largest, radius)))
             largest = max(largest, round_up(math.hypot(radius, height) * (1 + 1e-9), 6))
+        deep = depth(1, epsilon, 0.0, largest, _LEAST_EPSILON)
         points = _points(embedding.vectors, mean, height, padding=padding)
         work.progress("writing the search index")
         index = scoring_rows(points)
@@ -107,23 +111,23 @@ class Laplace(Mechanism):
             nominal_epsilon=epsilon,
             epsilon=epsilon,
             diameter=largest,
-            delta=_UNPROVED,
+            delta=deep.delta,
         )
-        parameters = {"epsilon": epsilon, "padding": padding, "pad_height": height, "search": "exact"}
+        parameters = {"epsilon": epsilon, "digits": deep.digits, "padding": padding, "pad_height": height, "search": "exact"}
         built = Built(parameters, {"index": index}, guarantee)
         return cls._with_annoy(built, settings, work) if settings.get("search") == "annoy" else built
 
     @classmethod
     def _with_annoy(cls, built: Built, settings: Mapping[str, Any], work: Workshop) -> Built:
         """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
-        index, padding = built.arrays["index"], built.parameters["padding"]
+        index, padding, digits = built.arrays["index"], built.parameters["padding"], built.parameters["digits"]
         size = len(index) - 2
         n_trees, search_k = int(settings["n_trees"]), int(settings["search_k"])
         work.progress("growing Annoy's trees")
         nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
         work.progress("measuring the recall of the search")
         epsilon = built.guarantee.epsilon
-        recall = cls(size, epsilon, index, padding=padding, nearest=nearest).measure_recall()
+        recall = cls(size, epsilon, index, padding=padding, digits=digits, nearest=nearest).measure_recall()
         chosen = {"search": "annoy", "n_trees": n_trees, "search_k": search_k, "search_recall": recall}
         notes = [] if recall >= _LEAST_RECALL else [_recall_note(recall, epsilon, n_trees, search_k)]
         return replace(
@@ -137,10 +141,10 @@ class Laplace(Mechanism):
     def load(
         cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES
     ) -> Self:
-        index, padding, nearest = arrays["index"], parameters["padding"], None
+        index, padding, digits, nearest = arrays["index"], parameters["padding"], parameters["digits"], None
         if parameters["search"] == "annoy":
             nearest = AnnoyNearest.open(files[_TREES], index[: size + padding], parameters["search_k"])
-        mechanism = cls(size, parameters["epsilon"], index, padding=padding, nearest=nearest)
+        mechanism = cls(size, parameters["epsilon"], index, padding=padding, digits=digits, nearest=nearest)
         mechanism.search = parameters["search"]
         mechanism.search_recall = parameters.get("search_recall", 1.0)
         return mechanism
@@ -170,7 +174,8 @@ class Laplace(Mechanism):
 
     def at_epsilon(self, epsilon: float) -> Laplace:
         # Neither the points nor the search depend on epsilon; only the noise's length does.
-        other = type(self)(self._size, epsilon, self._index, padding=self._padding, nearest=self._nearest)
+        digits = digits_at(self._digits, epsilon / self._epsilon)
+        other = type(self)(self._size, epsilon, self._index, padding=self._padding, digits=digits, nearest=self._nearest)
         other.search = self.search  # its recall was measured at this epsilon and no other
         return other
 
@@ -178,9 +183,15 @@ class Laplace(Mechanism):
         """Noise vectors, float64 ``(m, count)``."""
         uniforms = stream.uniforms(context, position)
         noise: NDArray[np.float64] = ndtri(uniforms[: self._dimension])
-        radius = gammaincinv(self._dimension, uniforms[self._dimension]) / self._epsilon
-        noise *= radius / norms(noise)
+        noise *= self._radii(stream, uniforms[self._dimension], context, position) / norms(noise)
         return noise
+
+    def _radii(self, stream: KeyedStream, uniform: FloatArray, context: Contexts, position: NDArray[np.int64]) -> FloatArray:
+        shape = self._dimension
+        radii: FloatArray = gammaincinv(shape, uniform)
+        for _, token, end in ends(stream, uniform[None], context, position, shape, self._digits):
+            radii[token] = gamma_at(shape, end)
+        return radii / self._epsilon
 
 
 def _check_epsilon(epsilon: float) -> None:

@@ -13,8 +13,8 @@ from wordveil.privacy.metrics import Metric
 class WordGuarantee:
     """Metric differential privacy of one token.
 
-    For all symbols ``w``, ``v`` and every set of outputs, the log probability ratio is at most
-    ``epsilon * d(w, v) + slack``.
+    For all symbols ``w``, ``v`` and every set ``S`` of outputs, ``P_w(S) <= exp(epsilon * d(w, v) + slack) P_v(S) + delta``. Where ``delta`` is 0,
+    that is a bound of the log probability ratio.
 
     Attributes
     ----------
@@ -25,8 +25,9 @@ class WordGuarantee:
     slack: what integer or rounded arithmetic adds per token, beyond the distance.
     largest: the largest loss between any two symbols, where the build computed it from the mechanism itself; None where only
         ``epsilon * diameter + slack`` is known.
-    delta: what, per token, the bound's proof leaves out at the least, as a probability; 0 where the arithmetic is exact.
-        A lower bound of what is unproved, not a proved one of what can go wrong.
+    delta: the probability, per token and between any two symbols, by which the bound may be exceeded, since noise drawn from finitely many
+        bits has a largest length; 0 where the arithmetic is exact. Proved for noise whose directions and radii are real numbers: what
+        their finite grids and rounding in float64 change is not.
     """
 
     metric: Metric

@@ -1,0 +1,204 @@
+"""Radii without a largest value: uniforms that are as deep as a guarantee needs, and what is missed beyond.
+
+A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs that lie beyond
+have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes near 0 or 1 gets further
+digits of 52 bits, from a stream of their own (:meth:`wordveil.randomness.KeyedStream.digits`), until 20 bits of its distance to that
+end are known. It is near in one of 2^31 cases, so that the further digits take no time on average.
+
+**What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values be replaced that
+lie within ``2^-b`` of 0 or 1, ``b = 52 J``. One draw of all uniforms serves both laws, the ideal ``P`` and the replaced ``Q``. They differ with a
+probability of at most ``tau = 2 c 2^-b``. For words ``w``, ``v`` at distance ``d`` and any set ``S`` of outputs
+
+    Q_w(S)  <=  P_w(S) + tau  <=  e^(eps d) P_v(S) + tau  <=  e^(eps d) Q_v(S) + tau (1 + e^(eps d)).
+
+So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance. ``J`` is the least number of
+digits for which that is at most 1e-12. One digit more is drawn where the last of them is not enough, so that between ``2^-b`` and ``1 - 2^-b`` values
+lie on a grid that is finer than ``2^-20`` of the distance to the nearer end. What this grid, the one of the directions and float64 change is not proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainccinv, gammaincinv
+
+from wordveil.errors import BundleError
+from wordveil.randomness import DIGIT_BITS, Contexts, KeyedStream
+
+FloatArray = NDArray[np.float64]
+MOST_DIGITS = 2**16 // DIGIT_BITS
+MOST_DELTA = 1e-12
+_LN2 = math.log(2)
+_TOP = 2**DIGIT_BITS - 1
+# So many bits of the distance to an end are known at least.
+_KNOWN = 2**20
+_NEAR = _KNOWN / 2**DIGIT_BITS
+# SciPy's quantiles serve down to exp(-20); beyond they are found by logarithms here.
+_FAR = -20.0
+_STEPS = 100
+_TINY = 1e-300
+_ROUND_UP = 1 + 1e-9
+
+
+class End(NamedTuple):
+    """A number between 0 and 1 by its nearer end: ``low``, whether that is 0, and ``log``, the logarithm of the distance to it."""
+
+    log: float
+    low: bool
+
+
+def end_of(digits: Iterator[int], most: int) -> End:
+    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most ``most + 1`` are taken."""
+    first = next(digits)
+    low = first <= _TOP // 2
+    distance, taken = (first if low else _TOP - first), 1
+    while distance < _KNOWN and taken <= most:
+        digit = next(digits)
+        distance = (distance << DIGIT_BITS) | (digit if low else _TOP - digit)
+        taken += 1
+    return End(math.log(distance + 0.5) - taken * DIGIT_BITS * _LN2, low)
+
+
+def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: int, most: int) -> End:
+    """Uniform ``number`` of a position, all digits of which are further ones. ``context``: uint8 ``(12,)``."""
+    return end_of(stream.digits(context, position, number), most)
+
+
+def ends(
+    stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], first: int, most: int
+) -> Iterator[tuple[int, int, End]]:
+    """Those of ``uniforms`` that come near 0 or 1: row, token, and where they lie by further digits, at most ``most``.
+
+    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of what the stream gave for these contexts and positions.
+    """
+    if uniforms.min(initial=0.5) >= _NEAR and uniforms.max(initial=0.5) <= 1 - _NEAR:
+        return  # nearly always, and in a few microseconds
+    near = (uniforms < _NEAR) | (uniforms > 1 - _NEAR)
+    for row, token in np.argwhere(near).tolist():
+        digit = int(uniforms[row, token] * 2.0**DIGIT_BITS)
+        further = stream.digits(context[token], int(position[token]), first + row)
+        yield row, token, end_of(chain([digit], further), most)
+
+
+def log_at(end: End) -> float:
+    """The logarithm of the number."""
+    return end.log if end.low else math.log1p(-math.exp(end.log))
+
+
+def gamma_at(shape: float, end: End) -> float:
+    """The quantile of Gamma(``shape`` >= 1, 1) at this number; positive, since ratios of two are taken."""
+    if end.log > _FAR:
+        quantile = gammaincinv if end.low else gammainccinv
+        return float(quantile(shape, math.exp(end.log)))
+    return max(_TINY, gamma_lower(shape, end.log) if end.low else gamma_upper(shape, end.log))
+
+
+def gamma_upper(shape: float, log: float) -> float:
+    """``x`` with ``ln P(Gamma(shape, 1) > x) = log <= -20``.
+
+    The left side is concave and falls, and it is at most ``log`` where Newton's steps start. So they come down to ``x`` and never cross it.
+    """
+    x = shape + math.sqrt(-2 * shape * log) - log
+    constant = math.lgamma(shape)
+    for _ in range(_STEPS):
+        fraction = _fraction(shape, x)
+        step = (shape * math.log(x) - x - constant + math.log(fraction) - log) * x * fraction
+        x += step
+        if abs(step) <= 1e-15 * x:
+            break
+    return x
+
+
+def gamma_lower(shape: float, log: float) -> float:
+    """``x`` with ``ln P(Gamma(shape, 1) <= x) = log <= -20``; 0 where float64 has none so small.
+
+    The left side is concave in ``ln x`` and rises, and it is at most ``log`` where Newton's steps start. So they rise to ``ln x``.
+    """
+    constant = math.lgamma(shape + 1)
+    log_x = (log + constant) / shape
+    for _ in range(_STEPS):
+        series = _series(shape, math.exp(log_x))
+        step = (log - (shape * log_x - math.exp(log_x) - constant + math.log(series))) * series / shape
+        log_x += step
+        if abs(step) <= 1e-15 * max(1.0, abs(log_x)):
+            break
+    return math.exp(log_x)
+
+
+def _fraction(shape: float, x: float) -> float:
+    """``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued fraction, by Lentz's method."""
+    b = x + 1 - shape
+    numerator, denominator = math.inf, 1 / b
+    value, number, change = denominator, 0, 0.0
+    while abs(change - 1) > 1e-15:
+        number += 1
+        a, b = number * (shape - number), b + 2
+        denominator = 1 / (a * denominator + b)
+        numerator = b + a / numerator
+        change = numerator * denominator
+        value *= change
+    return value
+
+
+def _series(shape: float, x: float) -> float:
+    """``1 + x / (shape + 1) + x^2 / ((shape + 1)(shape + 2)) + ...`` for ``x < shape``."""
+    total = term = 1.0
+    while term > 1e-17 * total:
+        shape += 1
+        term *= x / shape
+        total += term
+    return total
+
+
+class Depth(NamedTuple):
+    """How many digits uniforms may have, and the probability ``delta`` that is missed beyond, rounded up."""
+
+    digits: int
+    delta: float
+
+
+def missed(uniforms: int, digits: int, nats: float) -> float:
+    """``2 c 2^-b (1 + e^nats)``, rounded up, for ``c`` uniforms of ``b = 52 digits`` bits; see the module."""
+    log = math.log(2 * uniforms) - digits * DIGIT_BITS * _LN2 + float(np.logaddexp(0.0, nats))
+    return math.exp(min(log, 0.0)) * _ROUND_UP
+
+
+def depth(uniforms: int, epsilon: float, added: float, diameter: float, least: float = 0.0) -> Depth:
+    """The least depth that misses at most 1e-12, where ``epsilon`` is configured and ``epsilon + added`` is true per unit of distance.
+
+    ``uniforms``: how many a token's radius takes, on average; ``least``: the mechanism exists for an epsilon above it alone.
+    Raises :class:`BundleError` where no depth is enough.
+    """
+    nats = (epsilon + added) * diameter
+    for digits in range(1, MOST_DIGITS + 1):
+        if (delta := missed(uniforms, digits, nats)) <= MOST_DELTA:
+            return Depth(digits, delta)
+    largest = most_nats(uniforms) / diameter - added
+    raise BundleError(
+        f"mechanism.epsilon = {epsilon:g}: the diameter of this embedding is {diameter:g}, so that one token may cost {nats:g}. Noise that "
+        f"keeps such a bound needs more than the {MOST_DIGITS * DIGIT_BITS} random bits that a number may have. "
+        + _advice(largest, least)
+    )
+
+
+def most_nats(uniforms: int) -> float:
+    """The largest ``nats`` for which the greatest depth misses at most 1e-12."""
+    return math.log(MOST_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MOST_DIGITS * DIGIT_BITS * _LN2
+
+
+def _advice(largest: float, least: float) -> str:
+    unit = 10.0 ** (math.floor(math.log10(largest)) - 4) if largest > 0 else 1.0
+    rounded = math.floor(largest * (1 - 1e-9) / unit) * unit
+    if rounded <= least:
+        return "No epsilon is possible here. Take mechanism.name: exponential."
+    return f"The largest epsilon that is possible here is {rounded:.5g}."
+
+
+def digits_at(digits: int, ratio: float) -> int:
+    """Enough digits at ``ratio`` times the epsilon for which ``digits`` are enough, up to the most there are."""
+    return math.ceil(min(float(MOST_DIGITS), digits * max(1.0, ratio)))
