@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test lint format airflow airflow-demo chaos bench bench-search poincare clean
+.PHONY: help quickstart test test-long lint format airflow airflow-demo chaos bench bench-search poincare clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -36,6 +36,9 @@ quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+
+test-long: .venv/installed  ## what takes long by nature: ten thousand random tables, read back in whole numbers; six minutes
+	@$(BIN)/python -m pytest -m long -n 2 -q
 
 lint: .venv/installed  ## formatter, linter, types
 	$(BIN)/ruff format --check .

@@ -21,13 +21,14 @@ from scipy.spatial.distance import cdist
 
 from helpers import KEYS, build, counted_contexts, load_built, make_bundle, random_embedding, token_batch, toy_embedding
 from wordveil.embedding import Embedding
+from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Built
 from wordveil.mechanisms.exponential import Exponential, excess
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.syntf import SynTF
 from wordveil.mechanisms.tabled import TableMechanism, certified, symbol_rows
-from wordveil.mechanisms.tables import MOST_SCORE, Table, build_table, probabilities
+from wordveil.mechanisms.tables import MOST_SCORE, Rows, Table, build_table, probabilities
 from wordveil.neighbours.blocks import Workshop
 from wordveil.neighbours.lists import Lists
 from wordveil.text.codec import Codec
@@ -262,12 +263,44 @@ def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: E
 
 
 def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
-    from wordveil.errors import BundleError
-
     monkeypatch.setattr("wordveil.mechanisms.tables.MOST_SCORE", 100.0)
     monkeypatch.setattr("wordveil.mechanisms.tabled.MOST_SCORE", 100.0)
     with pytest.raises(BundleError, match=r"cannot be certified.*Lower mechanism\.epsilon"):
         certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
+
+
+def test_a_small_vocabulary_whose_pairs_break_the_bound_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
+    """Every pair is checked, so that lists that miss the nearest word do not pass."""
+    monkeypatch.setattr("wordveil.mechanisms.exponential.find_lists", lambda *_: without_nearest(full_lists(toy, 20)))
+    with pytest.raises(BundleError, match=r"would add [\d.]+ to each token's loss, more than 0\.001\. Lower mechanism\.epsilon"):
+        build(toy, settings("neighbours"), padding=True, mechanism="exponential")
+
+
+def without_nearest(lists: Lists) -> Lists:
+    """The lists, each without the nearest word that does not stand in the word's own place."""
+    row = np.repeat(np.arange(SIZE), np.diff(lists.offsets))
+    apart = np.where(lists.distances > 0, lists.distances, np.inf)
+    stays = apart > np.minimum.reduceat(apart, lists.offsets[:-1])[row]
+    stays |= lists.distances == 0
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row[stays], minlength=SIZE))])
+    return replace(lists, offsets=offsets, ids=lists.ids[stays], distances=lists.distances[stays])
+
+
+def test_a_small_vocabulary_with_wrong_weights_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
+    def forgetful(lists: Lists, scale: float, most: float, *, padding: bool) -> Rows:
+        return symbol_rows(lists, 2 * scale, most, padding=padding)
+
+    monkeypatch.setattr("wordveil.mechanisms.exponential.symbol_rows", forgetful)
+    with pytest.raises(BundleError, match="cannot be certified"):
+        build(toy, settings("whole"), padding=True, mechanism="exponential")
+
+
+def test_the_slack_of_a_small_vocabulary_covers_what_its_distances_err_by(toy: Embedding):
+    """Directions are rounded; at this epsilon that is more than the logarithms' tolerance."""
+    epsilon = 1e7
+    built = build(toy, settings("whole", "angular", epsilon), padding=True, mechanism="exponential")
+    space = SPACES["angular"]
+    assert built.guarantee.slack >= 2 * epsilon * space.error(space.points(toy.vectors)) > 1e-7
 
 
 # SynTF.

@@ -171,3 +171,74 @@ def test_lists_that_would_not_fit_stop_early():
     points = vectors("spread").astype(np.float64)
     with pytest.raises(TooManyEntriesError, match="over 1,000 entries"):
         Workshop().lists(SPACES["euclidean"], points, 50, np.inf, 1000)
+
+
+# Points so near each other that their float32 scores end below 2^-126.
+
+
+def tiny(metric: str, across: float, size: int = 700) -> NDArray[np.float64]:
+    """Points within ``across`` of each other; far from the origin but for Manhattan and hyperbolic distance, which have no centre."""
+    spread = np.random.default_rng(3).uniform(0, across, (size, 2))
+    if metric in {"euclidean", "angular"}:
+        spread[:, 0] = 1.0
+    return SPACES[metric].points(spread.astype(np.float32)) if metric != "manhattan" else spread
+
+
+@EVERY_METRIC
+@pytest.mark.parametrize("across", [1e-18, 1e-20, 1e-22, 1e-38, 1e-44])
+def test_lists_hold_where_scores_underflow(metric: str, across: float):
+    points = tiny(metric, across)
+    distances = np.stack([SPACES[metric].distances(point, points) for point in points])
+    ranked = np.sort(distances, axis=1)
+    for within in (np.inf, float(np.quantile(distances, 0.005))):
+        lists = NeighbourSearch(SPACES[metric], points, 10, within).block(0, 700)
+        for word in range(700):
+            found = np.sort(lists.distances[lists.offsets[word] : lists.offsets[word + 1]])
+            assert np.array_equal(found, ranked[word, ranked[word] < within][:10])
+            assert lists.cut[word] == min(ranked[word, 10], within)
+        assert lists.farthest >= distances.max()
+
+
+@EVERY_METRIC
+def test_lists_hold_on_a_processor_that_flushes_to_zero(metric: str):
+    """Every score below 2^-126 becomes 0 here, and coordinates are flushed before they are multiplied."""
+
+    class Flushing(NeighbourSearch):
+        def _scores(self, start: int, stop: int) -> tuple[NDArray[np.float32], NDArray[np.float64], float]:
+            self._rough = np.where(np.abs(self._rough) < 2.0**-126, np.float32(0), self._rough)
+            scores, slack, highest = super()._scores(start, stop)
+            return np.where(np.abs(scores) < 2.0**-126, np.float32(0), scores), slack, highest
+
+    for across in (1e-20, 1e-38):
+        points = tiny(metric, across, 200)
+        distances = np.stack([SPACES[metric].distances(point, points) for point in points])
+        lists = Flushing(SPACES[metric], points, 10, np.inf).block(0, 200)
+        assert np.array_equal(np.sort(lists.distances.reshape(200, 10), axis=1), np.sort(distances, axis=1)[:, :10])
+        assert np.array_equal(lists.cut, np.sort(distances, axis=1)[:, 10])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
+@pytest.mark.parametrize("factor", [2.0**-90, 2.0**-20, 2.0**24])
+def test_lists_scale_with_their_points(metric: str, factor: float):
+    points = vectors("spread").astype(np.float64)
+    one = NeighbourSearch(SPACES[metric], points, 9, 5.0).block(0, 400)
+    other = NeighbourSearch(SPACES[metric], points * factor, 9, 5.0 * factor).block(0, 400)
+    assert np.array_equal(one.ids, other.ids)
+    for name in ("distances", "cut", "farthest"):
+        assert np.array_equal(getattr(one, name) * factor, getattr(other, name))
+
+
+@EVERY_METRIC
+def test_a_reach_beyond_all_words_lists_all(metric: str):
+    points = SPACES[metric].points(fitting(metric, "spread"))
+    with np.errstate(all="raise"):
+        lists = NeighbourSearch(SPACES[metric], points, None, 1e300).block(0, 400)
+    assert (np.diff(lists.offsets) == 400).all()
+
+
+@EVERY_METRIC
+def test_words_that_all_stand_in_one_place_list_each_other(metric: str):
+    points = SPACES[metric].points(np.full((30, 2), 0.1, np.float32))
+    lists = NeighbourSearch(SPACES[metric], points, 4, np.inf).block(0, 30)
+    assert lists.ids.reshape(30, 4).tolist() == [[0, 1, 2, 3]] * 30
+    assert lists.cut.tolist() == [0.0] * 30

@@ -38,6 +38,7 @@ from wordveil.mechanisms.tabled import (
     TableMechanism,
     certified,
     check_epsilon,
+    check_slack,
     find_lists,
     largest_loss,
     points_of,
@@ -81,7 +82,10 @@ class Exponential(TableMechanism):
         slack += 2 * _TOLERANCE if settings.get("tight") else 0.0
         if embedding.size <= _EXHAUSTIVE:
             work.progress("checking every pair of words")
-            slack = max(0.0, round_up(excess(table, space, points, epsilon, most, padding=padding), 6)) + 1e-9
+            slack = round_up(excess(table, space, points, epsilon, most, padding=padding), 6)
+            # What distances err by, and logarithms: these by less than half of the tolerance.
+            slack += max(_TOLERANCE, 2 * epsilon * space.error(points))
+            check_slack(slack)
         guarantee = WordGuarantee(
             metric=Metric(space.name + ("-capped" if gamma else ""), _digest(space, points, most, padding=padding)),
             nominal_epsilon=epsilon,

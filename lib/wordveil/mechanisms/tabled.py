@@ -33,7 +33,7 @@ from wordveil.randomness import KeyedStream, max_positions
 
 # A row's column takes 12 bytes; tables beyond this are refused, with the setting that makes them small.
 MOST_COLUMNS = 2**31 // 12
-# Rounding weights to whole numbers may cost this much per token beyond the distance; more says that they do not fit.
+# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance; more says that they do not fit.
 MOST_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
@@ -139,12 +139,17 @@ def certified(rows: Rows, rounding: float) -> tuple[Table, float]:
     """
     table = build_table(rows)
     slack = 2 * certify(table, rows) + 4 * rounding
+    check_slack(slack)
+    return table, slack
+
+
+def check_slack(slack: float) -> None:
+    """Raise :class:`BundleError` where a table adds more to a token's loss than rounding may."""
     if not slack <= MOST_SLACK:
         raise BundleError(
-            f"The table cannot be certified: whole numbers below 2^64 would add {slack:.3g} to each token's loss, more than {MOST_SLACK:g}. "
+            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than {MOST_SLACK:g}. "
             "Lower mechanism.epsilon, or mechanism.gamma."
         )
-    return table, slack
 
 
 def largest_loss(table: Table, size: int, *, padding: bool) -> float:

@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.neighbours.lists import Lists, NeighbourSearch, block_rows
 
-_VERSION = 1
+# Grows when the same task may give other lists: blocks that an older one kept are then not taken.
+_VERSION = 2
 Span = tuple[int, int]
 
 

@@ -4,6 +4,13 @@ An approximate list breaks the guarantee of whatever draws from it (a missed nei
 exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a rigorous bound on its error, and every word that
 could belong to the list is measured again in float64, in a fixed order of addition. Ties go to the lower id.
 
+Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each operation errs by
+``_UNIT`` of its result or by ``_LEAST``, whichever is more, and a bound that is relative alone is wrong where points lie within 1e-19 of each
+other. Euclidean and Manhattan points are therefore measured in a power of two that brings their largest coordinate into [1/2, 1), which
+changes no digit. Then the rounding that :meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n
+operations lose at ``_LEAST`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
+scores are computed in float64 and rounded to float32 once, so that ``_LEAST`` itself is allowed for.
+
 Rows are independent of each other: a block of them is computed anywhere and kept, so that a build resumes.
 """
 
@@ -21,11 +28,15 @@ Float32 = NDArray[np.float32]
 Int32 = NDArray[np.int32]
 
 _UNIT = 2.0**-24
+# The smallest float32 with all its digits.
+_LEAST = 2.0**-126
 # Bytes of one block's scores; two blocks are at work at once on two cores, each with a copy for the selection.
 _BLOCK_BYTES = 128 * 2**20
 _MOST_ROWS = 1024
 # No two points of the ball are further apart: float64 ends it at 37.
 _MOST_HYPERBOLIC = 80.0
+# Nor are two of which every coordinate is below 1, in fewer than 2^59 dimensions; its square is a float32.
+_MOST_SCALED = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -77,14 +88,16 @@ class NeighbourSearch:
         self._points = points
         self._most = len(points) if most is None else min(most, len(points))
         self._within = within
-        centred = points - points.mean(axis=0) if space.name == "euclidean" else points
-        self._rough = centred.astype(np.float32)
-        self._squares = row_squares(centred)
+        scaled, self._scale = points_for_scores(space, points)
+        self._rough = scaled.astype(np.float32)
+        self._squares = row_squares(scaled)
         self._longest = float(np.sqrt(self._squares.max()))
         # What rounding a point to float32 moves it, in units of the last place: by Manhattan distance alone.
-        self._sums = np.abs(points).sum(axis=1) if space.name == "manhattan" else np.empty(0)
-        self._gaps, self._relative = np.empty(0), 0.0
+        self._sums = np.abs(scaled).sum(axis=1) if space.name == "manhattan" else np.empty(0)
+        self._gaps, self._relative, self._least = np.empty(0), 0.0, 0.0
         if space.name == "hyperbolic":
+            # Words that all stand in one place have scores of 0 exactly.
+            self._least = _LEAST if (points != points[0]).any() else 0.0
             lengths = np.sqrt(self._squares)
             self._gaps = (1.0 - lengths) * (1.0 + lengths)
             # Twice what float64 loses in a gap, of two points, and what float32 loses in the result.
@@ -103,33 +116,41 @@ class NeighbourSearch:
     def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
         """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
 
-        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points.
+        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points; the first and the
+        second in units of ``_scale``.
+
+        The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of ``(n + 2) reach^2``, and the squares and
+        the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than ``4 reach^2 >= 1`` too many, in units. For Manhattan ``moved`` is
+        twice what the two points move, so that half of it, at least 1/2, is too many.
         """
         n = self._rough.shape[1]
         if self._space.name == "hyperbolic":
             scores = np.empty((stop - start, len(self._points)), np.float32)
             rough_hyperbolic(self._points, self._gaps, start, scores)
-            highest = 2.0 * float(np.arcsinh(np.sqrt(np.float64(scores.max()) * (1 + 2 * self._relative))))
-            return scores, np.zeros(len(scores)), highest
+            highest = 2.0 * float(np.arcsinh(np.sqrt((np.float64(scores.max()) + self._least) * (1 + 2 * self._relative))))
+            return scores, np.full(len(scores), self._least), highest
         if self._space.name == "manhattan":
             scores = np.empty((stop - start, len(self._rough)), np.float32)
             rough_manhattan(self._rough[start:stop], self._rough, scores)
             # Summing errs by n units of the result; rounding the two points by a unit of their lengths.
             moved = 2 * (self._sums[start:stop] + self._sums.max())
             slack = 1.1 * _UNIT * ((n + 2) * scores.max(axis=1).astype(np.float64) + moved)
-            return scores, slack, float((scores.max(axis=1) + slack).max())
+            return scores, slack, self._scale * float((scores.max(axis=1) + slack).max())
         scores = self._rough[start:stop] @ self._rough.T
         bias = self._squares.astype(np.float32)
         squares_from_products(scores, bias[start:stop], bias)
         reach = np.sqrt(self._squares[start:stop]) + self._longest
         slack = 1.1 * _UNIT * (n + 8) * reach * reach
-        highest = float(np.sqrt(max((scores.max(axis=1) + slack).max(), 0.0)))
+        highest = self._scale * float(np.sqrt(max((scores.max(axis=1) + slack).max(), 0.0)))
         if self._space.name == "angular":
             highest = 2.0 * float(np.arcsin(min(1.0, highest / 2))) * (1 + 1e-9)
         return scores, slack, highest
 
     def _limits(self, scores: Float32, slack: FloatArray) -> Float32:
-        """Scores up to these may belong to a list, or be the nearest outside it."""
+        """Scores up to these may belong to a list, or be the nearest outside it.
+
+        The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2 _LEAST``.
+        """
         most = min(self._most, scores.shape[1] - 1)
         limit = np.full(len(scores), np.inf)
         if self._most < scores.shape[1]:
@@ -142,11 +163,12 @@ class NeighbourSearch:
         return wide.astype(np.float32)
 
     def _as_score(self, distance: float) -> float:
-        if self._space.name == "euclidean":
-            return distance * distance
         if self._space.name == "hyperbolic":
             return float(np.sinh(min(distance, _MOST_HYPERBOLIC) / 2) ** 2)
-        return distance if self._space.name == "manhattan" else (2 * np.sin(min(distance, np.pi) / 2)) ** 2
+        if self._space.name == "angular":
+            return float((2 * np.sin(min(distance, np.pi) / 2)) ** 2)
+        scaled = min(distance / self._scale, _MOST_SCALED)
+        return scaled if self._space.name == "manhattan" else scaled * scaled
 
     def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> Lists:
         """The lists among the words ``near``, by their distances in float64."""
@@ -165,6 +187,26 @@ class NeighbourSearch:
             ids.append(which[chosen])
             distances.append(found[chosen])
         return Lists(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(ids), np.concatenate(distances), cut, highest)
+
+
+def points_for_scores(space: Space, points: FloatArray) -> tuple[FloatArray, float]:
+    """The points whose float32 scores are computed, and the unit that they are in: see the module.
+
+    Euclidean ones are moved to their mean, which is where float32 has most digits for their differences.
+    """
+    if space.name == "euclidean":
+        scaled = points - points.mean(axis=0)
+        unit = power_of_two_above(scaled)
+        scaled /= unit
+        return scaled, unit
+    unit = power_of_two_above(points) if space.name == "manhattan" else 1.0
+    return points if unit == 1.0 else points / unit, unit
+
+
+def power_of_two_above(values: FloatArray) -> float:
+    """The smallest power of two that is greater than each of ``values`` in size; 1 if all are 0."""
+    largest = max(float(values.max()), -float(values.min()))
+    return float(2.0 ** np.frexp(largest)[1])
 
 
 @compiled_bounds

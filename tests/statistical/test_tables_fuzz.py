@@ -1,0 +1,369 @@
+"""Tables of random embeddings and settings keep what is recorded of them, by Python's whole numbers.
+
+Each case is built as a user builds it. :mod:`exact_tables` reads the finished arrays and compares the loss of every pair of symbols
+with the guarantee. Broken builds show that it finds what it looks for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from exact_tables import WORD, drawn, findings, symbols, word_distances
+from helpers import build, random_embedding, toy_embedding
+from wordveil.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.mechanisms import exponential
+from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.tables import Table
+from wordveil.neighbours.lists import Lists
+
+SEED = 20
+SHORT_CHUNKS, SHORT = 4, 100
+LONG_CHUNKS, LONG = 20, 500
+# A refusal names what to change.
+NAMED = re.compile(r"mechanism\.(epsilon|gamma|neighbours|metric|name)|epsilon=")
+MOST_REFUSED = 0.3
+METRICS = ("euclidean", "manhattan", "angular", "hyperbolic")
+WORDS = random_embedding(1000, 1).words.to_pylist()
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a user asks for. ``pairwise``: whether the build may check every pair, which it does up to 600 words."""
+
+    embedding: Embedding
+    mechanism: str
+    settings: dict[str, Any]
+    padding: bool
+    pairwise: bool
+
+    def build(self, monkeypatch: pytest.MonkeyPatch) -> Built:
+        with monkeypatch.context() as patch:
+            if not self.pairwise:
+                patch.setattr(exponential, "_EXHAUSTIVE", 0)
+            return build(self.embedding, self.settings, padding=self.padding, mechanism=self.mechanism)
+
+    def findings(self, built: Built) -> list[str]:
+        return findings(built.arrays, built.guarantee, self.embedding.vectors, padding=self.padding)
+
+
+# Random embeddings.
+
+
+def spread(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    return rng.standard_normal((size, n))
+
+
+def clusters(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    centres = rng.standard_normal((1 + size // 8, n))
+    return centres[rng.integers(0, len(centres), size)] + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(-9, 0, (size, 1))
+
+
+def duplicates(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    return rng.standard_normal((1 + size // 3, n))[rng.integers(0, 1 + size // 3, size)]
+
+
+def near_a_line(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    return rng.uniform(-1, 1, (size, 1)) * rng.standard_normal(n) + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(-8, -3)
+
+
+def whole_numbers(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    """Many equal distances, and many words in the same direction, whose vectors are not equal."""
+    return rng.integers(-6, 7, (size, n)).astype(np.float64)
+
+
+def far_from_the_origin(rng: np.random.Generator, size: int, n: int) -> FloatArray:
+    return 1000 + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(-3, 1)
+
+
+SHAPES: tuple[Callable[[np.random.Generator, int, int], FloatArray], ...] = (
+    spread,
+    clusters,
+    duplicates,
+    near_a_line,
+    whole_numbers,
+    far_from_the_origin,
+)
+
+
+def random_size(rng: np.random.Generator) -> int:
+    if rng.uniform() < 0.004:
+        return int(rng.integers(601, 640))
+    return int(rng.integers(2, 12)) if rng.uniform() < 0.3 else int(rng.integers(12, 64))
+
+
+def scaled(rng: np.random.Generator, vectors: FloatArray) -> FloatArray:
+    """One scale for all coordinates, and now and then one for each, down to where float32 ends."""
+    vectors = vectors * 10.0 ** rng.uniform(-9, 9)
+    if rng.uniform() < 0.3:
+        vectors = vectors * 10.0 ** rng.uniform(-9, 9, vectors.shape[1])
+    if rng.uniform() < 0.2 and vectors.shape[1] > 1:
+        vectors[:, 0] = 1.0
+        vectors[:, 1:] *= 10.0 ** rng.uniform(-45, -9) / np.abs(vectors[:, 1:]).max().clip(1e-30)
+    return vectors
+
+
+def within_limits(vectors: FloatArray) -> FloatArray:
+    """The vectors, the longest of a length that is supported, and none of it 0 as float32."""
+    longest = np.linalg.norm(vectors, axis=1).max()
+    if not 1e-9 < longest < 1e9:
+        vectors = vectors / (longest or 1.0)
+    empty = ~vectors.astype(np.float32).any(axis=1)
+    vectors[empty, 0] = 0.5 * max(np.abs(vectors).max(), 1e-8)
+    return vectors
+
+
+def in_the_ball(rng: np.random.Generator, vectors: FloatArray) -> FloatArray:
+    """All points in the ball; near its edge some, or all."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    edge = 1 - 10.0 ** rng.uniform(-6, -0.1)
+    if rng.uniform() < 0.2:
+        return vectors * (edge / lengths)
+    return vectors * (edge / lengths.max())
+
+
+def random_vectors(rng: np.random.Generator, metric: str) -> NDArray[np.float32]:
+    shape = SHAPES[rng.integers(len(SHAPES))]
+    vectors = within_limits(scaled(rng, shape(rng, random_size(rng), int(rng.choice([1, 2, 3, 5, 12, 40])))))
+    if metric == "hyperbolic":
+        vectors = within_limits(in_the_ball(rng, vectors))
+    return vectors.astype(np.float32)
+
+
+# Random settings.
+
+
+def random_case(number: int) -> Case:
+    rng = np.random.default_rng([SEED, number])
+    mechanism = str(rng.choice(["exponential", "syntf", "random"], p=[0.88, 0.11, 0.01]))
+    metric = str(rng.choice(METRICS)) if mechanism == "exponential" else "angular"
+    vectors = random_vectors(rng, metric)
+    embedding = toy_embedding(WORDS[: len(vectors)], vectors)
+    settings = random_settings(rng, embedding, metric) if mechanism == "exponential" else {"epsilon": 10.0 ** rng.uniform(-3, 2)}
+    if rng.uniform() < 0.6 and mechanism != "random":
+        settings["neighbours"] = int(rng.choice([1, 2, 5, max(1, len(vectors) // 2), len(vectors), 100]))
+    return Case(embedding, mechanism, settings, padding=bool(rng.integers(2)), pairwise=bool(rng.integers(2)))
+
+
+def random_settings(rng: np.random.Generator, embedding: Embedding, metric: str) -> dict[str, Any]:
+    """Epsilon and gamma mostly so that some words are told apart and some are not; epsilon now and then anywhere."""
+    apart = word_distances(embedding.vectors, metric)[0].astype(np.float64)
+    apart = apart[apart > 0] if apart.any() else np.ones(1)
+    typical = np.quantile(apart, rng.uniform(0, 1, 2))
+    epsilon = 10.0 ** rng.uniform(-2.5, 2.5) / typical[0] if rng.uniform() < 0.85 else 10.0 ** rng.uniform(-8, 12)
+    settings = {"epsilon": max(epsilon, 1e-9), "metric": metric, "tight": bool(rng.uniform() < 0.4)}
+    return settings if rng.uniform() < 0.4 else {**settings, "gamma": float(typical[1] * 10.0 ** rng.uniform(-1, 1))}
+
+
+# The fuzz.
+
+
+def check(numbers: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build and check the cases of these numbers; all that is found is told at once."""
+    seen: Counter[str] = Counter()
+    wrong = []
+    for number in numbers:
+        case = random_case(number)
+        try:
+            built = case.build(monkeypatch)
+        except (BundleError, ValueError) as error:
+            seen["refused"] += 1
+            if not NAMED.search(str(error)):
+                wrong.append((number, f"refused without a setting: {error}"))
+            continue
+        if case.mechanism == "random":
+            assert (built.arrays, built.guarantee.pure) == ({}, 0.0)
+            continue
+        seen[case.mechanism] += 1
+        wrong += [(number, finding) for finding in case.findings(built)]
+    assert not wrong
+    assert seen["refused"] <= MOST_REFUSED * len(numbers)
+    assert seen["exponential"] >= len(numbers) / 2
+
+
+@pytest.mark.parametrize("chunk", range(SHORT_CHUNKS))
+def test_random_tables_keep_their_bounds(chunk: int, monkeypatch: pytest.MonkeyPatch):
+    check(range(chunk * SHORT, (chunk + 1) * SHORT), monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(LONG_CHUNKS))
+def test_ten_thousand_random_tables_keep_their_bounds(chunk: int, monkeypatch: pytest.MonkeyPatch):
+    first = SHORT_CHUNKS * SHORT
+    check(range(first + chunk * LONG, first + (chunk + 1) * LONG), monkeypatch)
+
+
+# What is drawn is what was decoded.
+
+
+def telling_words(rng: np.random.Generator, arrays: Mapping[str, NDArray[Any]], symbol: int) -> Iterator[tuple[int, int]]:
+    """Words ``A`` on both sides of every change of law, with words ``B`` on both sides of every threshold, and some at random."""
+    alike, itself = int(arrays["alike"][symbol]), int(arrays["itself"][symbol])
+    start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
+    room = WORD // (stop - start)
+    entries = arrays["alias"][start:stop].tolist()
+    edges = [column * room + side + entry // len(entries) for column, entry in enumerate(entries) for side in (-1, 0)]
+    seconds = [0, WORD - 1, *edges, *(int(word) for word in rng.integers(0, WORD, 20, np.uint64))]
+    for first in (0, alike - 1, alike, alike + itself - 1, alike + itself, WORD - 1):
+        yield from ((first, second) for second in seconds if 0 <= first < WORD and 0 <= second < WORD)
+
+
+def test_a_table_draws_what_its_format_says(monkeypatch: pytest.MonkeyPatch):
+    built = 0
+    for number in range(60):
+        case, rng = random_case(number), np.random.default_rng(number)
+        try:
+            arrays = case.build(monkeypatch).arrays
+        except BundleError:
+            continue
+        if case.mechanism != "random":
+            built += 1
+            for symbol in rng.choice(symbols(case.embedding.size, padding=case.padding), 3).tolist():
+                words = list(telling_words(rng, arrays, symbol))
+                found = Table.of(arrays).draw(np.full(len(words), symbol, np.int32), np.array(words, np.uint64))
+                assert found.tolist() == [drawn(arrays, symbol, *pair) for pair in words]
+    assert built > 30
+
+
+# Embeddings that float32 scores got wrong once: lists that missed nearer words, and a slack of 2e-12 where 0.8 was true.
+
+
+TINY = {
+    "euclidean": (1e-22, 1e23),
+    "manhattan": (1e-22, 1e23),
+    "angular": (1e-10, 1e9),
+    "hyperbolic": (1e-22, 1e9),
+}
+
+
+@pytest.mark.parametrize("size", [500, 700])
+@pytest.mark.parametrize("metric", METRICS)
+def test_words_within_what_float32_can_square_keep_their_bound(metric: str, size: int, monkeypatch: pytest.MonkeyPatch):
+    across, epsilon = TINY[metric]
+    vectors = np.stack([np.full(size, 0.5), np.random.default_rng(0).uniform(0, across, size)], axis=1)
+    case = Case(
+        toy_embedding(WORDS[:size], vectors), "exponential", {"epsilon": epsilon, "metric": metric, "neighbours": 10}, True, True
+    )
+    assert case.findings(case.build(monkeypatch)) == []
+
+
+@pytest.mark.parametrize("pairwise", [True, False])
+def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded(pairwise: bool, monkeypatch: pytest.MonkeyPatch):
+    """Angles of 0 come out as 1e-16, and the loss between such words is over epsilon times 0: the slack covers it."""
+    directions = np.random.default_rng(1).integers(1, 10, (20, 3))
+    vectors = np.concatenate([directions, 3 * directions, 7 * directions])
+    case = Case(toy_embedding(WORDS[:60], vectors), "exponential", {"epsilon": 1e9, "metric": "angular"}, True, pairwise)
+    built = case.build(monkeypatch)
+    assert case.findings(built) == []
+    assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=1e-9))) != []
+
+
+# What the fuzz finds where something is broken. Small vocabularies are not checked pair by pair here, so that the build itself passes.
+
+
+def share_found(numbers: range, monkeypatch: pytest.MonkeyPatch, edit: Callable[[Built], Built] = lambda built: built) -> float:
+    """Of the cases of these numbers that are built, the share of which the checker finds something."""
+    found = []
+    for number in numbers:
+        case = replace(random_case(number), mechanism="exponential", pairwise=False)
+        case.settings.update(neighbours=5, tight=False)
+        try:
+            built = case.build(monkeypatch)
+        except BundleError:
+            continue
+        found.append(bool(case.findings(edit(built))))
+    assert len(found) > len(numbers) / 2
+    return float(np.mean(found))
+
+
+AUDITED = range(60)
+
+
+def test_nothing_is_found_where_nothing_is_broken(monkeypatch: pytest.MonkeyPatch):
+    assert share_found(AUDITED, monkeypatch) == 0
+
+
+def test_a_forgotten_half_is_found(monkeypatch: pytest.MonkeyPatch):
+    weigh = exponential.symbol_rows
+    monkeypatch.setattr(
+        exponential, "symbol_rows", lambda lists, beta, most, *, padding: weigh(lists, 2 * beta, most, padding=padding)
+    )
+    assert share_found(AUDITED, monkeypatch) > 0.5
+
+
+def without_nearest(lists: Lists) -> Lists:
+    """The lists, but that of the first word lacks the nearest other one."""
+    first = np.arange(len(lists.ids)) < lists.offsets[1]
+    other = first & (lists.ids != 0)
+    if not other.any():
+        return lists
+    missed = int(np.where(other, lists.distances, np.inf).argmin())
+    offsets = np.concatenate([[0], lists.offsets[1:] - 1])
+    return replace(lists, offsets=offsets, ids=np.delete(lists.ids, missed), distances=np.delete(lists.distances, missed))
+
+
+def test_a_list_that_misses_its_nearest_word_is_found(monkeypatch: pytest.MonkeyPatch):
+    find = exponential.find_lists
+    monkeypatch.setattr(exponential, "find_lists", lambda *arguments: without_nearest(find(*arguments)))
+    assert share_found(AUDITED, monkeypatch) > 0.3
+
+
+def test_a_row_without_its_tail_is_found(monkeypatch: pytest.MonkeyPatch):
+    def edit(built: Built) -> Built:
+        alike = built.arrays["alike"].copy()
+        alike[0] = 0
+        return replace(built, arrays={**built.arrays, "alike": alike})
+
+    assert share_found(AUDITED, monkeypatch, edit) > 0.8
+
+
+def moved_threshold(built: Built) -> Built:
+    """A column of the first row keeps a thousandth less than it did, and nothing is charged for it."""
+    alias, starts = built.arrays["alias"].copy(), built.arrays["starts"]
+    columns = int(starts[1])
+    entries = alias[:columns].tolist()
+    shared = next(column for column, entry in enumerate(entries) if entry >= 1000 * columns and entry % columns != column)
+    alias[shared] -= np.uint64(entries[shared] // (1000 * columns) * columns)
+    return replace(built, arrays={**built.arrays, "alias": alias}, guarantee=replace(built.guarantee, slack=0.0))
+
+
+def twins() -> Case:
+    """Every word stands where another does: two rows are alike, and no loss is allowed between them."""
+    vectors = np.repeat(np.random.default_rng(5).standard_normal((8, 2)), 2, axis=0)
+    return Case(toy_embedding(WORDS[:16], vectors), "exponential", {"epsilon": 2.0}, padding=True, pairwise=False)
+
+
+def test_one_threshold_that_moved_is_found_where_no_slack_covers_it(monkeypatch: pytest.MonkeyPatch):
+    case = twins()
+    built = case.build(monkeypatch)
+    assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=0.0))) == []
+    (finding,) = case.findings(moved_threshold(built))
+    assert "over the bound" in finding
+
+
+def test_a_largest_loss_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPatch):
+    case = twins()
+    built = case.build(monkeypatch)
+    assert built.guarantee.largest is not None
+    less = replace(built.guarantee, largest=built.guarantee.largest - 1e-6)
+    assert [finding.split(" = ")[0].split()[-1] for finding in case.findings(replace(built, guarantee=less))] == ["largest", "pure"]
+
+
+def test_random_cases_are_of_every_kind():
+    cases = [random_case(number) for number in range(SHORT_CHUNKS * SHORT)]
+    kinds = Counter(
+        (case.settings.get("metric"), case.padding, case.settings.get("tight"), "gamma" in case.settings) for case in cases
+    )
+    assert set(kinds) >= {(metric, *rest) for metric in METRICS for rest in itertools.product([False, True], repeat=3)}
+    assert any(case.embedding.size > 600 for case in cases)
+    assert {case.embedding.size for case in cases} >= {2, 3, 4, 40}
