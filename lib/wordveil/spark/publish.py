@@ -16,11 +16,12 @@ from urllib.parse import unquote
 from wordveil.config import Config
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.keys import MasterKey, key_faults, load_key
+from wordveil.privacy.relations import related
 from wordveil.records import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
 from wordveil.spark.failures import job_errors
-from wordveil.spark.gate import require_live, settled
+from wordveil.spark.gate import require_live, settled, shown_by_runs
 from wordveil.spark.home import Home, is_internal
 from wordveil.spark.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.newest import newest
@@ -227,7 +228,7 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
     assert facts is not None
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
-    shown = {*facts.exposes, *config.gate.rules.shown}
+    shown = {*facts.exposes, *config.gate.rules.shown, *shown_by_runs(journal, config.input.text)}
     return Manifest(
         release=config.release,
         draws_version=int(gate.body["draws_version"]),
@@ -237,7 +238,7 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
         policy=first.terms["policy_fingerprint"],
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
-        relation=config.policy.relation,
+        relation=related(config.policy.relation, shown),
         exposes=tuple(sorted(shown)),
         input=read.source,
         input_version=read.version,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.building import find_ngrams, ready_bundle
 from wordveil.bundle import Bundle
+from wordveil.conditions import shown_by
 from wordveil.config import Config
 from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.keys import MasterKey, key_faults, load_key
@@ -220,6 +221,10 @@ class Steward:
             if self.config.input.source != intent.source:
                 raise ReleaseError(
                     f"run {intent.run_id} of {intent.source} was interrupted, and input is {self.config.input.source}. {mend}"
+                )
+            if shown_by(intent.where, self.config.input.text) != self.config.input.shown:
+                raise ReleaseError(
+                    f"run {intent.run_id} was interrupted, and of its input.where and today's only one reads the text. {mend}"
                 )
             pinned = {"where": intent.where or None, "version": intent.version, "timestamp": None}
             table = open_input(self.spark, self.config.input.model_copy(update=pinned), intent.params)
