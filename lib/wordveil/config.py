@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from wordveil.bundle import Recipe
 from wordveil.contradictions import Sections, contradictions, did_you_mean, output_exposes, shown_value
 from wordveil.errors import ConfigError, Fault
+from wordveil.privacy.relations import Relation, related
 from wordveil.sections import (
     MECHANISM_SECTIONS,
     AnyMechanism,
@@ -58,7 +59,12 @@ class Config(Section):
     @property
     def shown(self) -> tuple[str, ...]:
         """What the release shows besides the policy's exposures and kept columns."""
-        return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown
+        return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown + self.input.shown
+
+    @property
+    def relation(self) -> Relation:
+        """The pairs of texts for which the release's bound holds."""
+        return related(self.policy.relation, self.shown)
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""

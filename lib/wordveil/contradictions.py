@@ -9,12 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from wordveil.conditions import reading
 from wordveil.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
 from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
 from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.ngrams import find_model, read_model
-from wordveil.privacy.relations import Exposure, column_exposure
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
@@ -55,6 +56,8 @@ def contradictions(sections: Sections) -> list[Fault]:
         faults.extend(_table_faults(source, output))
     if text := sections.get("text"):
         faults.extend(text_faults(text))
+    if source and source.where and text:
+        faults.extend(_condition_faults(source, text))
     faults.extend(_release_faults(sections))
     if isinstance(mechanism := sections.get("mechanism"), Mapping):
         faults.extend(_mechanism_faults(mechanism, text))
@@ -100,6 +103,18 @@ def text_faults(text: TextSection) -> Iterable[Fault]:
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
     if text.ngrams is not None and settings.get("slots") == "carrier_phrases":
         yield from _model_faults(text.ngrams, settings)
+
+
+def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
+    """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and not the other."""
+    if any(True for _ in text_faults(text)) or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT:
+        return
+    if how := reading(source.where or "", source.text):
+        problem = (
+            f"{how}. That a record is there would tell something of its text, and the text policy's bound is for any two texts. Filter on "
+            "kept columns, in a view of public columns, or take a policy of text.profile: readable, under which exposes says condition."
+        )
+        yield Fault("input.where", shown_value(source.where), problem)
 
 
 def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
@@ -171,12 +186,14 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
     if source is None or text is None or any(True for _ in text_faults(text)):
         return
     policy = TextPolicy(**text.policy_settings())
+    relation = related(policy.relation, source.shown)
     if budgets:
-        facts = ReleaseFacts(policy.relation, policy.n_max, source.author is not None)
+        facts = ReleaseFacts(relation, policy.n_max, source.author is not None)
         yield from (Fault(where, "", problem) for where, problem in budget_faults(budgets.budget, facts))
     if gate:
-        shown = (*policy.exposes, *output_exposes(output, budgets, policy), *(column_exposure(name) for name in source.keep))
-        yield from _gate_faults(gate, policy, shown)
+        columns = (column_exposure(name) for name in source.keep)
+        shown = (*policy.exposes, *source.shown, *output_exposes(output, budgets, policy), *columns)
+        yield from _gate_faults(gate, relation, shown)
 
 
 def _place_faults(source: InputSection | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
@@ -204,7 +221,7 @@ def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy
     return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *over)
 
 
-def _gate_faults(gate: GateSection, policy: TextPolicy, shown: tuple[str, ...]) -> Iterable[Fault]:
+def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) -> Iterable[Fault]:
     """Exposures that do not exist, and rules that no run of this configuration can pass."""
     unknown = [name for name in gate.exposes or () if not is_exposure(name)]
     for name in unknown:
@@ -215,7 +232,7 @@ def _gate_faults(gate: GateSection, policy: TextPolicy, shown: tuple[str, ...]) 
             f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
         )
     if not unknown:
-        for name, problem in public_faults(gate.rules, policy.relation, shown):
+        for name, problem in public_faults(gate.rules, relation, shown):
             yield Fault(f"gate.{name}", "", problem)
 
 

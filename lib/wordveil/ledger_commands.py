@@ -108,7 +108,7 @@ def _budget(config: Config | None) -> Budget | None:
     """The configuration's budget; without one, what the release's own costs are: pure, under its relation."""
     if config is None:
         return None
-    return config.budgets.budget if config.budgets else Budget(PURE, config.policy.relation)
+    return config.budgets.budget if config.budgets else Budget(PURE, config.relation)
 
 
 def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001

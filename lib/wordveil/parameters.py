@@ -6,13 +6,8 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
+from wordveil.conditions import PARAMETER, tokens
 from wordveil.errors import ConfigError, Fault
-
-_NAME = r"[A-Za-z_]\w*"
-# What a colon inside does not make a parameter: strings, quoted names, comments, and the cast `x::int`.
-_TOKEN = re.compile(
-    rf"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::|:(?P<name>{_NAME})""", re.ASCII | re.DOTALL
-)
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
@@ -21,7 +16,7 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
     faults = []
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not equals or not re.fullmatch(_NAME, name, re.ASCII):
+        if not equals or not re.fullmatch(PARAMETER, name):
             faults.append(
                 Fault(
                     "--param", name[:80], "should be NAME=VALUE, the name of letters, digits and '_', not beginning with a digit."
@@ -37,7 +32,7 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
 
 def named_in(condition: str) -> list[str]:
     """The parameters that a condition uses, each once, in their order."""
-    return list(dict.fromkeys(found["name"] for found in _TOKEN.finditer(condition) if found["name"]))
+    return list(dict.fromkeys(token.value for token in tokens(condition) if token.kind == "parameter"))
 
 
 def check_params(where: str | None, params: Mapping[str, str]) -> None:

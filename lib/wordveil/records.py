@@ -15,7 +15,7 @@ from wordveil.keys import ReleaseKeys
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.privacy.relations import column_exposure
+from wordveil.privacy.relations import Relation, column_exposure, related
 from wordveil.randomness import TAG_BYTES, Payload, contexts, framed, id_payload, macs
 from wordveil.text.codec import Codec, Encoded
 from wordveil.text.order import kept_words, sample, shuffle
@@ -86,7 +86,7 @@ class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
     ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
-    configuration shows besides, such as ``gate``. ``internal`` is the number of columns that pass unchanged and are never published.
+    configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass unchanged and are never published.
     """
 
     release: str
@@ -101,6 +101,11 @@ class RecordSettings:
         """What is shown besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
         return (*sorted({*self.policy.exposes, *self.shown}), *sorted(column_exposure(name) for name in self.kept))
 
+    @property
+    def relation(self) -> Relation:
+        """The pairs of texts for which the bound holds."""
+        return related(self.policy.relation, self.shown)
+
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
     """The constant part of the ``privacy`` column."""
@@ -111,7 +116,7 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
         bundle=bundle.fingerprint,
         guarantee=bundle.guarantee,
         composition=policy.composition,
-        relation=policy.relation,
+        relation=settings.relation,
         exposes=settings.exposes,
         n_max=policy.n_max,
         search=bundle.mechanism.search,

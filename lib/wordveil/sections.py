@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from wordveil.conditions import shown_by
 from wordveil.ngrams import find_model, read_model
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
@@ -77,6 +78,11 @@ class InputSection(ColumnsSection):
     def source(self) -> str:
         """The table, as it is named."""
         return self.table or self.path or ""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What ``where`` adds to ``exposes``."""
+        return shown_by(self.where, self.text)
 
     @property
     def needs_delta(self) -> bool:

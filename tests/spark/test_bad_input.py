@@ -311,7 +311,7 @@ def test_a_parquet_table_is_no_delta_table(spark, workspace: Workspace):
 
 def test_a_value_that_the_condition_cannot_cast_is_not_quoted(job: Job):
     job.add(records(3))
-    message = job.fails(SparkJobError, input={"where": "cast(body AS INT) > 3"})
+    message = job.fails(SparkJobError, input={"where": "cast(id AS INT) > 3"})
     assert "CAST_INVALID_INPUT. A value cannot be cast in input.where. Use try_cast there." in message
 
 

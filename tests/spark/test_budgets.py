@@ -74,7 +74,10 @@ def budgeted(lake: Lake, release: str = "support", **budgets: object) -> object:
     """A release with budgets; its record costs what :func:`price` says."""
     output = {"path": str(lake.root / release)}
     return lake.config(
-        release=release, input={"author": "author"}, output=output, budgets={"unit": "pure", "relation": "any_text", "delta": 1e-6, **budgets}
+        release=release,
+        input={"author": "author"},
+        output=output,
+        budgets={"unit": "pure", "relation": "any_text", "delta": 1e-6, **budgets},
     )
 
 

@@ -241,7 +241,7 @@ def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(spark, 
     raw[4:2000] = b"\0" * 1996  # whoever reads a row fails
     path.write_bytes(raw)
     with pytest.raises(ConfigError) as error:
-        read_input(spark, workspace.config(input={"where": where}))
+        read_input(spark, workspace.config(input={"where": where}, text={"profile": "readable"}))
     assert str(error.value.faults[0]).startswith(f"input.where = {where}: {problem}")
     assert capfd.readouterr().err.count("SQLQueryContextLogger") == 0
 

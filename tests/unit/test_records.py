@@ -40,9 +40,9 @@ def bundles(tmp_path_factory):
 def sanitiser(bundles):
     """Makes a sanitiser of the policy's settings."""
 
-    def make(*, release="toy", kept=(), run="run-1", **policy):
+    def make(*, release="toy", kept=(), run="run-1", shown=(), **policy):
         text_policy = TextPolicy(**policy)
-        settings = RecordSettings(release, run, text_policy, tuple(kept))
+        settings = RecordSettings(release, run, text_policy, tuple(kept), tuple(shown))
         return RecordSanitiser(settings, bundles[text_policy.pads], release_keys(release))
 
     return make
@@ -135,6 +135,14 @@ def test_privacy_of_a_hidden_length_is_the_same_for_every_record(sanitiser, bund
     assert rows[0] == rows[1] == rows[2]
     assert (rows[0]["tokens"], rows[0]["relation"]) == (6, "any_text")
     assert rows[0]["epsilon_pure"] == rows[0]["epsilon_bound"] == pytest.approx(6 * bundles[True].guarantee.pure)
+
+
+@pytest.mark.parametrize("policy", [PADDED, {}])
+def test_privacy_under_a_condition_on_the_text_holds_for_fewer_pairs(sanitiser, policy):
+    (row,) = run(sanitiser(shown=["condition"], **policy), [TEXT])["privacy"].to_pylist()
+    assert (row["relation"], row["epsilon_pure"]) == ("same_skeleton", None)
+    assert "condition" in row["exposes"]
+    assert row["epsilon_bound"] > 0
 
 
 def test_sampled_records_have_the_public_number_of_words(sanitiser):

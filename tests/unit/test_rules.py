@@ -232,7 +232,7 @@ def test_faults_of_a_gate_name_the_rule_and_the_mend(rules, words):
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        ({"relation": "any_text"}, "gate.relation: the text policy's bound holds for same_skeleton alone"),
+        ({"relation": "any_text"}, "gate.relation: the bound under text and input.where holds for same_skeleton alone"),
         ({"epsilon_pure": 1e9}, "gate.epsilon_pure: the bound holds for same_skeleton alone"),
     ],
 )

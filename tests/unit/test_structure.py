@@ -45,6 +45,7 @@ ROOMS = (
         "evaluation",
         "training",
         "release",
+        "conditions",
         "sections",
         "yaml_file",
         "parameters",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -9,7 +10,7 @@ class Relation(StrEnum):
     """A bound compares two texts of the same record; its relation says which pairs it covers.
 
     Every bound is conditional on what is public beside the text: the id, the kept columns and whatever ``exposes`` lists.
-    So where it lists ``presence``, both texts are released or both refused.
+    So where it lists ``presence``, both texts are released or both refused, and where it lists ``condition``, both meet it.
     """
 
     ANY_TEXT = "any_text"
@@ -19,7 +20,9 @@ class Relation(StrEnum):
     """Texts with the same number of tokens after the text policy."""
 
     SAME_SKELETON = "same_skeleton"
-    """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words."""
+    """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
+
+    And in what the condition on the input says of them, where it reads the text."""
 
     def covers(self, wanted: Relation) -> bool:
         """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others themselves."""
@@ -31,6 +34,9 @@ class Exposure(StrEnum):
 
     PRESENCE = "presence"
     """That the record was refused because of its text, or that it was not."""
+
+    CONDITION = "condition"
+    """That the record's text meets ``input.where``."""
 
     EDITED = "edited"
     """In which runs the record's text changed, and when it came back to what it had been."""
@@ -55,6 +61,14 @@ class Exposure(StrEnum):
 
     CARRIER_PHRASES = "carrier_phrases"
     """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of these."""
+
+
+def related(relation: Relation, shown: Iterable[str]) -> Relation:
+    """The pairs of texts for which a policy's bound holds where the release shows ``shown`` besides.
+
+    A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts that agree in it.
+    """
+    return Relation.SAME_SKELETON if Exposure.CONDITION in shown else relation
 
 
 def column_exposure(name: str) -> str:

@@ -199,10 +199,14 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
         faults.append(("budgets.author", "needs input.author, the column that says who wrote a record."))
     if budget.limits and not facts.relation.covers(budget.relation):
         problem = (
-            f"{budget.relation}, but the text policy's bound holds for {facts.relation} alone: for {budget.relation} every record "
+            f"{budget.relation}, but the bound under text and input.where holds for {facts.relation} alone: for {budget.relation} every record "
             f"costs infinitely much, and no limit admits it. Set relation: {facts.relation}"
         )
-        hide = ", or text.length: pad or sample and copy nothing." if budget.relation is Relation.ANY_TEXT else "."
+        hide = (
+            ", or text.length: pad or sample, copy nothing and keep the text out of input.where."
+            if budget.relation is Relation.ANY_TEXT
+            else "."
+        )
         faults.append(("budgets.relation", problem + hide))
     if budget.limits and budget.unit != PURE and facts.metric not in (None, budget.unit):
         problem = (

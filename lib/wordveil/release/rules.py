@@ -305,14 +305,17 @@ def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]
     """
     faults = []
     if rules.relation is not None and not relation.covers(rules.relation):
-        faults.append(("relation", f"the text policy's bound holds for {relation} alone. Change text, or the rule."))
+        faults.append(("relation", f"the bound under text and input.where holds for {relation} alone. Change them, or the rule."))
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
         problem = f"the bound holds for {relation} alone, and every record's pure epsilon is infinite. Use epsilon_bound."
         faults.append(("epsilon_pure", problem))
     if rules.exposes is not None:
         if shown := sorted(set(exposes) - set(rules.exposes)):
             faults.append(
-                ("exposes", f"the release shows {', '.join(shown)} besides. Change text or input.keep, or allow it here.")
+                (
+                    "exposes",
+                    f"the release shows {', '.join(shown)} besides. Change text, input.keep or input.where, or allow it here.",
+                )
             )
         if rules.has_private_rules and Exposure.GATE not in rules.exposes:
             names = ", ".join(rules.private)

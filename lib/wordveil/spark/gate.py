@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config import Config
 from wordveil.errors import ReleaseError
-from wordveil.privacy.relations import Relation
+from wordveil.privacy.relations import Exposure, Relation, related
 from wordveil.records import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.candidates import WITHDRAWN
@@ -47,7 +47,8 @@ def run_gate(config: Config, session: Callable[[], SparkSession], *, progress: C
         version = home.draws.version()
         progress("measuring")
         rows = newest(home.draws.read(version), config.input.id, len(journal.intents()))
-        measured = measure(rows, words=config.gate.rules.min_distinct_words is not None)
+        words = config.gate.rules.min_distinct_words is not None
+        measured = measure(rows, words=words, shown=shown_by_runs(journal))
         gated = Gated(config.release, version, evaluate(config.gate.rules, measured))
         body = {**gated.to_dict(), "rules": config.gate.rules.digest, LEDGER_VERSION: home.ledger.store.version()}
         journal.add(GATE, "", lambda _: body)
@@ -73,8 +74,14 @@ def require_live(journal: Journal, release: str) -> None:
         )
 
 
-def measure(newest_draws: DataFrame, *, words: bool) -> Measured:
-    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of them."""
+def shown_by_runs(journal: Journal) -> set[str]:
+    """What a release's runs add to ``exposes``: a record that a condition or a budget kept out has no row to say it."""
+    return {entry for intent in journal.intents() for entry in intent.shown}
+
+
+def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:
+    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of them;
+    ``shown``: what its runs show besides what its rows say."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = newest_draws.where(F.col("status") != WITHDRAWN)
@@ -98,11 +105,13 @@ def measure(newest_draws: DataFrame, *, words: bool) -> Measured:
     if words:
         spoken = rows.where(released).select(F.explode(F.split("text", " ")).alias("word")).where("word <> ''")
         distinct = spoken.distinct().count()
-    relations = [Relation(name) for name in figures.relations]
+    exposes = tuple(sorted({*figures.exposes, *shown}))
+    relations = {related(Relation(name), exposes) for name in figures.relations}
+    unbounded = figures.unbounded or Exposure.CONDITION in exposes
     return Measured(
-        relation=relations[0] if len(relations) == 1 else None,
-        exposes=tuple(figures.exposes),
-        epsilon_pure=None if figures.unbounded else figures.pure or 0.0,
+        relation=relations.pop() if len(relations) == 1 else None,
+        exposes=exposes,
+        epsilon_pure=None if unbounded else figures.pure or 0.0,
         epsilon_bound=figures.bound or 0.0,
         records=figures.records,
         released=figures.released,

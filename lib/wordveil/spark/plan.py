@@ -85,7 +85,7 @@ def make_plan(
         metric=terms.guarantee.metric.identifier if terms else None,
         diameter=terms.guarantee.diameter if terms else None,
         composition=str(policy.composition),
-        relation=str(policy.relation),
+        relation=str(settings.relation),
         exposes=settings.exposes,
         tokens=policy.n_max,
         epsilon_bound=priced.epsilon_bound if priced else None,

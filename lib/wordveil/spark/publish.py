@@ -16,12 +16,12 @@ from urllib.parse import unquote
 from wordveil.config import Config
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.keys import MasterKey, key_faults, load_key
-from wordveil.privacy.relations import column_exposure
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
 from wordveil.spark.failures import job_errors
-from wordveil.spark.gate import require_live, settled
+from wordveil.spark.gate import require_live, settled, shown_by_runs
 from wordveil.spark.home import Home, is_internal
 from wordveil.spark.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.layout import arranged
@@ -186,12 +186,13 @@ def _write(home: Home, config: Config, journal: Journal, version: int, shown: tu
 
 
 def _shown(config: Config, journal: Journal) -> tuple[str, ...]:
-    """What this publication shows besides what each row said when it was drawn: by the configuration of today, and by earlier publications.
+    """What this publication shows besides what each row said when it was drawn: by the configuration of today, by the runs, and by earlier
+    publications.
 
     What readers have seen, such as that private rules were passed, they know when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
-    return tuple(sorted({*config.shown, *(before.body.get("exposes", ()) if before else ())}))
+    return tuple(sorted({*config.shown, *shown_by_runs(journal), *(before.body["exposes"] if before else ())}))
 
 
 def _label(shown: tuple[str, ...]) -> str:
@@ -199,7 +200,7 @@ def _label(shown: tuple[str, ...]) -> str:
 
 
 def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
-    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last."""
+    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last. Their relation is what that leaves."""
     from pyspark.sql import functions as F  # noqa: N812
 
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
@@ -207,7 +208,11 @@ def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     parts = F.concat(
         F.filter(named, lambda name: ~name.startswith(is_column)), F.filter(named, lambda name: name.startswith(is_column))
     )
-    return rows.withColumn("privacy", F.col("privacy").withField("exposes", parts))
+    privacy = F.col("privacy").withField("exposes", parts)
+    if Exposure.CONDITION in shown:
+        relation = F.lit(str(Relation.SAME_SKELETON))
+        privacy = privacy.withField("relation", relation).withField("epsilon_pure", F.lit(None).cast("double"))
+    return rows.withColumn("privacy", privacy)
 
 
 def _newest(home: Home, config: Config, journal: Journal, version: int) -> DataFrame:
@@ -260,6 +265,7 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
     assert facts is not None
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
+    exposes = tuple(sorted({*facts.exposes, *shown}))
     return Manifest(
         release=config.release,
         draws_version=int(gate.body["draws_version"]),
@@ -269,8 +275,8 @@ def _manifest(home: Home, config: Config, journal: Journal, gate: Event, key: Ma
         policy=first.terms["policy_fingerprint"],
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
-        relation=config.policy.relation,
-        exposes=tuple(sorted({*facts.exposes, *shown})),
+        relation=related(config.policy.relation, exposes),
+        exposes=exposes,
         input=read.source,
         input_version=read.version,
         n_max=config.policy.n_max,

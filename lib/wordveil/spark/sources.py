@@ -15,6 +15,7 @@ from wordveil.config import Config
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.parameters import check_params
 from wordveil.sections import InputSection
+from wordveil.spark.conditions import check_condition
 from wordveil.spark.delta import require_delta
 from wordveil.spark.failures import condition, input_errors, silenced
 from wordveil.spark.jvm import gateway
@@ -110,7 +111,9 @@ class InputTable:
         with _condition_errors(self.section.where, frame.columns):
             # Alone, so that nothing but one expression can stand there: no parenthesis, LIMIT or UNION ends it.
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.section.where)  # noqa: SLF001
-            return _where(self.spark, frame, self.section.where, self.params)
+            found = _where(self.spark, frame, self.section.where, self.params)
+            check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.section)  # noqa: SLF001 - PySpark has no way to ask
+        return found
 
 
 def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
@@ -242,16 +245,10 @@ def _where(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[st
     frame.createTempView(view)
     try:
         spark.conf.set(_BIND_LATE, "true")
-        found = spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n)", args=dict(params))  # noqa: S608 - values are parameters
+        return spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n)", args=dict(params))  # noqa: S608 - values are parameters
     finally:
         spark.catalog.dropTempView(view)
         spark.conf.unset(_BIND_LATE) if before is None else spark.conf.set(_BIND_LATE, before)
-    if not found._jdf.queryExecution().analyzed().child().condition().deterministic():  # noqa: SLF001
-        problem = (
-            "lets in other records each time it is asked, so that some could be lost or be there twice. Remove rand() and the like."
-        )
-        raise ConfigError("configuration", [Fault("input.where", where[:80], problem)])
-    return found
 
 
 @contextmanager
