@@ -235,7 +235,7 @@ def test_pipeline_follows_the_law(form: str, text: str, store: Path) -> None:
     policy, text_law = LAWS[form]
     bundle = make(store, padding=policy.pads)
     ids = canonical(policy, bundle, [text])[0]
-    counts = output_counts(bundle, policy, text, 20_000)
+    counts = output_counts(bundle, policy, text, 40_000)
     assert p_value(counts, text_law(ids, token_law(bundle, EPSILON))) > 1e-4
     assert p_value(counts, text_law(ids, token_law(bundle, EPSILON * 4 / 3))) < 1e-6
 
