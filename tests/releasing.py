@@ -89,6 +89,8 @@ class Lake:
         """Tokens charged to each record."""
         sums: dict[str, int] = {}
         for row in self.entries():
+            if row["kind"] == "reset":
+                continue
             sums[row["record_id"]] = sums.get(row["record_id"], 0) + row["spent_tokens"]
         return sums
 

@@ -316,6 +316,8 @@ def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
         "epsilon": guarantee.epsilon,
         "diameter": guarantee.diameter,
         "epsilon_pure_per_token": guarantee.pure,
+        "slack": guarantee.slack,
+        "delta_per_token": guarantee.delta,
     }
 
 
@@ -339,6 +341,8 @@ def _print_plan(plan: Plan) -> None:
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
+    if plan.delta:
+        facts[f"delta of {unit}"] = f"{plan.delta:.3g}: by so much probability an output may go beyond these bounds"
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     notes = [plan.bundle_problem] if plan.bundle_problem else []

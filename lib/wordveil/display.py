@@ -117,6 +117,8 @@ def report_facts(report: RunReport, *, lives: bool = False) -> dict[str, str]:
     facts = {}
     if lives:
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
+        if report.corrected:
+            facts["authors corrected"] = f"{report.corrected:,}: charged to the new author too, nothing drawn"
         if report.input_version is not None:
             facts["input version"] = str(report.input_version)
     pure = "none: unbounded for any two texts" if report.released else "nothing released"
@@ -131,6 +133,7 @@ def report_facts(report: RunReport, *, lives: bool = False) -> dict[str, str]:
         if report.epsilon_bound
         else "nothing released",
         "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else pure,
+        **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
         "exposes": ", ".join(report.exposes) or "nothing",
         "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
         "run": report.run_id,

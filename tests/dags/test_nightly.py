@@ -264,7 +264,7 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
     lake.write(table.set_column(table.schema.get_field_index("id"), "id", pa.array(ids)), feed=False)
     pure = build_bundle(lake.config()).guarantee.pure
     assert pure
-    limits = {"unit": "pure", "relation": "any_text", "author": 3.5 * 24 * pure, "on_exceeded": "fail"}
+    limits = {"unit": "pure", "relation": "any_text", "author": 3.5 * 24 * pure, "on_exceeded": "fail", "delta": 1e-6}
     config = configured(lake, budgets=limits)
     for number, day in enumerate(days):
         run = airflow.run("sanitise_nightly", relayed(airflow, config), logical_date=night(day))

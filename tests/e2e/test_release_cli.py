@@ -168,7 +168,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
 
 
 def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Command):
-    config = write_config(lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6})
+    config = write_config(lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6})
     assert run("sanitise", "-c", config)[0] == 0
     code, out, _ = run("ledger", "-c", config)
     assert code == 0

@@ -24,7 +24,7 @@ class Plan:
     """What a run would release and what it would cost.
 
     ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
-    ``epsilon_bound`` is the price of one token. Prices are None while there is no bundle to take the diameter from.
+    ``epsilon_bound`` is the price of one token, and ``delta`` is one token's. Prices are None while there is no bundle to take the diameter from.
     ``output_format`` is ``delta`` where the output is a release that lives on. ``has_records`` says whether the input, under
     ``input.where``, has a record; None where nobody looked.
     """
@@ -45,6 +45,7 @@ class Plan:
     tokens: int | None
     epsilon_bound: float | None
     epsilon_pure: float | None
+    delta: float | None
     output_format: str
     has_records: bool | None = None
 
@@ -90,6 +91,7 @@ def make_plan(
         tokens=policy.n_max,
         epsilon_bound=priced.epsilon_bound if priced else None,
         epsilon_pure=priced.epsilon_pure if priced else None,
+        delta=priced.delta if priced else None,
         output_format=config.output.format,
         has_records=_has_records(table) if look else None,
     )
