@@ -4,6 +4,7 @@ In one session, one after the other, on real text (film reviews; without the dat
 
 * job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal, ledger,
   reservations and settlement, in turns, for two sizes of the corpus and two lengths of a record;
+* publication: the public table of a first run, arranged by ids and in the draws' order, in turns;
 * a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change data
   feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -35,7 +37,7 @@ from common import machine, processor_seconds, save_results
 from laplace_exact import SLOTS
 from tables import Tables, reviews, write_reviews
 
-PARTS = ("overhead", "overhead_many", "overhead_long", "nights", "ledger")
+PARTS = ("overhead", "overhead_many", "overhead_long", "publication", "nights", "ledger")
 ROUNDS, COPIES, MANY_COPIES = 3, 8, 40
 RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
 WORDS_A_RECORD = 60
@@ -85,12 +87,16 @@ class Releases(Tables):
         """One run of a release; its report."""
         from wordveil.spark.release import run_release
 
+        return run_release(self.release_config(table, run, changes, **sections), lambda: self.spark)
+
+    def release_config(self, table: Path, run: str, changes: str = "feed", order: str = "hashed", **sections: Any) -> Any:
+        """The configuration of a release."""
         tables = {
             "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
-            "output": {"path": str(self.home / f"release-{run}"), "format": "delta"},
+            "output": {"path": str(self.home / f"release-{run}"), "format": "delta", "order": order},
             "ledger": {"path": str(self.home / f"ledger-{run}")},
         }
-        return run_release(self.config(table, run, **tables, **sections), lambda: self.spark)
+        return self.config(table, run, **tables, **sections)
 
 
 def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
@@ -111,6 +117,29 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
             found |= {"tokens": report.tokens, "records": report.records}
     for what in ("", "processor_"):
         found[f"{what}overhead"] = statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
+    return found
+
+
+def publication(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
+    """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written anew each time."""
+    from wordveil.spark.gate import run_gate
+    from wordveil.spark.jvm import java_class
+    from wordveil.spark.publish import publish
+
+    spark = benchmark.spark
+    table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{corpus.name}")
+    report = benchmark.release(table, "published")
+    found: dict[str, Any] = {"records": report.records, "tokens": report.tokens, "hashed": [], "input": []}
+    for _ in range(rounds):
+        for order in ("hashed", "input"):
+            config = benchmark.release_config(table, "published", order=order)
+            run_gate(config, lambda: spark)
+            taken, _ = seconds(lambda config=config: publish(config, lambda: spark))
+            found[order].append(taken)
+            for name in ("public", "manifests"):
+                shutil.rmtree(benchmark.home / "release-published" / name)
+            java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    found["arranging"] = statistics.median(found["hashed"]) / statistics.median(found["input"])
     return found
 
 
@@ -157,7 +186,7 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
     store = Store(spark, str(benchmark.home / "ledger-large"), "ledger")
     book = Ledger(store)
     book.create()
-    terms = Terms("bench", "run", 1, 0.5, 8.0, "euclidean:0", "any_text")
+    terms = Terms("bench", "tables", "run", 1, "0" * 16, 0.5, 8.0, 0.0, "euclidean:0", "any_text")
     drawn = spark.range(entries).select(
         F.col("id").cast("string").alias("record_id"),
         (F.col("id") % AUTHORS).cast("string").alias("author"),
@@ -197,6 +226,10 @@ def main() -> None:
             write_reviews(corpus, texts, max(1, copies // part))
             content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)
         del content["warm"]
+        if "publication" in parts:
+            corpus = benchmark.home / "publication"
+            write_reviews(corpus, texts, max(1, COPIES // part))
+            content["publication"] = publication(benchmark, corpus, 1 if quick else ROUNDS)
         if "nights" in parts:
             content["nights"] = nights(benchmark, texts, RECORDS // part)
         if "ledger" in parts:
@@ -216,6 +249,9 @@ def show(content: dict[str, Any]) -> None:
             of = f"{size}, processor time" if what else size
             rows[f"job, {of}"] = f"{statistics.median(over[f'{what}job']):.1f} s"
             rows[f"first run, {of}"] = f"{statistics.median(over[f'{what}release']):.1f} s, {over[f'{what}overhead']:+.0%}"
+    if public := content.get("publication"):
+        for order in ("hashed", "input"):
+            rows[f"publication, {public['records']:,} records, order: {order}"] = f"{statistics.median(public[order]):.1f} s"
     if night := content.get("nights"):
         rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"
         rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"

@@ -93,12 +93,12 @@ class Tables:
             "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
         }
 
-    def config(self, corpus: Path, run: str, order: str = "hashed") -> Any:
-        """The configuration of one run."""
+    def config(self, corpus: Path, run: str, **sections: Any) -> Any:
+        """The configuration of one run; ``sections`` stand in place of the shared ones."""
         from wordveil.config import parse_config
 
-        output = {"path": str(self.home / f"out-{run}"), "order": order}
-        return parse_config({**self.settings, "input": {**self.settings["input"], "path": str(corpus)}, "output": output}, "benchmark")
+        places = {"input": {**self.settings["input"], "path": str(corpus)}, "output": {"path": str(self.home / f"out-{run}")}}
+        return parse_config({**self.settings, **places, **sections}, "benchmark")
 
     def build(self) -> dict[str, float]:
         """Build the bundle; seconds and the process' greatest resident size."""
@@ -115,7 +115,7 @@ class Tables:
         from wordveil.spark.job import run_sanitise
         from wordveil.spark.session import build_session
 
-        config = self.config(corpus, run, order)
+        config = self.config(corpus, run, output={"path": str(self.home / f"out-{run}"), "order": order})
         return run_sanitise(config, lambda: build_session(config.spark))
 
     def split_and_join(self, corpus: Path, run: str) -> float:

@@ -170,15 +170,13 @@ class Execution:
         """record_id and author of records that may have been charged to another author; None where there can be none."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        found = self._candidates(job)
-        if self._columns.author is None:
+        found, anew = self._candidates(job), self._intent.anew
+        if self._columns.author is None or (self._intent.changes == "all" and not anew):
             return None
-        if self._intent.anew:  # the draws of before are gone: the ledger alone knows whom they were charged to
+        if found.looked is None:
             rows = found.rows.where(F.col(UNSOUND_COLUMN).isNull())
-        elif found.looked is None or self._intent.changes == "all":
-            return None
-        else:
-            rows = found.looked.where(CORRECTED_COLUMN)
+        else:  # where there were other draws before, the ledger alone knows whom those were charged to
+            rows = found.looked if anew else found.looked.where(CORRECTED_COLUMN)
         return rows.select(column(self._columns.id).cast("string").alias("record_id"), F.col(AUTHOR_COLUMN).alias("author"))
 
     def _priced(self, found: Candidates) -> DataFrame:
