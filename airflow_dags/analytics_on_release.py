@@ -111,6 +111,8 @@ The Airflow Variable `analytics_on_release` is a JSON object with these settings
 
 KINDS = {str: "a text", float: "a number", int: "a whole number", dict: "an object", list: "a list of texts"}
 # Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there.
+# Input and bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may be out of
+# reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
 FINAL = frozenset({2, 3, 5, 6})
 
 

@@ -128,8 +128,11 @@ sanitise_nightly --from-date 2026-11-01 --to-date 2026-11-05 --max-active-runs 1
 | `check` | fails at once | mend the Variable, connection or file that it names, and clear it |
 | `plan`: no record within `wait_hours` | fails, names slice and table | clear it once the records are there |
 | `sanitise`: a budget with `on_exceeded: fail` | fails at once, nothing drawn or charged | raise the budget or leave records out, and clear it |
+| `sanitise`: the release refuses, e.g. its tables are not there | fails at once, nothing drawn or charged | `docs/runbook.md`, "A release refuses" |
 | `gate` | fails at once, its table is in its log; no asset event | `docs/releases.md`; what was published before stays |
 | `publish`: a later run has moved the release on | skipped: that run's publication has these records | nothing |
+| configuration, key, an output that is there | fails at once | mend what the error names, and clear it |
+| input, bundle, Java, Delta's jars | tried again, three times, ever later | mend what the error names, and clear it |
 | Spark, a lost worker, the storage | tried again, three times, ever later | look at Spark's log; clear it |
 
 The Airflow Variable `sanitise_nightly` is a JSON object with these settings:
@@ -143,6 +146,8 @@ The Airflow Variable `sanitise_nightly` is a JSON object with these settings:
 
 KINDS = {str: "a text", float: "a number", int: "a whole number", dict: "an object", list: "a list of texts"}
 # Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there.
+# Input and bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may be out of
+# reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
 FINAL = frozenset({2, 3, 5, 6})
 
 
@@ -407,7 +412,7 @@ class PlanOperator(BaseSensorOperator, Wordveil):
 
 
 class SanitiseOperator(Wordveil):
-    """Draws, and charges the ledger. A budget that is exceeded (exit code 9) is not exceeded less by another try."""
+    """Draws, and charges the ledger. A release that refuses (exit code 9), for a budget or for tables that are not there, refuses again."""
 
     job = "sanitise.py"
     final = FINAL | {9}
