@@ -258,7 +258,7 @@ def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(lake: Lake)
     lake.run(config)
     withdraw(config, lambda: lake.spark, ["r00004"])
     assert purge(config, lambda: lake.spark) == 1
-    with pytest.raises(ReleaseError, match="its tables are at"):
+    with pytest.raises(ReleaseError, match="its tables, or a part of them, are at"):
         reset(config, lambda: lake.spark)
     lake.home.rename(lake.root / "aside")
     lake.forget()

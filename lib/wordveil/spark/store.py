@@ -98,7 +98,11 @@ class Store:
                 if version is None
                 else f"has format_version {version}, this wordveil reads {TABLE_VERSION}"
             )
-            mend = "Name another place." if version is None else "Take the wordveil that wrote it, or a newer one that migrates it."
+            mend = (
+                "Name another place."
+                if version is None
+                else "Take the wordveil that wrote it, or begin a release of another name at another place."
+            )
             raise ReleaseError(f"{self.kind} {self.path}: {problem}. {mend}")
 
     def has(self, once: str) -> bool:

@@ -108,7 +108,8 @@ def reset(config: Config, session: Callable[[], SparkSession], *, progress: Call
     with home.held(lambda: progress("waiting for a run of this release")), job_errors("nothing was given up"):
         if home.has_tables():
             raise ReleaseError(
-                f"release {config.release}: its tables are at {home.path}. This command gives up tables that are lost. Nothing was done."
+                f"release {config.release}: its tables, or a part of them, are at {home.path}. This command gives up tables that are lost. "
+                "If what is left is of no use, move it away first. Nothing was done."
             )
         known = home.ledger.tables_of(config.release)
         if not known:
