@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ import yaml
 
 import helpers
 from wordveil.config import Config, parse_config
+from wordveil.spark import layout
 
 EMBEDDING = helpers.random_embedding(300, 8, seed=5)
 WORDS = EMBEDDING.words.to_pylist()
@@ -40,6 +41,25 @@ SMALL = {
     "spark.sql.adaptive.enabled": "false",
 }
 """Options of Spark for a few rows, over which queries spend more time on being compiled and planned anew than on running."""
+# Spark packs files of a few kilobytes by bytes, the largest first, some to a task.
+_PACKED = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.files.maxPartitionBytes": "6000",
+    "spark.sql.files.openCostInBytes": "0",
+}
+
+
+@contextlib.contextmanager
+def packed_session(spark: Any) -> Iterator[Any]:
+    """The session, with adaptive execution and small splits, and several tasks to write."""
+    before = {name: spark.conf.get(name) for name in _PACKED}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "TASK_ROWS", 60)
+        for name, value in _PACKED.items():
+            spark.conf.set(name, value)
+        yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def random_texts(count: int, seed: int = 0, longest: int = 40) -> list[str]:

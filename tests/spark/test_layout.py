@@ -13,30 +13,19 @@ import pytest
 
 import helpers
 from releasing import Lake
-from sparking import WORDS, Workspace
-from wordveil.spark import Run, layout, sanitise
+from sparking import WORDS, Workspace, packed_session
+from wordveil.spark import Run, sanitise
 from wordveil.spark.job import run_sanitise
 
 RECORDS, FILES = 200, 5
 STRICT = {"profile": "strict", "n_max": 4, "refused": "empty"}
-# Spark packs such files by bytes, the largest first, some to a task.
-PACKED = {
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.files.maxPartitionBytes": "6000",
-    "spark.sql.files.openCostInBytes": "0",
-}
 
 
 @pytest.fixture
-def packed(spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The session, with adaptive execution and small splits, and several tasks to write."""
-    before = {name: spark.conf.get(name) for name in PACKED}
-    for name, value in PACKED.items():
-        spark.conf.set(name, value)
-    monkeypatch.setattr(layout, "TASK_ROWS", 60)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+def packed(spark) -> Iterator[Any]:
+    """Spark packs files by bytes."""
+    with packed_session(spark) as session:
+        yield session
 
 
 def table(lengths: np.ndarray, *, sound: bool = True) -> pa.Table:
