@@ -14,7 +14,7 @@ from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.candidates import WITHDRAWN
 from wordveil.spark.failures import job_errors
 from wordveil.spark.home import LEDGER_VERSION, Home
-from wordveil.spark.journal import FROZEN, GATE, Journal
+from wordveil.spark.journal import FROZEN, GATE, PUBLISHED, Journal
 from wordveil.spark.newest import newest
 from wordveil.spark.session import require_classic
 
@@ -48,7 +48,7 @@ def run_gate(config: Config, session: Callable[[], SparkSession], *, progress: C
         progress("measuring")
         rows = newest(home.draws.read(version), config.input.id, len(journal.intents()))
         words = config.gate.rules.min_distinct_words is not None
-        measured = measure(rows, words=words, shown=shown_by_runs(journal))
+        measured = measure(rows, words=words, shown=published_exposes(config, journal))
         gated = Gated(config.release, version, evaluate(config.gate.rules, measured))
         body = {**gated.to_dict(), "rules": config.gate.rules.digest, LEDGER_VERSION: home.ledger.store.version()}
         journal.add(GATE, "", lambda _: body)
@@ -74,9 +74,16 @@ def require_live(journal: Journal, release: str) -> None:
         )
 
 
-def shown_by_runs(journal: Journal) -> set[str]:
-    """What a release's runs add to ``exposes``: a record that a condition or a budget kept out has no row to say it."""
-    return {entry for intent in journal.intents() for entry in intent.shown}
+def published_exposes(config: Config, journal: Journal) -> tuple[str, ...]:
+    """What a publication shows besides what each row said when it was drawn: by the configuration of today, by the runs, and by earlier
+    publications.
+
+    A record that a condition or a budget kept out has no row to say it. And what readers have seen, such as that private rules were passed,
+    they know when the rules are gone.
+    """
+    before = journal.latest(PUBLISHED)
+    seen = before.body["exposes"] if before else ()
+    return tuple(sorted({*config.shown, *seen, *(entry for intent in journal.intents() for entry in intent.shown)}))
 
 
 def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:

@@ -21,7 +21,7 @@ from wordveil.records import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
 from wordveil.spark.failures import job_errors
-from wordveil.spark.gate import require_live, settled, shown_by_runs
+from wordveil.spark.gate import published_exposes, require_live, settled
 from wordveil.spark.home import Home, is_internal
 from wordveil.spark.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.layout import arranged
@@ -83,7 +83,7 @@ def publish(
         gate = _passed(config, home, journal)
         progress("publishing")
         version = int(gate.body["draws_version"])
-        shown = _shown(config, journal)
+        shown = published_exposes(config, journal)
         kept = Files(spark, f"{home.path}/manifests/{version:020d}-{_label(shown)}.json")
         _check_published(home, kept)
         if config.output.public_table:
@@ -183,16 +183,6 @@ def _write(home: Home, config: Config, journal: Journal, version: int, shown: tu
     public.replace(
         rows, once=f"publish {config.release} {_label(shown)}", number=version, records_per_file=config.output.records_per_file
     )
-
-
-def _shown(config: Config, journal: Journal) -> tuple[str, ...]:
-    """What this publication shows besides what each row said when it was drawn: by the configuration of today, by the runs, and by earlier
-    publications.
-
-    What readers have seen, such as that private rules were passed, they know when the rules are gone.
-    """
-    before = journal.latest(PUBLISHED)
-    return tuple(sorted({*config.shown, *shown_by_runs(journal), *(before.body["exposes"] if before else ())}))
 
 
 def _label(shown: tuple[str, ...]) -> str:
