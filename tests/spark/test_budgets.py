@@ -19,7 +19,7 @@ from wordveil.spark.ledger import SCHEMA, Terms
 METRIC = "euclidean:0123456789abcdef"
 
 
-@pytest.mark.parametrize(("unit", "delta"), [("pure", None), ("pure", 1.5e-10), (METRIC, 1.5e-10)])
+@pytest.mark.parametrize(("unit", "delta"), [("pure", None), ("pure", 1e-10), (METRIC, 1.5e-10)])
 def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float | None):
     rng = random.Random(7)  # noqa: S311 - a corpus of cases
     names = [f"r{number}" for number in range(40)] + ["ä", "z", "10", "9"]
