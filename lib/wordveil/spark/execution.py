@@ -177,6 +177,8 @@ class Execution:
             rows = found.rows.where(F.col(UNSOUND_COLUMN).isNull())
         else:  # where there were other draws before, the ledger alone knows whom those were charged to
             rows = found.looked if anew else found.looked.where(CORRECTED_COLUMN)
+        if rows.isEmpty():  # as on most nights, which then need not read the ledger for it
+            return None
         return rows.select(column(self._columns.id).cast("string").alias("record_id"), F.col(AUTHOR_COLUMN).alias("author"))
 
     def _priced(self, found: Candidates) -> DataFrame:

@@ -88,7 +88,7 @@ def published_exposes(config: Config, journal: Journal) -> tuple[str, ...]:
 
 def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:
     """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of them;
-    ``shown``: what its runs show besides what its rows say."""
+    ``shown``: what a publication of it would show besides what its rows say."""
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = newest_draws.where(F.col("status") != WITHDRAWN)

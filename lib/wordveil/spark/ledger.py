@@ -64,6 +64,11 @@ class Terms:
     metric: str
     relation: str
 
+    @classmethod
+    def naming(cls, release: str, tables: str, run_id: str) -> Terms:
+        """A run's name, for entries that are looked for or that cost nothing."""
+        return cls(release, tables, run_id, 0, "", 0.0, 0.0, 0.0, "", "")
+
 
 class Ledger:
     """The ledger's table."""
@@ -223,7 +228,7 @@ class Ledger:
         import pyarrow as pa
 
         gone = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
-        terms = [Terms(release, name, run_id, 0, "", 0.0, 0.0, 0.0, "", "") for name in tables]
+        terms = [Terms.naming(release, name, run_id) for name in tables]
 
         def rows(table: DataFrame, _: int) -> DataFrame | None:
             row = table.sparkSession.createDataFrame(gone)

@@ -341,13 +341,8 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
             raise ReleaseError(
                 f"run {run_id}: has drawn already. Start the job again: it finishes the run without reading the input."
             )
-        home.ledger.abandon(_reserved_under(home, found[0]))
+        home.ledger.abandon(Terms.naming(home.release, home.draws.identifier(), run_id))
         journal.add(ABANDONED, run_id, lambda _: {})
-
-
-def _reserved_under(home: Home, intent: Intent) -> Terms:
-    """The terms of a run whose entries alone are looked for."""
-    return Terms(home.release, home.draws.identifier(), intent.run_id, intent.epoch, "", 0.0, 0.0, 0.0, "", "")
 
 
 def _reads_the_same(last: Intent, intent: Intent) -> bool:
