@@ -54,12 +54,21 @@ VARIABLE = DAG_ID
 EXAMPLE = '"output": "/lake/analytics/support-mail"'
 REQUIRED = ("output",)
 _JOBS = next(
-    (place for place in (Path(__file__).parent / "wordveil_jobs", Path(__file__).parents[1] / "jobs") if place.is_dir()), ""
+    (
+        place
+        for place in (Path(__file__).parent / "wordveil_jobs", Path(__file__).parents[1] / "jobs")
+        if place.is_dir()
+    ),
+    "",
 )
 # Name: kind, default, meaning.
 SETTINGS: dict[str, tuple[type, Any, str]] = {
     "output": (str, "", "the directory of the tables terms and topics, where Spark writes."),
-    "public_key": (str, "", "the release's public key, from its owner; without it the manifest vouches for itself alone."),
+    "public_key": (
+        str,
+        "",
+        "the release's public key, from its owner; without it the manifest vouches for itself alone.",
+    ),
     "topics": (int, 5, "how many topics to find."),
     "terms": (int, 10, "how many terms stand for a topic."),
     "min_documents": (int, 2, "terms that stand in fewer records are left out."),
@@ -72,7 +81,11 @@ SETTINGS: dict[str, tuple[type, Any, str]] = {
     "spark_conn_id": (str, "wordveil_spark", "the Spark connection: master, deploy mode, queue, namespace."),
     "spark_submit": (str, None, "the path of spark-submit; by default the one that the connection names, on the PATH."),
     "spark_conf": (dict, {}, "Spark options for spark-submit."),
-    "reports": (str, "", "a directory or URL for the commands' reports; required where the driver runs on the cluster."),
+    "reports": (
+        str,
+        "",
+        "a directory or URL for the commands' reports; required where the driver runs on the cluster.",
+    ),
 }
 ADVICE = {
     "verify": (
@@ -103,7 +116,8 @@ It needs no key, no configuration and nothing but the public table.
 The Airflow Variable `analytics_on_release` is a JSON object with these settings:
 
 """ + "\n".join(
-    f"- `{name}` ({default if default not in ('', None) else 'none'}): {about}" for name, (_, default, about) in SETTINGS.items()
+    f"- `{name}` ({default if default not in ('', None) else 'none'}): {about}"
+    for name, (_, default, about) in SETTINGS.items()
 )
 
 
@@ -138,7 +152,9 @@ def read_settings(context: Context | None = None) -> dict[str, Any]:
             problems.append(f"{name} = {str(value)[:80]}: should be a list of texts.")
     if problems:
         raise AirflowFailException(f"Airflow Variable {VARIABLE}: {' '.join(problems)}")
-    settings = {name: default for name, (_, default, _) in SETTINGS.items()} | {k: v for k, v in given.items() if v is not None}
+    settings = {name: default for name, (_, default, _) in SETTINGS.items()} | {
+        k: v for k, v in given.items() if v is not None
+    }
     asked = dict(context["params"]) if context else {}
     settings |= {name: value for name, value in asked.items() if value is not None}
     for name in REQUIRED:
@@ -180,7 +196,9 @@ def log_failure(context: Context) -> None:
 def log_late(context: dict[str, Any]) -> None:
     """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or beside it."""
     run = context.get("dag_run") or {}
-    log.error("%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id"))
+    log.error(
+        "%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id")
+    )
 
 
 class WordveilSubmitOperator(SparkSubmitOperator):
@@ -214,7 +232,9 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         on_yarn_cluster = "yarn" in str(connection.host) and mode == "cluster"
         self._conn_id = settings["spark_conn_id"]
         self._spark_binary = settings["spark_submit"]
-        self._yarn_track_via_rm_api = on_yarn_cluster and "yarn_resourcemanager_webapp_address" in connection.extra_dejson
+        self._yarn_track_via_rm_api = (
+            on_yarn_cluster and "yarn_resourcemanager_webapp_address" in connection.extra_dejson
+        )
         self.durable = self._yarn_track_via_rm_api or not on_yarn_cluster
         self.conf = {"spark.log.level": "WARN", **settings["spark_conf"]}
         self.application = f"{settings['jobs'].rstrip('/')}/{self.job}"
@@ -332,7 +352,9 @@ def release() -> dict[str, Any]:
     for name in ("analytics.py", "release.py"):
         place = f"{settings['jobs'].rstrip('/')}/{name}"
         if "://" not in place and not Path(place).is_file():
-            raise AirflowFailException(f"jobs = {settings['jobs']}: there is no file {place} on this worker. {SETTINGS['jobs'][2]}")
+            raise AirflowFailException(
+                f"jobs = {settings['jobs']}: there is no file {place} on this worker. {SETTINGS['jobs'][2]}"
+            )
     events = [event for found in context["triggering_asset_events"].values() for event in found]
     if not events:
         raise AirflowFailException(
@@ -342,7 +364,9 @@ def release() -> dict[str, Any]:
     newest = max(events, key=lambda event: event.timestamp).extra
     names = ("release", "table", "manifest", "manifest_sha256", "created", "public_version")
     if missing := [name for name in names if name not in newest]:
-        raise AirflowFailException(f"the asset's event lacks {', '.join(missing)}: it is not one of the DAG sanitise_nightly.")
+        raise AirflowFailException(
+            f"the asset's event lacks {', '.join(missing)}: it is not one of the DAG sanitise_nightly."
+        )
     return {name: newest[name] for name in names}
 
 
@@ -377,7 +401,10 @@ class AnalyseOperator(WordveilSubmitOperator):
 
     def arguments(self, settings: dict[str, Any], context: Context) -> list[str]:
         event = published(context)
-        numbers = {"version": event["public_version"], **{name: settings[name] for name in ("topics", "terms", "min_documents")}}
+        numbers = {
+            "version": event["public_version"],
+            **{name: settings[name] for name in ("topics", "terms", "min_documents")},
+        }
         options = [word for name, value in numbers.items() for word in (f"--{name.replace('_', '-')}", str(value))]
         return ["--table", event["table"], "--output", settings["output"], *options, *jars(settings)]
 
@@ -417,7 +444,9 @@ with DAG(
     },
     deadline=None
     if TRIED
-    else DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)),
+    else DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)
+    ),
 ) as dag:
     found = release.override(execution_timeout=timedelta(minutes=5))()
     verified = VerifyOperator(task_id="verify")

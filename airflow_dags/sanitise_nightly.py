@@ -64,7 +64,12 @@ VARIABLE = DAG_ID
 EXAMPLE = '"config": "/etc/wordveil/release.yaml"'
 REQUIRED = ("config",)
 _JOBS = next(
-    (place for place in (Path(__file__).parent / "wordveil_jobs", Path(__file__).parents[1] / "jobs") if place.is_dir()), ""
+    (
+        place
+        for place in (Path(__file__).parent / "wordveil_jobs", Path(__file__).parents[1] / "jobs")
+        if place.is_dir()
+    ),
+    "",
 )
 # Name: kind, default, meaning.
 SETTINGS: dict[str, tuple[type, Any, str]] = {
@@ -74,9 +79,21 @@ SETTINGS: dict[str, tuple[type, Any, str]] = {
         str(_JOBS),
         "the directory of wordveil's application files, as spark-submit takes them; `wordveil init --airflow` writes it.",
     ),
-    "overrides": (list, [], "settings of the configuration to override, each KEY=VALUE; {slice} stands for the run's slice."),
-    "slice_param": (str, "ds", "the parameter of input.where that chooses a night's records; empty where input.where has none."),
-    "slice_format": (str, "%Y-%m-%d", "how the start of the data interval is written as the parameter's value (strftime)."),
+    "overrides": (
+        list,
+        [],
+        "settings of the configuration to override, each KEY=VALUE; {slice} stands for the run's slice.",
+    ),
+    "slice_param": (
+        str,
+        "ds",
+        "the parameter of input.where that chooses a night's records; empty where input.where has none.",
+    ),
+    "slice_format": (
+        str,
+        "%Y-%m-%d",
+        "how the start of the data interval is written as the parameter's value (strftime).",
+    ),
     "marker": (
         str,
         "",
@@ -87,8 +104,16 @@ SETTINGS: dict[str, tuple[type, Any, str]] = {
     "spark_conn_id": (str, "wordveil_spark", "the Spark connection: master, deploy mode, queue, namespace."),
     "spark_submit": (str, None, "the path of spark-submit; by default the one that the connection names, on the PATH."),
     "spark_conf": (dict, {}, "Spark options for spark-submit."),
-    "reports": (str, "", "a directory or URL for the commands' reports; required where the driver runs on the cluster."),
-    "key_conn_id": (str, "", "the connection whose password is the key, for a configuration with key: {env: WORDVEIL_KEY}."),
+    "reports": (
+        str,
+        "",
+        "a directory or URL for the commands' reports; required where the driver runs on the cluster.",
+    ),
+    "key_conn_id": (
+        str,
+        "",
+        "the connection whose password is the key, for a configuration with key: {env: WORDVEIL_KEY}.",
+    ),
     "key_env": (str, "WORDVEIL_KEY", "the variable that the configuration names in key.env."),
 }
 ADVICE = {
@@ -138,7 +163,8 @@ sanitise_nightly --from-date 2026-11-01 --to-date 2026-11-05 --max-active-runs 1
 The Airflow Variable `sanitise_nightly` is a JSON object with these settings:
 
 """ + "\n".join(
-    f"- `{name}` ({default if default not in ('', None) else 'none'}): {about}" for name, (_, default, about) in SETTINGS.items()
+    f"- `{name}` ({default if default not in ('', None) else 'none'}): {about}"
+    for name, (_, default, about) in SETTINGS.items()
 )
 
 
@@ -173,7 +199,9 @@ def read_settings(context: Context | None = None) -> dict[str, Any]:
             problems.append(f"{name} = {str(value)[:80]}: should be a list of texts.")
     if problems:
         raise AirflowFailException(f"Airflow Variable {VARIABLE}: {' '.join(problems)}")
-    settings = {name: default for name, (_, default, _) in SETTINGS.items()} | {k: v for k, v in given.items() if v is not None}
+    settings = {name: default for name, (_, default, _) in SETTINGS.items()} | {
+        k: v for k, v in given.items() if v is not None
+    }
     asked = dict(context["params"]) if context else {}
     settings |= {name: value for name, value in asked.items() if value is not None}
     for name in REQUIRED:
@@ -215,7 +243,9 @@ def log_failure(context: Context) -> None:
 def log_late(context: dict[str, Any]) -> None:
     """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or beside it."""
     run = context.get("dag_run") or {}
-    log.error("%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id"))
+    log.error(
+        "%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id")
+    )
 
 
 class WordveilSubmitOperator(SparkSubmitOperator):
@@ -249,7 +279,9 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         on_yarn_cluster = "yarn" in str(connection.host) and mode == "cluster"
         self._conn_id = settings["spark_conn_id"]
         self._spark_binary = settings["spark_submit"]
-        self._yarn_track_via_rm_api = on_yarn_cluster and "yarn_resourcemanager_webapp_address" in connection.extra_dejson
+        self._yarn_track_via_rm_api = (
+            on_yarn_cluster and "yarn_resourcemanager_webapp_address" in connection.extra_dejson
+        )
         self.durable = self._yarn_track_via_rm_api or not on_yarn_cluster
         self.conf = {"spark.log.level": "WARN", **settings["spark_conf"]}
         self.application = f"{settings['jobs'].rstrip('/')}/{self.job}"
@@ -378,8 +410,21 @@ class PlanOperator(BaseSensorOperator, Wordveil):
         return [*self.configured(settings, context, sliced=True), "--has-records"]
 
     def result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        names = ("release", "input", "mechanism", "epsilon", "bundle", "metric", "composition", "relation", "exposes", "tokens")
-        return {name: report[name] for name in (*names, "epsilon_bound", "epsilon_pure", "output_format", "has_records")}
+        names = (
+            "release",
+            "input",
+            "mechanism",
+            "epsilon",
+            "bundle",
+            "metric",
+            "composition",
+            "relation",
+            "exposes",
+            "tokens",
+        )
+        return {
+            name: report[name] for name in (*names, "epsilon_bound", "epsilon_pure", "output_format", "has_records")
+        }
 
     def execute(self, context: Context) -> Any:
         settings = read_settings(context)
@@ -389,7 +434,10 @@ class PlanOperator(BaseSensorOperator, Wordveil):
         try:
             return BaseSensorOperator.execute(self, context)
         except AirflowSensorTimeout:
-            awaited = settings["marker"].replace("{slice}", part) or f"a record of {settings['slice_param']}={part} in the input"
+            awaited = (
+                settings["marker"].replace("{slice}", part)
+                or f"a record of {settings['slice_param']}={part} in the input"
+            )
             raise AirflowSensorTimeout(
                 f"slice {part}: {awaited} of {settings['config']} did not come within {settings['wait_hours']:g} hours. Nothing was drawn. See "
                 "to whoever writes the input and clear this task; if the slice is to stay empty, mark it as failed and leave it."
@@ -449,7 +497,12 @@ class GateOperator(Wordveil):
             | ({"value": one["value"]} if report["passed"] and one["kind"] != "private" else {})
             for one in report["results"]
         ]
-        return {"release": report["release"], "draws_version": report["draws_version"], "passed": report["passed"], "rules": shown}
+        return {
+            "release": report["release"],
+            "draws_version": report["draws_version"],
+            "passed": report["passed"],
+            "rules": shown,
+        }
 
     def failed(self, report: dict[str, Any], context: Context) -> None:
         if report.get("result"):
@@ -495,7 +548,9 @@ def slice_of(settings: dict[str, Any], context: Context) -> str:
         return str(given)
     start = context.get("data_interval_start")
     if start is None:
-        if not settings["slice_param"] and not any("{slice}" in text for text in (*settings["overrides"], settings["marker"])):
+        if not settings["slice_param"] and not any(
+            "{slice}" in text for text in (*settings["overrides"], settings["marker"])
+        ):
             return ""
         raise AirflowFailException(
             "slice: this run has no data interval and was triggered without a slice. Trigger it with a logical date, or with slice."
@@ -532,7 +587,12 @@ def check() -> dict[str, str]:
                 raise AirflowFailException(
                     f"{name} = {settings[name]}: there is no file {place} on this worker. {SETTINGS[name][2]}"
                 )
-    return {"run_id": run_name(context), "slice": slice_of(settings, context), "config": settings["config"], "deploy_mode": mode}
+    return {
+        "run_id": run_name(context),
+        "slice": slice_of(settings, context),
+        "config": settings["config"],
+        "deploy_mode": mode,
+    }
 
 
 with DAG(
@@ -572,7 +632,9 @@ with DAG(
     },
     deadline=None
     if TRIED
-    else DeadlineAlert(reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)),
+    else DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=DEADLINE, callback=SyncCallback(log_late)
+    ),
 ) as dag:
     checked = check.override(execution_timeout=timedelta(minutes=5))()
     planned = PlanOperator(task_id="plan", mode="reschedule", execution_timeout=timedelta(minutes=30))

@@ -38,14 +38,14 @@ from rich.console import Console
 from rich.table import Table
 
 from laplace_exact import DATA, load_embedding
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
-from wordveil.keys import Secret
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest
-from wordveil.randomness import KeyedStream
 
 RESULTS = Path(__file__).parent / "results"
 PLANS = {"demo": (20.0,), "mixed": (20.0, 60.0)}
@@ -90,7 +90,9 @@ def noisy_points(size: int, index: NDArray[np.float32], epsilon: float) -> Point
     return Points(words, noise + index[words, :-1].T, index[: size + 1])
 
 
-def timed(search: Search, queries: NDArray[np.float64], seconds: float = ROUND_SECONDS) -> tuple[NDArray[np.int32], float]:
+def timed(
+    search: Search, queries: NDArray[np.float64], seconds: float = ROUND_SECONDS
+) -> tuple[NDArray[np.int32], float]:
     """The answers and the queries a second, the best of up to three runs that fit into the time."""
     best, spent, rounds = 0.0, 0.0, 0
     while rounds == 0 or (rounds < ROUNDS and spent * (rounds + 1) / rounds < seconds):
@@ -106,7 +108,9 @@ def asked(trees: AnnoyNearest, search_k: int) -> AnnoyNearest:
     return AnnoyNearest(trees._trees, trees._rows, search_k)  # noqa: SLF001
 
 
-def coarse_run(trees: AnnoyNearest, points: Points, truth: NDArray[np.int32], slowest: float) -> list[tuple[int, float, float]]:
+def coarse_run(
+    trees: AnnoyNearest, points: Points, truth: NDArray[np.int32], slowest: float
+) -> list[tuple[int, float, float]]:
     """(search_k, recall, queries a second), with rising search_k."""
     part = slice(None, None, QUERIES // COARSE)
     queries, rows, search_k, recall, speed = points.noisy[:, part], [], 4.0, 0.0, np.inf
@@ -136,7 +140,9 @@ def settings(coarse: dict[int, list[tuple[int, float, float]]]) -> list[Setting]
 
 def meaning(points: Points, found: NDArray[np.int32]) -> dict[str, float]:
     """What is left of the words' meaning in what took their place."""
-    before, after = (points.rows[ids, :-2].astype(np.float64) for ids in (points.words, found))  # without height and score
+    before, after = (
+        points.rows[ids, :-2].astype(np.float64) for ids in (points.words, found)
+    )  # without height and score
     cosines = (before * after).sum(axis=1) / (np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1))
     return {
         "kept": float(np.mean(found == points.words)),
@@ -164,7 +170,9 @@ def measure(name: str, epsilon: float, forest: dict[int, AnnoyNearest], index: N
     for pass_name, exact in searches.items():
         exact.search(points.noisy[:, :COARSE])
         truth, speeds[pass_name] = timed(exact.search, points.noisy)
-    coarse = {n_trees: coarse_run(trees, points, truth, speeds["float32"] / SLOWEST) for n_trees, trees in forest.items()}
+    coarse = {
+        n_trees: coarse_run(trees, points, truth, speeds["float32"] / SLOWEST) for n_trees, trees in forest.items()
+    }
     rows = []
     for setting in settings(coarse):
         found, speed = timed(asked(forest[setting.n_trees], setting.search_k).search, points.noisy)
@@ -206,7 +214,18 @@ def show(result: dict[str, Any]) -> None:
     """The table of one embedding at one epsilon."""
     exact = result["exact"]
     table = Table(title=f"{result['words']:,} x {result['dimension']}, epsilon {result['epsilon']:g}")
-    for heading in ("search", "n_trees", "search_k", "recall", "tokens/s", "x float32", "x int8", "kept", "alike", "moved"):
+    for heading in (
+        "search",
+        "n_trees",
+        "search_k",
+        "recall",
+        "tokens/s",
+        "x float32",
+        "x int8",
+        "kept",
+        "alike",
+        "moved",
+    ):
         table.add_column(heading, justify="right")
     speeds = exact["tokens_per_second"]
     rows: list[tuple[str, str, str, float, float, dict[str, float]]] = [
@@ -233,7 +252,7 @@ def main() -> None:
             print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
             continue
         embedding = load_embedding(name)
-        index = Laplace.build(embedding, {"epsilon": epsilons[0]}, padding=True, work=Workshop()).arrays["index"]
+        index = Laplace.build(embedding, {"epsilon": epsilons[0]}, padding=True, work=BuildContext()).arrays["index"]
         with TemporaryDirectory() as directory:
             forest, costs = grow(index[:-1], Path(directory))
         for epsilon in epsilons:

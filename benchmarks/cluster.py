@@ -53,7 +53,9 @@ def run(cluster: Cluster, job: Job, way: str, number: int) -> dict[str, Any]:
     spark: dict[str, Any] = {"options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": "auto"}}
     file = config(job, job.home / "corpus", job.home / f"out-{name}", spark)
     started = time.perf_counter()
-    process = cluster.submit("--config", file, "--json", scratch=job.home / "driver", local=2 if way == "local" else None)
+    process = cluster.submit(
+        "--config", file, "--json", scratch=job.home / "driver", local=2 if way == "local" else None
+    )
     out, errors = process.communicate()
     if process.returncode:
         raise SystemExit(errors[-4000:])
@@ -83,7 +85,9 @@ def main() -> None:
                     found.append(run(cluster, job, way, number))
     seconds = {way: statistics.median(one["seconds"] for one in found) for way, found in runs.items()}
     ratio = statistics.median(b["seconds"] / a["seconds"] for a, b in zip(runs["local"], runs["cluster"], strict=True))
-    save_results("cluster", quick, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio})
+    save_results(
+        "cluster", quick, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
+    )
     table = Table(title="Laplace exact, 20,000 x 100, two cores")
     for heading in ("way", "tokens", "seconds", "tok/s", "from command to report"):
         table.add_column(heading, justify="right")

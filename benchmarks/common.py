@@ -65,8 +65,8 @@ def command(pid: int) -> str:
 
 def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:
     """A job whose bundle is built, so that no session builds it."""
-    from wordveil.building import build_bundle
-    from wordveil.config import parse_config
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.config.load import parse_config
 
     job = Job(home, name, first_pass, profile)
     settings = {

@@ -40,18 +40,18 @@ from hyperbolic_hypernyms import apart, law_of
 from hyperbolic_speed import lorentz_rows
 from laplace_exact import DATA
 from tradeoff import glove
-from wordveil import embedding
-from wordveil.embedding import Embedding
+from wordveil.crypto.keys import MasterKey, ReleaseKeys
+from wordveil.embeddings import embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import diameter as flat_diameter
 from wordveil.geometry.hyperbolic import boost
 from wordveil.geometry.hyperbolic import diameter as ball_diameter
 from wordveil.geometry.spaces import SPACES
-from wordveil.keys import MasterKey, ReleaseKeys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.tails import MOST_DIGITS
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]
 WORDS, DRAWS = 100, 1_000
@@ -153,10 +153,14 @@ def observed(mechanism: Mechanism, chosen: NDArray[np.int64], keys: ReleaseKeys)
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     outputs = mechanism.draw(TokenBatch(ids, np.array([0, len(ids)]), np.zeros((1, 12), np.uint8)), keys).ids
     outputs = outputs.reshape(len(chosen), DRAWS)
-    return (outputs == chosen[:, None]).sum(axis=1).astype(float), np.array([float(len(np.unique(row))) for row in outputs])
+    return (outputs == chosen[:, None]).sum(axis=1).astype(float), np.array(
+        [float(len(np.unique(row))) for row in outputs]
+    )
 
 
-def hyperbolic_contenders(name: str, words: Embedding, chosen: NDArray[np.int64], keys: ReleaseKeys, ways: int) -> list[Contender]:
+def hyperbolic_contenders(
+    name: str, words: Embedding, chosen: NDArray[np.int64], keys: ReleaseKeys, ways: int
+) -> list[Contender]:
     """The two additive mechanisms, and the exponential one, over points of the ball."""
     n, size = words.dimension, words.size
     ball = words.vectors.astype(np.float64)
@@ -181,7 +185,10 @@ def hyperbolic_contenders(name: str, words: Embedding, chosen: NDArray[np.int64]
         )
         for law, within in ((HyperbolicLaplace, laplace_within), (HyperbolicFDD, fdd_within))
     ]
-    return [*additive, Contender(f"exponential, {name}", lambda eps: exact(eps)[0] / DRAWS, exact, lambda eps: eps, near, widest)]
+    return [
+        *additive,
+        Contender(f"exponential, {name}", lambda eps: exact(eps)[0] / DRAWS, exact, lambda eps: eps, near, widest),
+    ]
 
 
 def flat_contender(name: str, words: Embedding, chosen: NDArray[np.int64], keys: ReleaseKeys, ways: int) -> Contender:
@@ -189,7 +196,7 @@ def flat_contender(name: str, words: Embedding, chosen: NDArray[np.int64], keys:
     points = words.vectors.astype(np.float64)
     reach = np.stack([flat_exits(points, word, directions(words.dimension, ways)) for word in chosen])
     near = np.partition(apart(SPACES["euclidean"], points, chosen), 1, axis=1)[:, 1]
-    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=Workshop())
+    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=BuildContext())
     base = Laplace.load(words.size, built.parameters, built.arrays)
     return Contender(
         f"laplace, {name}",
@@ -236,7 +243,9 @@ def deniability(words: dict[str, Embedding], keys: ReleaseKeys, *, quick: bool) 
     count, ways = (20, 200) if quick else (WORDS, DRAWS)
     chosen = np.arange(count) * len(kept) // count
     contenders = [
-        one for name, found in words.items() for one in hyperbolic_contenders(name, restricted(found, kept), chosen, keys, ways)
+        one
+        for name, found in words.items()
+        for one in hyperbolic_contenders(name, restricted(found, kept), chosen, keys, ways)
     ]
     contenders += [flat_contender(name, restricted(one, kept), chosen, keys, ways) for name, one in flat.items()]
     rows = [matched(one, target) for target in (TARGETS[1::2] if quick else TARGETS) for one in contenders]
@@ -248,13 +257,17 @@ def show(content: dict[str, Any]) -> None:
     console = Console(width=140)
     result = content["deniability"]
     headings = ("mechanism", "worst N_w", "epsilon", "true", "mean N_w", "mean S_w", "loss, nearest", "loss, diameter")
-    table = Table(*headings, title=f"Equal worst N_w of {result['draws']} draws, {result['shared_words']:,} shared words")
+    table = Table(
+        *headings, title=f"Equal worst N_w of {result['draws']} draws, {result['shared_words']:,} shared words"
+    )
     first = result["rows"][0]["worst_n"]
     for row in result["rows"]:
         if not row["reached"] and row["worst_n"] > first:  # its row stands above
             continue
         worst = str(row["worst_n"]) if row["reached"] else f"{row['observed_worst_n']:.0f}, the least"
-        numbers = [f"{row[key]:.4g}" for key in ("epsilon", "true", "mean_n", "mean_s", "loss_nearest", "loss_diameter")]
+        numbers = [
+            f"{row[key]:.4g}" for key in ("epsilon", "true", "mean_n", "mean_s", "loss_nearest", "loss_diameter")
+        ]
         table.add_row(row["mechanism"], worst, *numbers)
     console.print(table)
     for name, result in content["hypernyms"].items():
@@ -277,7 +290,9 @@ def show(content: dict[str, Any]) -> None:
 def main() -> None:
     """Measure, write, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few words, two targets, one round, no synthetic embedding")
+    parser.add_argument(
+        "--quick", action="store_true", help="few words, two targets, one round, no synthetic embedding"
+    )
     parser.add_argument("--embedding", nargs="+", default=["demo-poincare"], help="Poincare embeddings: names or paths")
     arguments = parser.parse_args()
     before = machine()
@@ -286,7 +301,9 @@ def main() -> None:
     keys = MasterKey(secrets.token_bytes(32)).for_release("hyperbolic")  # thrown away
     rounds, measured = (1, 200) if arguments.quick else (5, hyperbolic_hypernyms.WORDS)
     speed = [
-        row for name, one in words.items() for row in hyperbolic_speed.measure(name, one.vectors.astype(np.float64), keys, rounds)
+        row
+        for name, one in words.items()
+        for row in hyperbolic_speed.measure(name, one.vectors.astype(np.float64), keys, rounds)
     ]
     if not arguments.quick:
         speed += hyperbolic_speed.measure("synthetic", hyperbolic_speed.synthetic(50_000, 100), keys, rounds)

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from hyperbolic_speed import lorentz_rows
 from laplace_exact import ROOT
-from wordveil.embedding import Embedding
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES, Space
-from wordveil.keys import ReleaseKeys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.tails import MOST_DIGITS
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]
 WORDS, DRAWS, NEIGHBOURS = 1_000, 50, 256
@@ -39,7 +39,9 @@ def pairs() -> list[tuple[str, str]]:
     file = next((place for place in PAIRS if place.exists()), None)
     if file is None:
         raise SystemExit(f"No pairs of words and hypernyms at {' or '.join(map(str, PAIRS))}.")
-    lines = [line.split("\t") for line in Path(file).read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    lines = [
+        line.split("\t") for line in Path(file).read_text("utf-8").splitlines() if line and not line.startswith("#")
+    ]
     return [(fields[0], fields[1]) for fields in lines]
 
 
@@ -102,12 +104,20 @@ def measure(ball: Embedding, flat: Embedding, keys: ReleaseKeys, words: int = WO
         space = SPACES[name]
         scores = apart(space, space.points(embedding.vectors), chosen)
         near = np.partition(scores, NEIGHBOURS, axis=1)[:, NEIGHBOURS, None]
-        for label, used in ((f"exponential {name}", scores), (f"exponential {name}, {NEIGHBOURS} near", np.minimum(scores, near))):
+        for label, used in (
+            (f"exponential {name}", scores),
+            (f"exponential {name}, {NEIGHBOURS} near", np.minimum(scores, near)),
+        ):
             for epsilon in EXPONENTIAL:
                 add(label, epsilon, epsilon, law_of(used, epsilon))
-    built = Laplace.build(flat, {"epsilon": 1.0}, padding=False, work=Workshop())
+    built = Laplace.build(flat, {"epsilon": 1.0}, padding=False, work=BuildContext())
     base = Laplace.load(flat.size, built.parameters, built.arrays)
     for epsilon in LAPLACE:
         add("laplace", epsilon, epsilon, drawn(base.at_epsilon(epsilon), chosen, size, keys))
     add("random", 0.0, 0.0, np.full((len(chosen), size), 1 / size))
-    return {"words": size, "measured": len(chosen), "hypernyms_of_a_word": float(is_above.sum(axis=1).mean()), "rows": rows}
+    return {
+        "words": size,
+        "measured": len(chosen),
+        "hypernyms_of_a_word": float(is_above.sum(axis=1).mean()),
+        "rows": rows,
+    }

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplace_exact import timed, timed_calls
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import to_lorentz
-from wordveil.keys import ReleaseKeys
 from wordveil.mechanisms import hyperbolic
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.neighbours.first_pass import LorentzPass
-from wordveil.randomness import KeyedStream
 
 FloatArray = NDArray[np.float64]
 LAWS = (HyperbolicLaplace, HyperbolicFDD)
@@ -61,7 +61,10 @@ def product(points: FloatArray, tokens: int) -> Callable[[], None]:
     rows = points[:-1].astype(np.float32)
     queries = np.random.default_rng(1).standard_normal((QUERIES, rows.shape[1])).astype(np.float32)
     tiles = [rows[start : start + TILE] for start in range(0, len(rows), TILE)]
-    scores = [np.empty(QUERIES * TILE, np.float32)[: QUERIES * len(tile)].reshape(QUERIES, -1) for tile in (tiles[0], tiles[-1])]
+    scores = [
+        np.empty(QUERIES * TILE, np.float32)[: QUERIES * len(tile)].reshape(QUERIES, -1)
+        for tile in (tiles[0], tiles[-1])
+    ]
 
     def run() -> None:
         for _ in range(tokens // QUERIES):

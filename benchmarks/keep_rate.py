@@ -20,15 +20,15 @@ from gensim.test.utils import datapath
 from rich.console import Console
 from rich.table import Table
 
-from wordveil import embedding
-from wordveil.keys import MasterKey
+from wordveil.crypto.keys import MasterKey
+from wordveil.crypto.streams import contexts, id_payload
+from wordveil.embeddings import embedding
+from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.laplace import Laplace
-from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import contexts, id_payload
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
-from wordveil.vocabulary import Vocabulary
 
 EPSILONS = (5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 20.0, 25.0, 30.0, 40.0)
 ARTICLES = 60
@@ -46,7 +46,7 @@ def main() -> None:
     context = contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
     rows = []
     for epsilon in EPSILONS:
-        built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=Workshop())
+        built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=BuildContext())
         mechanism = Laplace.load(vocabulary.size, built.parameters, built.arrays)
         drawn = mechanism.draw(TokenBatch(everything, offsets, context), keys).ids
         kept = drawn == everything

@@ -54,7 +54,7 @@ N_MAX = 512
 
 def load_embedding(name: str) -> Any:
     """An embedding by name: the demo one, or the 300-dimensional one of the data directory."""
-    from wordveil import embedding
+    from wordveil.embeddings import embedding
 
     if name == "demo":
         return embedding.load("demo")
@@ -149,9 +149,9 @@ class Job:
 
     def run(self, corpus: Path, run: str) -> Any:
         """One run; the report."""
-        from wordveil.config import parse_config
-        from wordveil.spark.job import run_sanitise
-        from wordveil.spark.session import build_session
+        from wordveil.config.load import parse_config
+        from wordveil.spark.platform.session import build_session
+        from wordveil.spark.sanitise.job import run_sanitise
 
         settings = {
             **self.settings,
@@ -192,13 +192,14 @@ def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) ->
 
 def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     """Seconds a million tokens of each step, in this process, on one thread, without Spark."""
-    from wordveil.building import build_bundle
-    from wordveil.config import parse_config
-    from wordveil.keys import load_key
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.config.load import parse_config
+    from wordveil.crypto.keys import load_key
     from wordveil.mechanisms.laplace import Laplace
     from wordveil.neighbours.exact import ExactNearest
     from wordveil.neighbours.first_pass import Float32Pass, Int8Pass
-    from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
+    from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
     settings = {**job.settings, "input": {**job.settings["input"], "path": str(corpus)}, "output": {"path": "unused"}}
     config = parse_config(settings, "benchmark")
@@ -285,7 +286,15 @@ def show(results: list[dict[str, Any]]) -> None:
     """The tables of the results."""
     console = Console()
     table = Table(title="Laplace exact in Spark over the bare float32 product")
-    for heading in ("words x dimension", "first pass", "tokens", "spark tok/s", "bare product tok/s", "ratio (median)", "ratios"):
+    for heading in (
+        "words x dimension",
+        "first pass",
+        "tokens",
+        "spark tok/s",
+        "bare product tok/s",
+        "ratio (median)",
+        "ratios",
+    ):
         table.add_column(heading, justify="right")
     for result in results:
         runs = result["runs"]

@@ -46,7 +46,9 @@ def texts(rng: np.random.Generator, tokens: int) -> pa.Array:
     """Texts of ``tokens`` words in all; lengths are log-normal: half under 60 words, one in a hundred over 1,000."""
     lengths = np.maximum(1, rng.lognormal(4.1, 1.2, max(8, 2 * tokens // 60)).astype(np.int64))
     lengths = lengths[: int(np.searchsorted(np.cumsum(lengths), tokens)) + 1]
-    words = pa.array([f"w{number}" for number in range(WORDS)]).take(pa.array(rng.integers(0, WORDS, int(lengths.sum()))))
+    words = pa.array([f"w{number}" for number in range(WORDS)]).take(
+        pa.array(rng.integers(0, WORDS, int(lengths.sum())))
+    )
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), words), " ")
 
@@ -131,9 +133,9 @@ def task_seconds(events: Path) -> list[float]:
 
 def measure(mechanism: str, tokens: int, small_files: int, longest: int) -> dict[str, Any]:
     """One run."""
-    from wordveil.config import parse_config
-    from wordveil.spark.job import run_sanitise
-    from wordveil.spark.session import build_session
+    from wordveil.config.load import parse_config
+    from wordveil.spark.platform.session import build_session
+    from wordveil.spark.sanitise.job import run_sanitise
 
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)

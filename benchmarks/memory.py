@@ -65,7 +65,9 @@ def index_lines(pid: int, name: str) -> list[str]:
     """The lines of /proc/PID/smaps on mappings of a file of this name."""
     lines, inside = [], False
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if not line.split(":")[0].isidentifier():  # the first line of a mapping; the others begin with a name and a colon
+        if not line.split(":")[
+            0
+        ].isidentifier():  # the first line of a mapping; the others begin with a name and a colon
             inside = line.endswith(f"/{name}")
         elif inside:
             lines.append(line)
@@ -122,7 +124,9 @@ class Watch:
     def result(self) -> dict[str, Any]:
         """What the samples say, in bytes."""
         if not self._steady:
-            raise SystemExit(f"Never saw {self._count} workers at once with the whole index mapped; more records are needed.")
+            raise SystemExit(
+                f"Never saw {self._count} workers at once with the whole index mapped; more records are needed."
+            )
         return {
             "samples": len(self._steady),
             "bundle_pss": max(sum(one["index_pss"] for one in sample) for sample in self._steady),
@@ -151,7 +155,13 @@ def measure(name: str, records: int) -> dict[str, Any]:
                 rows.append({"first_pass": first_pass, "workers": count, **run, **watch.result()})
         size = index.stat().st_size
     shares = {first_pass: max_over(rows, first_pass, "bundle_pss") for first_pass in PASSES}
-    return {"embedding": name, "index_bytes": size, "rows": rows, "bundle_pss_4_over_1": shares, "added_by_int8": added(rows)}
+    return {
+        "embedding": name,
+        "index_bytes": size,
+        "rows": rows,
+        "bundle_pss_4_over_1": shares,
+        "added_by_int8": added(rows),
+    }
 
 
 def max_over(rows: list[dict[str, Any]], first_pass: str, figure: str) -> float:
@@ -184,8 +194,12 @@ def show(results: list[dict[str, Any]]) -> None:
             table.add_row(row["first_pass"], str(row["workers"]), *(f"{row[figure] / MIB:,.1f}" for figure in headings))
         Console().print(table)
         for first_pass, ratio in result["bundle_pss_4_over_1"].items():
-            print(f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most {TARGET})")
-        more = ", ".join(f"{size / MIB:,.1f} MiB with {count} at work" for count, size in result["added_by_int8"].items())
+            print(
+                f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most {TARGET})"
+            )
+        more = ", ".join(
+            f"{size / MIB:,.1f} MiB with {count} at work" for count, size in result["added_by_int8"].items()
+        )
         print(f"the 8-bit pass adds to the private memory of a worker: {more}")
 
 

@@ -47,26 +47,31 @@ from rich.table import Table
 
 from common import machine, save_results
 from laplace_exact import load_embedding, real_texts
-from wordveil.bundle import Bundle, Recipe, open_bundle, write
-from wordveil.embedding import Embedding, checked
+from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
+from wordveil.crypto.keys import MasterKey
+from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import distances
-from wordveil.keys import MasterKey
-from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.exponential import Exponential
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
-from wordveil.records import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN, RecordSanitiser, RecordSettings
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
-from wordveil.vocabulary import Vocabulary
 
 PEER = "mldp-text==0.1.2"
 # What pip chose beside it; pinned, so that the same is measured again.
 BESIDE = ("numpy==1.26.4", "scipy==1.12.0", "gensim==4.4.0", "faiss-cpu==1.15.1", "numba==0.68.1", "nltk==3.10.4")
 # By shape: the peer's modes with the ratios that are aimed at.
-TARGETS = {"demo": {"default": 20.0, "exact": 200.0}, "synthetic": {"default": 30.0, "exact": 250.0}, "tem": {"tem": 1.0}}
+TARGETS = {
+    "demo": {"default": 20.0, "exact": 200.0},
+    "synthetic": {"default": 30.0, "exact": 250.0},
+    "tem": {"tem": 1.0},
+}
 # Each keeps a part of the words and changes the others.
 EPSILONS = {"demo": 20.0, "synthetic": 5.0, "tem": 6.0}
 NEIGHBOURS = 256
@@ -82,7 +87,9 @@ def peer_python() -> Path:
     if not ready.exists():
         print(f"making the peer's environment in {home}", file=sys.stderr)
         venv.create(home, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PEER, *BESIDE], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PEER, *BESIDE], check=True
+        )
         ready.touch()
     return python
 
@@ -106,7 +113,9 @@ class Peer:
         )
         task = {name: str(home / f"{name}.txt") for name in ("words", "tokens")}
         mechanism = "tem" if shape.name == "tem" else "laplace"
-        self.about = self._ask({**task, "vectors": str(home / "vectors.npy"), "epsilon": shape.epsilon, "mechanism": mechanism})
+        self.about = self._ask(
+            {**task, "vectors": str(home / "vectors.npy"), "epsilon": shape.epsilon, "mechanism": mechanism}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +178,7 @@ def bundle_of(home: Path, shape: Shape) -> Bundle:
         # The peer's gamma: beyond it lie all words together with probability 0.001 at most.
         gamma = round(2 / epsilon * math.log(0.999 * embedding.size / 0.001), 1)
         settings = {"epsilon": epsilon, "gamma": gamma, "neighbours": NEIGHBOURS}
-        built = Exponential.build(embedding, settings, padding=False, work=Workshop())
+        built = Exponential.build(embedding, settings, padding=False, work=BuildContext())
         recipe = Recipe("exponential", settings, padding=False, embedding=embedding.source, embedding_digest="")
         return open_bundle(write(home / "bundles", embedding, built, recipe, {}))
     mean = embedding.vectors.mean(axis=0, dtype=np.float64)
@@ -179,7 +188,13 @@ def bundle_of(home: Path, shape: Shape) -> Bundle:
     parameters = {"epsilon": epsilon, "padding": False, "pad_height": 0.0, "search": "exact"}
     recipe = Recipe("laplace", {"epsilon": epsilon}, padding=False, embedding=embedding.source, embedding_digest="")
     return open_bundle(
-        write(home / "bundles", embedding, Built(parameters, {"index": scoring_rows(points)}, guarantee), recipe, {})
+        write(
+            home / "bundles",
+            embedding,
+            MechanismArtifact(parameters, {"index": scoring_rows(points)}, guarantee),
+            recipe,
+            {},
+        )
     )
 
 
@@ -238,7 +253,9 @@ def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
                 runs["wordveil"].append(ours.replace(seconds / 2))
                 for mode in TARGETS[shape.name]:
                     runs[mode].append(peer.replace(mode, seconds))
-    speeds = {side: statistics.median(run["tokens"] / run["seconds"] for run in side_runs) for side, side_runs in runs.items()}
+    speeds = {
+        side: statistics.median(run["tokens"] / run["seconds"] for run in side_runs) for side, side_runs in runs.items()
+    }
     ratios = {mode: speeds["wordveil"] / speeds[mode] for mode in TARGETS[shape.name]}
     targets = TARGETS[shape.name]
     return {
@@ -259,7 +276,15 @@ def measure(shape: Shape, rounds: int, seconds: float) -> dict[str, Any]:
 def show(results: list[dict[str, Any]]) -> None:
     """The table of the results."""
     table = Table(title=f"wordveil's exact laplace, and TEM, against {PEER}, one core, words in and words out")
-    for heading in ("words x dimension", "who", "tokens a round", "tok/s (median)", "wordveil over it", "target", "words kept"):
+    for heading in (
+        "words x dimension",
+        "who",
+        "tokens a round",
+        "tok/s (median)",
+        "wordveil over it",
+        "target",
+        "words kept",
+    ):
         table.add_column(heading, justify="right")
     for result in results:
         for side, runs in result["runs"].items():
@@ -286,7 +311,9 @@ def main() -> None:
     """Measure, write, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short round; a twentieth of the synthetic words")
-    parser.add_argument("--only", choices=list(TARGETS), action="append", help="measure this shape alone, and write nothing")
+    parser.add_argument(
+        "--only", choices=list(TARGETS), action="append", help="measure this shape alone, and write nothing"
+    )
     arguments = parser.parse_args()
     quick = arguments.quick
     divisor, rounds, seconds = (20, 1, 2.0) if quick else (1, 3, 20.0)

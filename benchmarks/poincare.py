@@ -26,12 +26,12 @@ from rich.table import Table
 
 from common import machine, save_results
 from laplace_exact import DATA
-from wordveil.neighbours.blocks import Workshop
-from wordveil.training import gensim_trainer
-from wordveil.training.hypernyms import Hierarchy, hierarchy, read_pairs
-from wordveil.training.poincare import in_ball, train
-from wordveil.training.reconstruction import reconstruction
-from wordveil.training.settings import TrainingSettings
+from wordveil.embeddings.training import gensim_trainer
+from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.poincare import in_ball, train
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.neighbours.blocks import BuildContext
 
 MAMMALS = DATA / "mammal_closure_nk6540.tsv.xz"
 NOUNS = DATA / "wordnet30_noun_closure.tsv.xz"
@@ -44,22 +44,26 @@ PART = 20_000
 def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.float64], float]:
     """Points, and seconds of processor time."""
     start = time.process_time()
-    points = train(graph, settings, "benchmark", Workshop())
+    points = train(graph, settings, "benchmark", BuildContext())
     return points, time.process_time() - start
 
 
-def by_gensim(graph: Hierarchy, settings: TrainingSettings, part: int | None = None) -> tuple[NDArray[np.float64], float]:
+def by_gensim(
+    graph: Hierarchy, settings: TrainingSettings, part: int | None = None
+) -> tuple[NDArray[np.float64], float]:
     """The same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch if it is given."""
     model = gensim_trainer.model_of(graph, settings, "benchmark")
     if part:
         model.all_relations = model.all_relations[:: len(graph.edges) // part]
     start = time.process_time()
-    gensim_trainer.run(model, settings, Workshop().steps)
+    gensim_trainer.run(model, settings, BuildContext().steps)
     taken = time.process_time() - start
     return gensim_trainer.points_of(model, len(graph.words)), taken
 
 
-def row(who: str, graph: Hierarchy, settings: TrainingSettings, points: NDArray[np.float64], seconds: float) -> dict[str, Any]:
+def row(
+    who: str, graph: Hierarchy, settings: TrainingSettings, points: NDArray[np.float64], seconds: float
+) -> dict[str, Any]:
     """Quality and speed of one training."""
     passes = settings.epochs + settings.burn_in
     return {
@@ -117,7 +121,11 @@ def main() -> None:
         return
     about = machine()
     rows = mammals((5,) if chosen.quick else (5, 10))
-    result: dict[str, Any] = {"machine": about, "mammals": rows, "nouns": {} if chosen.quick else nouns(whole=chosen.nouns)}
+    result: dict[str, Any] = {
+        "machine": about,
+        "mammals": rows,
+        "nouns": {} if chosen.quick else nouns(whole=chosen.nouns),
+    }
     if "whole" in result["nouns"]:
         rows = [*rows, result["nouns"].pop("whole")]
         result["nouns_trained"] = rows[-1]

@@ -29,13 +29,13 @@ from rich.console import Console
 from rich.table import Table
 
 from common import machine, save_results
-from wordveil import embedding
-from wordveil.keys import MasterKey
+from wordveil.crypto.keys import MasterKey
+from wordveil.crypto.streams import KeyedStream
+from wordveil.embeddings import embedding
 from wordveil.mechanisms import hyperbolic, laplace, tails
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import KeyedStream
+from wordveil.neighbours.blocks import BuildContext
 
 CHUNK = 768
 CASES: list[tuple[str, str, bool, ModuleType]] = [
@@ -102,7 +102,7 @@ def further_microseconds(work: Callable[[], None]) -> float:
 def measure(case: tuple[str, str, bool, ModuleType], tokens: int, rounds: int) -> dict[str, Any]:
     name, source, padding, module = case
     words = embedding.load(source)
-    built = MECHANISMS[name].build(words, {"epsilon": EPSILON}, padding=padding, work=Workshop())
+    built = MECHANISMS[name].build(words, {"epsilon": EPSILON}, padding=padding, work=BuildContext())
     mechanism: Any = MECHANISMS[name].load(words.size, built.parameters, built.arrays)
     keys = MasterKey(bytes(range(32))).for_release("benchmark")
     stream = KeyedStream(keys.noise, mechanism._blocks)  # noqa: SLF001 - the stream that it draws from

@@ -63,8 +63,8 @@ class Releases(Tables):
     @property
     def spark(self) -> Any:
         """The session."""
-        from wordveil.sections import SparkSection
-        from wordveil.spark.session import build_session
+        from wordveil.config.schema import SparkSection
+        from wordveil.spark.platform.session import build_session
 
         if self._spark is None:
             options = self.settings["spark"]["options"]
@@ -79,17 +79,19 @@ class Releases(Tables):
 
     def job(self, corpus: Path, run: str, **sections: Any) -> Any:
         """A one-shot job."""
-        from wordveil.spark.job import run_sanitise
+        from wordveil.spark.sanitise.job import run_sanitise
 
         return run_sanitise(self.config(corpus, run, **sections), lambda: self.spark)
 
     def release(self, table: Path, run: str, changes: str = "feed", **sections: Any) -> Any:
         """One run of a release; its report."""
-        from wordveil.spark.release import run_release
+        from wordveil.spark.release.run import run_release
 
         return run_release(self.release_config(table, run, changes, **sections), lambda: self.spark)
 
-    def release_config(self, table: Path, run: str, changes: str = "feed", order: str = "hashed", **sections: Any) -> Any:
+    def release_config(
+        self, table: Path, run: str, changes: str = "feed", order: str = "hashed", **sections: Any
+    ) -> Any:
         """The configuration of a release."""
         tables = {
             "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
@@ -116,15 +118,17 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
             found[f"processor_{kind}"].append(processor_seconds() - before)
             found |= {"tokens": report.tokens, "records": report.records}
     for what in ("", "processor_"):
-        found[f"{what}overhead"] = statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
+        found[f"{what}overhead"] = (
+            statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
+        )
     return found
 
 
 def publication(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
     """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written anew each time."""
-    from wordveil.spark.gate import run_gate
-    from wordveil.spark.jvm import java_class
-    from wordveil.spark.publish import publish
+    from wordveil.spark.platform.jvm import java_class
+    from wordveil.spark.release.gate import run_gate
+    from wordveil.spark.release.publish import publish
 
     spark = benchmark.spark
     table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{corpus.name}")
@@ -152,7 +156,9 @@ def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any
     for text in texts:
         words = text.split()
         pieces += [" ".join(words[start : start + WORDS_A_RECORD]) for start in range(0, len(words), WORDS_A_RECORD)]
-    base = spark.createDataFrame([(number, piece) for number, piece in enumerate(pieces)], "piece bigint, text_body string")
+    base = spark.createDataFrame(
+        [(number, piece) for number, piece in enumerate(pieces)], "piece bigint, text_body string"
+    )
     base = base.repartition(8).cache()
     copies = -(-records // len(pieces))
     frame = base.crossJoin(F.broadcast(spark.range(copies).withColumnRenamed("id", "copy")))
@@ -178,12 +184,12 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
 
     from wordveil.privacy.relations import Relation
     from wordveil.release.budgets import Budget
-    from wordveil.spark.ledger import Ledger, Terms
-    from wordveil.spark.ledger_report import totals
-    from wordveil.spark.store import Store
+    from wordveil.spark.platform.delta_table import DeltaTable
+    from wordveil.spark.release.ledger import Ledger, Terms
+    from wordveil.spark.release.ledger_report import totals
 
     spark = benchmark.spark
-    store = Store(spark, str(benchmark.home / "ledger-large"), "ledger")
+    store = DeltaTable(spark, str(benchmark.home / "ledger-large"), "ledger")
     book = Ledger(store)
     book.create()
     terms = Terms("bench", "tables", "run", 1, "0" * 16, 0.5, 8.0, 0.0, "euclidean:0", "any_text")
@@ -204,7 +210,9 @@ def main() -> None:
     """All parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
-    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; nothing is saved then. Repeatable.")
+    parser.add_argument(
+        "--only", choices=PARTS, action="append", help="this part alone; nothing is saved then. Repeatable."
+    )
     chosen = parser.parse_args()
     quick, parts = chosen.quick, chosen.only or list(PARTS)
     part = 10 if quick else 1
@@ -248,10 +256,14 @@ def show(content: dict[str, Any]) -> None:
         for what in ("", "processor_"):
             of = f"{size}, processor time" if what else size
             rows[f"job, {of}"] = f"{statistics.median(over[f'{what}job']):.1f} s"
-            rows[f"first run, {of}"] = f"{statistics.median(over[f'{what}release']):.1f} s, {over[f'{what}overhead']:+.0%}"
+            rows[f"first run, {of}"] = (
+                f"{statistics.median(over[f'{what}release']):.1f} s, {over[f'{what}overhead']:+.0%}"
+            )
     if public := content.get("publication"):
         for order in ("hashed", "input"):
-            rows[f"publication, {public['records']:,} records, order: {order}"] = f"{statistics.median(public[order]):.1f} s"
+            rows[f"publication, {public['records']:,} records, order: {order}"] = (
+                f"{statistics.median(public[order]):.1f} s"
+            )
     if night := content.get("nights"):
         rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"
         rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"

@@ -48,7 +48,11 @@ def by_cores(job: Job, corpora: Path, rounds: int) -> dict[str, Any]:
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
         raise SystemExit("This benchmark needs two cores.")
-    ways = {"pinned": ("local[1]", {usable[0]}), "free": ("local[1]", set(usable[:2])), "both": ("local[2]", set(usable[:2]))}
+    ways = {
+        "pinned": ("local[1]", {usable[0]}),
+        "free": ("local[1]", set(usable[:2])),
+        "both": ("local[2]", set(usable[:2])),
+    }
     speeds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(rounds):
         for way, (master, cores) in ways.items():
@@ -76,7 +80,11 @@ def show(cores: dict[str, Any], sizes: list[dict[str, Any]]) -> None:
     table = Table(title="Laplace exact in Spark, 20,000 x 100, by cores")
     for heading in ("session", "tok/s (median)", "local[2] over it (median of the rounds)", "target"):
         table.add_column(heading, justify="right")
-    for way, name in (("pinned", "local[1], one core"), ("free", "local[1], two cores"), ("both", "local[2], two cores")):
+    for way, name in (
+        ("pinned", "local[1], one core"),
+        ("free", "local[1], two cores"),
+        ("both", "local[2], two cores"),
+    ):
         ratio = cores.get(f"both_over_{way}")
         table.add_row(
             name,

@@ -61,7 +61,9 @@ def write_reviews(path: Path, texts: list[str], copies: int) -> None:
     for number in range(FILES * copies):
         part = column.take(pa.array(range(number % FILES, len(column), FILES)))
         ids = pa.array([f"{number}-{row}" for row in range(len(part))])
-        pq.write_table(pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet", row_group_size=2_000)
+        pq.write_table(
+            pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet", row_group_size=2_000
+        )
 
 
 class Tables:
@@ -95,14 +97,17 @@ class Tables:
 
     def config(self, corpus: Path, run: str, **sections: Any) -> Any:
         """The configuration of one run; ``sections`` stand in place of the shared ones."""
-        from wordveil.config import parse_config
+        from wordveil.config.load import parse_config
 
-        places = {"input": {**self.settings["input"], "path": str(corpus)}, "output": {"path": str(self.home / f"out-{run}")}}
+        places = {
+            "input": {**self.settings["input"], "path": str(corpus)},
+            "output": {"path": str(self.home / f"out-{run}")},
+        }
         return parse_config({**self.settings, **places, **sections}, "benchmark")
 
     def build(self) -> dict[str, float]:
         """Build the bundle; seconds and the process' greatest resident size."""
-        from wordveil.building import build_bundle
+        from wordveil.config.artifacts import build_bundle
 
         started = time.perf_counter()
         bundle = build_bundle(self.config(self.home / "none", "none"))
@@ -112,8 +117,8 @@ class Tables:
 
     def run(self, corpus: Path, run: str, order: str = "hashed") -> Any:
         """One run of the job; its report."""
-        from wordveil.spark.job import run_sanitise
-        from wordveil.spark.session import build_session
+        from wordveil.spark.platform.session import build_session
+        from wordveil.spark.sanitise.job import run_sanitise
 
         config = self.config(corpus, run, output={"path": str(self.home / f"out-{run}"), "order": order})
         return run_sanitise(config, lambda: build_session(config.spark))
@@ -141,12 +146,13 @@ class Tables:
 
 def profile(tables: Tables, corpus: Path) -> dict[str, float]:
     """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
-    from wordveil import records
-    from wordveil.building import build_bundle
-    from wordveil.keys import load_key
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.crypto.keys import load_key
+    from wordveil.crypto.streams import KeyedStream
     from wordveil.mechanisms.tables import Table as Probabilities
-    from wordveil.randomness import KeyedStream
-    from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
+    from wordveil.records import sanitiser as module
+    from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
     from wordveil.text.codec import Codec
 
     config = tables.config(corpus, "profile")
@@ -160,7 +166,7 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
     patched: dict[tuple[Any, str], str] = {
         (Codec, "encode"): "texts to ids",
         (Codec, "decode"): "ids to texts",
-        (records, "contexts"): "contexts (BLAKE2b)",
+        (module, "contexts"): "contexts (BLAKE2b)",
         (RecordSanitiser, "_tags"): "content tags (BLAKE2b)",
         (RecordSanitiser, "_privacy"): "accounting",
         (KeyedStream, "record_words"): "random words (AES)",
@@ -172,7 +178,9 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
             totals.clear()
             with timed(totals, "all"):
                 drawn = sum(
-                    part.column("privacy").field("tokens").to_numpy().sum() for one in parts for part in sanitiser.sanitise(one)
+                    part.column("privacy").field("tokens").to_numpy().sum()
+                    for one in parts
+                    for part in sanitiser.sanitise(one)
                 )
             rounds.append({name: seconds / drawn * 1e6 for name, seconds in totals.items()})
     best = min(rounds[1:], key=lambda steps: steps["all"])
@@ -223,7 +231,9 @@ def show(content: dict[str, Any]) -> None:
     Console().print(table)
     print(f"arranging rows by ids takes {content['arranging'] - 1:.1%} of the job without it (median of the rounds)")
     print(f"the job reaches {content['ratio']:.2f} of the pass that splits and joins (median of the rounds)")
-    print(f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB resident")
+    print(
+        f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB resident"
+    )
     steps = Table(title="Where the time goes, one process")
     for heading in ("step", "us a token", "share"):
         steps.add_column(heading, justify="left" if heading == "step" else "right")

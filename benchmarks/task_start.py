@@ -32,7 +32,7 @@ def passed(batches: Iterator[Any]) -> Iterator[Any]:
 
 def kept(batches: Iterator[Any]) -> Iterator[Any]:
     """The rows as they come, once the worker keeps its archives."""
-    from wordveil.spark.worker import keep_archives
+    from wordveil.spark.sanitise.worker import keep_archives
 
     keep_archives()
     return batches
@@ -55,8 +55,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="five queries of each")
     quick = parser.parse_args().quick
     queries = 5 if quick else QUERIES
-    from wordveil.sections import SparkSection
-    from wordveil.spark.session import build_session
+    from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.session import build_session
 
     content: dict[str, Any] = {"machine": machine()}
     spark = build_session(SparkSection(master="local[1]"))

@@ -24,15 +24,15 @@ from rich.table import Table
 
 from common import machine, save_results
 from laplace_exact import DATA
-from wordveil import embedding
-from wordveil.embedding import Embedding
+from wordveil.crypto.keys import MasterKey
+from wordveil.crypto.streams import contexts, id_payload
+from wordveil.embeddings import embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.keys import MasterKey
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.exponential import tight_beta
 from wordveil.mechanisms.laplace import Laplace
-from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import contexts, id_payload
+from wordveil.neighbours.blocks import BuildContext
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
@@ -86,7 +86,9 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     offsets = np.array([0, len(ids)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
-    drawn = mechanism.draw(TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys).ids
+    drawn = mechanism.draw(
+        TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
+    ).ids
     return float((drawn == ids).mean()), float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
 
 
@@ -101,18 +103,20 @@ def measure(words: Embedding) -> dict[str, Any]:
         "gamma": np.minimum(apart, gamma),
         "neighbours": np.minimum(apart, near[:, None]),
     }
-    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=Workshop())
+    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=BuildContext())
     base = Laplace.load(words.size, built.parameters, built.arrays)
     space = SPACES["euclidean"]
     points = space.points(words.vectors)
-    lists = Workshop().lists(space, points, NEIGHBOURS, gamma, 2**31)
+    lists = BuildContext().lists(space, points, NEIGHBOURS, gamma, 2**31)
     both = np.minimum(scores["neighbours"], gamma)
     rows = []
     for epsilon in EPSILONS:
         found = {name: weighed(score, apart, chosen, epsilon / 2) for name, score in scores.items()}
         found["tight"] = weighed(both, apart, chosen, tight_beta(space, points, lists, epsilon, gamma, padding=False))
         found["laplace"] = laplace(base.at_epsilon(epsilon), apart, chosen)
-        rows.append({"epsilon": epsilon, **{name: {"stays": stays, "moved": moved} for name, (stays, moved) in found.items()}})
+        rows.append(
+            {"epsilon": epsilon, **{name: {"stays": stays, "moved": moved} for name, (stays, moved) in found.items()}}
+        )
     random = float(apart.mean())
     return {"gamma": gamma, "diameter": built.guarantee.diameter, "moved_at_random": random, "rows": rows}
 
@@ -121,7 +125,9 @@ def draw(results: dict[str, dict[str, Any]]) -> None:
     """The picture: a row an embedding, words that stay on the left, distance moved on the right."""
     figure, axes = plt.subplots(len(results), 2, figsize=(11, 3.8 * len(results)), squeeze=False)
     for line, (name, result) in zip(axes, results.items(), strict=True):
-        for axis, what, label in zip(line, ("stays", "moved"), ("share of words that stay", "mean distance moved"), strict=True):
+        for axis, what, label in zip(
+            line, ("stays", "moved"), ("share of words that stay", "mean distance moved"), strict=True
+        ):
             for mechanism, shown in NAMES.items():
                 axis.plot(EPSILONS, [row[mechanism][what] for row in result["rows"]], marker=".", label=shown)
             axis.set(xscale="log", xlabel="true epsilon per unit of distance", ylabel=label, title=name)

@@ -18,7 +18,7 @@ from gensim.test.utils import datapath
 from rich.console import Console
 from rich.table import Table
 
-from wordveil.cli import app
+from wordveil.cli.app import app
 
 HOME = Path("quickstart")
 CONFIG = Path("conf/quickstart.yaml")

@@ -2,7 +2,7 @@
 
 import sys
 
-from wordveil.cli import main
+from wordveil.cli.app import main
 
 if __name__ == "__main__":
     main(["ngrams", *sys.argv[1:]])

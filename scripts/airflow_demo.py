@@ -41,12 +41,14 @@ def make_lake(home: Path, days: list[date]) -> None:
     """The quickstart's articles as a Delta table, a part of them each day; a key; the configuration."""
     from gensim.test.utils import datapath
 
-    from wordveil.cli import app
-    from wordveil.sections import SparkSection
-    from wordveil.spark.session import build_session
+    from wordveil.cli.app import app
+    from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.session import build_session
 
     articles = [article.strip() for article in Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()]
-    rows = [(f"{number:03d}", text, str(days[number * len(days) // len(articles)])) for number, text in enumerate(articles)]
+    rows = [
+        (f"{number:03d}", text, str(days[number * len(days) // len(articles)])) for number, text in enumerate(articles)
+    ]
     spark = build_session(SparkSection(master="local[2]", options={"spark.sql.shuffle.partitions": "2"}), delta=True)
     frame = spark.createDataFrame(rows, "article string, body string, ds string")
     frame.write.format("delta").partitionBy("ds").save(str(home / "articles"))
@@ -76,7 +78,12 @@ def make_lake(home: Path, days: list[date]) -> None:
         "build_missing": True,
         "text": {"profile": "readable"},
         "key": {"file": str(home / "wordveil.key")},
-        "output": {"path": str(home / "release"), "format": "delta", "public": str(home / "public"), "partition_by": ["ds"]},
+        "output": {
+            "path": str(home / "release"),
+            "format": "delta",
+            "public": str(home / "public"),
+            "partition_by": ["ds"],
+        },
         "ledger": {"path": str(home / "ledger")},
         "gate": {"min_records": 50, "max_empty_rate": 0.01, "quarantine_rate": 0.05},
     }
@@ -85,7 +92,7 @@ def make_lake(home: Path, days: list[date]) -> None:
 
 def environment(home: Path, port: int) -> dict[str, str]:
     """Airflow's settings; connection and Variables as a secrets backend would hold them."""
-    from wordveil.spark.delta import fetched_jars
+    from wordveil.spark.platform.delta import fetched_jars
 
     spark = {
         "spark_submit": str(ROOT / ".venv" / "bin" / "spark-submit"),
@@ -110,7 +117,9 @@ def environment(home: Path, port: int) -> dict[str, str]:
         "API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
-        "OPENLINEAGE__TRANSPORT": json.dumps({"type": "file", "log_file_path": str(home / "lineage.json"), "append": True}),
+        "OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(home / "lineage.json"), "append": True}
+        ),
     }
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "SPARK", "PYSPARK"))},
@@ -134,7 +143,9 @@ def airflow(home: Path, settings: Mapping[str, str]) -> Iterator[subprocess.Pope
     on all interfaces."""
     parts = ("api-server", "scheduler --skip-serve-logs", "dag-processor", "triggerer --skip-serve-logs")
     started = " & ".join(f"airflow {part} > {part.split()[0]}.log 2>&1" for part in parts)
-    process = subprocess.Popen(["/bin/sh", "-c", f"{started} & wait"], env=dict(settings), cwd=home, start_new_session=True)  # noqa: S603
+    process = subprocess.Popen(  # noqa: S603
+        ["/bin/sh", "-c", f"{started} & wait"], env=dict(settings), cwd=home, start_new_session=True
+    )
     try:
         yield process
     finally:
@@ -154,7 +165,10 @@ class Api:
 
     def call(self, path: str, *, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
         """One call; its answer as plain values."""
-        headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
+        headers = {
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
+        }
         data = None if body is None else json.dumps(body).encode()
         with urlopen(Request(self.base + path, data, headers, method=method), timeout=30) as answer:  # noqa: S310 - on the loopback interface
             return json.loads(answer.read())
@@ -195,7 +209,11 @@ def ended(api: Api, dag: str, count: int) -> bool:
 def analysed(api: Api) -> bool:
     """Whether each publication has had its analytics."""
     events = api.call("/api/v2/assets/events?limit=50")["asset_events"]
-    return bool(events) and all(event["created_dagruns"] for event in events) and ended(api, ANALYTICS, len(api.runs(ANALYTICS)))
+    return (
+        bool(events)
+        and all(event["created_dagruns"] for event in events)
+        and ended(api, ANALYTICS, len(api.runs(ANALYTICS)))
+    )
 
 
 def show(api: Api) -> bool:
@@ -257,7 +275,9 @@ def main() -> None:
         if api.runs(NIGHTLY)[0]["state"] == "success":
             wait_for(ANALYTICS, lambda: analysed(api), DONE, process)
         good = show(api)
-        print(f"public table: {HOME / 'public'}\nterms and topics: {HOME / 'analytics'}\nlogs: {HOME / 'airflow' / 'logs'}")
+        print(
+            f"public table: {HOME / 'public'}\nterms and topics: {HOME / 'analytics'}\nlogs: {HOME / 'airflow' / 'logs'}"
+        )
         if options.screenshots and good:
             take_pictures(api, options.screenshots)
         if options.stay:

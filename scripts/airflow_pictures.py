@@ -21,8 +21,21 @@ from urllib.request import urlopen
 from websockets.sync.client import ClientConnection, connect
 
 OPTIONS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1400,880", "--remote-debugging-port=0"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+    ),
+    *(
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        "--window-size=1400,880",
+        "--remote-debugging-port=0",
+    ),
 )
 # The page has loaded, and shows no rotating circle.
 LOADED = "document.readyState === 'complete' && document.querySelector('h2, h1, nav') !== null && !document.querySelector('.chakra-spinner')"
@@ -77,7 +90,9 @@ def main() -> None:
         sys.exit("Chromium is missing. On Debian: apt-get install chromium")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(  # noqa: S603 - Chromium itself
-            [browser, *OPTIONS, f"--user-data-dir={profile}", "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [browser, *OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             place = Path(profile) / "DevToolsActivePort"

@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 SESSION = (
-    "from wordveil.sections import SparkSection; from wordveil.spark.session import build_session; "
+    "from wordveil.config.schema import SparkSection; from wordveil.spark.platform.session import build_session; "
     "build_session(SparkSection(master='local[1]'), delta=True).stop()"
 )
 
 
 def main() -> None:
     """One line on standard output if there is something to fetch, one on standard error if that fails; never an error."""
-    from wordveil.spark.delta import fetched_jars
+    from wordveil.spark.platform.delta import fetched_jars
 
     if fetched_jars():
         return

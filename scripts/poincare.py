@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from wordveil.embedding import Embedding
-from wordveil.neighbours.blocks import Workshop
-from wordveil.training.hypernyms import Hierarchy, hierarchy, read_pairs
-from wordveil.training.poincare import embed
-from wordveil.training.reconstruction import reconstruction
-from wordveil.training.settings import TrainingSettings
+from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.poincare import embed
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.neighbours.blocks import BuildContext
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "lib" / "wordveil" / "data"
@@ -43,7 +43,7 @@ month day year blood heart hand tool machine clothing dress hat furniture chair 
 def trained(graph: Hierarchy, settings: TrainingSettings) -> Embedding:
     """The embedding, after a line about it."""
     start = time.process_time()
-    made = embed(graph, settings, "hypernym pairs of WordNet 3.0 (see hypernyms/README.md)", Workshop())
+    made = embed(graph, settings, "hypernym pairs of WordNet 3.0 (see hypernyms/README.md)", BuildContext())
     taken = time.process_time() - start
     quality = reconstruction(graph, made.vectors)
     norms = {word: length(made, word) for word in ("entity", "animal", "dog")}

@@ -63,9 +63,9 @@ expect job 'it["records"], it["released"]' "(300, 300)"
 ls -d "$work"/work-*/*/*/environment > /dev/null # executors had their packages from the archive
 
 # --- a release: the lake ----------------------------------------------------------------------------------------------------------
-jars=$("$python" -c 'from wordveil.spark.delta import fetched_jars; print(",".join(map(str, fetched_jars())))')
+jars=$("$python" -c 'from wordveil.spark.platform.delta import fetched_jars; print(",".join(map(str, fetched_jars())))')
 [ -n "$jars" ] || { echo "Delta's jars are not there: run scripts/delta_jars.py" >&2; exit 1; }
-package=$("$python" -c 'from wordveil.spark.delta import artifact; print(artifact())')
+package=$("$python" -c 'from wordveil.spark.platform.delta import artifact; print(artifact())')
 sql() {
     "$spark_home/bin/spark-sql" --master 'local[1]' --jars "$jars" \
         --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \

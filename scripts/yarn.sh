@@ -109,7 +109,7 @@ PYSPARK_PYTHON=./environment/bin/python submit --deploy-mode client --archives "
 expect client 'it["records"], it["released"]' "(300, 300)"
 
 # --- a night of a release on HDFS -------------------------------------------------------------------------------------------------
-jars=$("$python" -c 'from wordveil.spark.delta import fetched_jars; print(",".join(map(str, fetched_jars())))')
+jars=$("$python" -c 'from wordveil.spark.platform.delta import fetched_jars; print(",".join(map(str, fetched_jars())))')
 [ -n "$jars" ] || { echo "Delta's jars are not there: run scripts/delta_jars.py" >&2; exit 1; }
 step "the input, a Delta table on HDFS"
 "$spark_home/bin/spark-sql" --master 'local[1]' --jars "$jars" \

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pytest
 
 from sparking import SMALL, clean_environment, delta_jars
-from wordveil.cli import main
+from wordveil.cli.app import main
 
 ROOT = Path(__file__).parents[1]
 BIN = ROOT / ".venv-airflow" / "bin"
@@ -88,13 +88,17 @@ class Airflow:
             "COLUMNS": "120",
         }
         self.log = home / "log"
-        subprocess.run([BIN / "airflow", "db", "migrate"], env=self.environment, cwd=home, capture_output=True, check=True)
+        subprocess.run(
+            [BIN / "airflow", "db", "migrate"], env=self.environment, cwd=home, capture_output=True, check=True
+        )
         self.listener = socket.socket(socket.AF_UNIX)
         address = str(home / "submit")
         self.listener.bind(address)
         self.listener.listen()
         self.relay = home / "relay-submit"
-        self.relay.write_text(_RELAY.format(python=sys.executable, address=address, jobs=str(ROOT / "jobs"), submit=SUBMIT))
+        self.relay.write_text(
+            _RELAY.format(python=sys.executable, address=address, jobs=str(ROOT / "jobs"), submit=SUBMIT)
+        )
         self.relay.chmod(0o755)
         self.keys: list[str | None] = []
         self.after: Callable[[list[str]], None] = lambda _: None

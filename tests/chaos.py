@@ -25,8 +25,8 @@ import yaml
 
 from cluster import SPARK_HOME, Cluster
 from sparking import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
-from wordveil.config import load_config
-from wordveil.spark.release import run_release
+from wordveil.config.load import load_config
+from wordveil.spark.release.run import run_release
 
 ROOT = Path(__file__).parents[1]
 NIGHTS = ("night-1", "night-2")
@@ -69,7 +69,12 @@ class Story:
         """The configuration of one night of the release at ``name``."""
         settings = self.workspace.settings(
             release="support",
-            input={"path": str(self.input), "format": "delta", "version": self.versions[NIGHTS.index(night)], "changes": "feed"},
+            input={
+                "path": str(self.input),
+                "format": "delta",
+                "version": self.versions[NIGHTS.index(night)],
+                "changes": "feed",
+            },
             mechanism={"name": "exponential", "epsilon": 6.0, "gamma": 4.0},
             output={"path": str(self.root / name / "release"), "format": "delta"},
             ledger={"path": str(self.root / name / "ledger")},
@@ -121,7 +126,9 @@ class Story:
             mine, theirs = Counter(rows), Counter(undisturbed[table])
             for sign, difference in (("too many", mine - theirs), ("missing", theirs - mine)):
                 if difference:
-                    told.append(f"{table}: {sum(difference.values())} rows {sign}, {next(iter(difference))[:300]} for one")
+                    told.append(
+                        f"{table}: {sum(difference.values())} rows {sign}, {next(iter(difference))[:300]} for one"
+                    )
         return told
 
 
@@ -142,7 +149,9 @@ def descendants(root: int) -> dict[int, str]:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 stat = (entry / "stat").read_text().rsplit(") ", 1)[1].split()
                 children.setdefault(int(stat[1]), []).append(int(entry.name))
-                commands[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                commands[int(entry.name)] = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
     found: dict[int, str] = {}
     waiting = [root]
     while waiting:
@@ -241,8 +250,8 @@ class Campaign:
 @contextlib.contextmanager
 def session() -> Iterator[Any]:
     """A session that writes inputs and reads what the jobs left."""
-    from wordveil.sections import SparkSection
-    from wordveil.spark.session import build_session
+    from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.session import build_session
 
     spark = build_session(SparkSection(master="local[2]", options=SMALL, delta_jars=str(delta_jars())), delta=True)
     try:

@@ -29,7 +29,10 @@ def namespace() -> list[str]:
     for command in (["unshare", "-m"], ["unshare", "-r", "-m"]):
         if (
             shutil.which("unshare")
-            and subprocess.run([*command, "mount", "-t", "tmpfs", "none", "/mnt"], check=False, capture_output=True).returncode == 0
+            and subprocess.run(
+                [*command, "mount", "-t", "tmpfs", "none", "/mnt"], check=False, capture_output=True
+            ).returncode
+            == 0
         ):
             return command
     return []
@@ -79,7 +82,9 @@ class Cluster:
         lines = "".join(f"{name} {value}\n" for name, value in options.items())
         (self._home / "conf" / "spark-defaults.conf").write_text(lines)
         shutil.copy(ROOT / "lib" / "wordveil" / "data" / "log4j2.properties", self._home / "conf")
-        self._start("master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port))
+        self._start(
+            "master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port)
+        )
         hide = "".join(f"mount -t tmpfs none '{path}' && " for path in self._hidden)
         self._shell = [*namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
         for name in self.workers:
@@ -105,7 +110,9 @@ class Cluster:
         process.wait()
         self._processes.remove(process)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in reversed(self._processes):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

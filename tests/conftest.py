@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparking import SMALL, Command, Workspace, delta_jars, java_options
-from wordveil.cli import main
+from wordveil.cli.app import main
 
 
 @pytest.hookimpl(tryfirst=True)  # the groups must be there when tests are given out
@@ -26,8 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A local session as the job builds it, with Delta and an event log."""
-    from wordveil.sections import SparkSection
-    from wordveil.spark.session import build_session
+    from wordveil.config.schema import SparkSection
+    from wordveil.spark.platform.session import build_session
 
     # In the process of those that have a cluster it lives for a few minutes, and has little to do.
     clusters = os.environ["PYTEST_CURRENT_TEST"].split(" ")[0].endswith("@cluster")

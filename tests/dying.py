@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 
-from wordveil.cli import main
-from wordveil.spark import store
+from wordveil.cli.app import main
+from wordveil.spark.platform import delta_table
 
 if __name__ == "__main__":
     left = [int(sys.argv[1])]
@@ -18,5 +18,5 @@ if __name__ == "__main__":
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    store.committed = committed
+    delta_table.committed = committed
     main(sys.argv[2:])

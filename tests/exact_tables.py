@@ -33,7 +33,9 @@ def law_of(arrays: Mapping[str, NDArray[Any]], symbol: int) -> Law:
     if itself:
         law[int(arrays["own"][symbol])] += itself * WORD
     start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
-    for output, weight in zip(arrays["ids"][start:stop].tolist(), weights(arrays["alias"][start:stop].tolist()), strict=True):
+    for output, weight in zip(
+        arrays["ids"][start:stop].tolist(), weights(arrays["alias"][start:stop].tolist()), strict=True
+    ):
         if weight and alike + itself < WORD:
             law[output] += (WORD - alike - itself) * weight
     assert sum(law) == TOTAL
@@ -61,7 +63,9 @@ def weights(entries: list[int]) -> list[int]:
 
 def drawn(arrays: Mapping[str, NDArray[Any]], symbol: int, choice: int, word: int) -> int:
     """The output that the words ``A`` and ``B`` give, by the format alone."""
-    alike, itself, outputs = (int(arrays[name][place]) for name, place in (("alike", symbol), ("itself", symbol), ("outputs", 0)))
+    alike, itself, outputs = (
+        int(arrays[name][place]) for name, place in (("alike", symbol), ("itself", symbol), ("outputs", 0))
+    )
     if choice < alike:
         return word * outputs // WORD
     if choice < alike + itself:
@@ -121,7 +125,9 @@ def lengths(points: LongDouble) -> LongDouble:
     return np.sqrt((points * points).sum(axis=-1))
 
 
-def bounds(vectors: NDArray[np.float32], metric: str, guarantee: WordGuarantee, *, padding: bool) -> tuple[LongDouble, LongDouble]:
+def bounds(
+    vectors: NDArray[np.float32], metric: str, guarantee: WordGuarantee, *, padding: bool
+) -> tuple[LongDouble, LongDouble]:
     """``epsilon d`` of every pair of symbols, and what it may err by. Metric ``discrete``: every two differ by 1."""
     size, most = len(vectors), guarantee.diameter
     count = size + 1 + padding

@@ -16,14 +16,15 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from wordveil.bundle import Bundle, Recipe, open_bundle, write
-from wordveil.embedding import Embedding, checked
-from wordveil.keys import MasterKey, ReleaseKeys
-from wordveil.mechanisms.base import Built, Mechanism, TokenBatch
+from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
+from wordveil.crypto.keys import MasterKey, ReleaseKeys
+from wordveil.crypto.streams import Contexts
+from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import Contexts
-from wordveil.records import REASON_COLUMN, TEXT_COLUMN, RecordSanitiser, RecordSettings
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
 
 RELEASE = "test-release"
@@ -49,18 +50,22 @@ def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
     return toy_embedding(words, np.random.default_rng(seed).standard_normal((size, dimension)))
 
 
-def build(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Built:
+def build(
+    embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
+) -> MechanismArtifact:
     """What the mechanism puts into a bundle."""
-    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, work=Workshop(kept=Path(_KEPT.name)))
+    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)))
 
 
-def build_mechanism(embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace") -> Mechanism:
+def build_mechanism(
+    embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
+) -> Mechanism:
     """The mechanism itself, loaded from what it built."""
     built = build(embedding, settings, padding=padding, mechanism=mechanism)
     return load_built(MECHANISMS[mechanism], embedding.size, built)
 
 
-def load_built(mechanism: type[Mechanism], size: int, built: Built) -> Mechanism:
+def load_built(mechanism: type[Mechanism], size: int, built: MechanismArtifact) -> Mechanism:
     """What was built as a worker loads it. Files are mapped, so that they live on without their directory."""
     with TemporaryDirectory() as directory:
         files = {name: Path(directory) / name for name in built.files}

@@ -81,7 +81,13 @@ def _alphabets() -> tuple[str, ...]:
     ]:
         kinds.setdefault(unicodedata.category(chr(point)), []).append(chr(point))
     kinds.pop("Cs", None)
-    return (*("".join(kind) for kind in kinds.values()), "abcdefghijklmnopqrstuvwxyz", "the cat", "\u6f22\u5b57", "\x00\x01\x02 ")
+    return (
+        *("".join(kind) for kind in kinds.values()),
+        "abcdefghijklmnopqrstuvwxyz",
+        "the cat",
+        "\u6f22\u5b57",
+        "\x00\x01\x02 ",
+    )
 
 
 def random_texts(count: int, seed: int, words: Sequence[str]) -> list[bytes]:

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from sparking import Workspace, corpus, write_delta
-from wordveil.config import Config
-from wordveil.spark.gate import run_gate
-from wordveil.spark.jvm import java_class
-from wordveil.spark.publish import publish
-from wordveil.spark.release import run_release
-from wordveil.spark.report import RunReport
+from wordveil.config.load import Config
+from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.publish import publish
+from wordveil.spark.release.run import run_release
+from wordveil.spark.sanitise.report import RunReport
 
 EXPONENTIAL = {"name": "exponential", "epsilon": 6.0, "gamma": 4.0}
 

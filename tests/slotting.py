@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from wordveil.ngrams import open_model, write_model
+from wordveil.artifacts.ngram_model import open_model, write_model
 from wordveil.text.slots import NgramModel, NgramSettings, assembled
 
 BEGINNING = ("",)
@@ -39,7 +39,9 @@ def all_counts(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
     return counts
 
 
-def expected(text: str, counts: Counter[tuple[str, ...]], settings: NgramSettings, threshold: float, start: float) -> list[bool]:
+def expected(
+    text: str, counts: Counter[tuple[str, ...]], settings: NgramSettings, threshold: float, start: float
+) -> list[bool]:
     """Which words are kept, by the definition."""
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     kept = []
@@ -60,9 +62,16 @@ def make_model(store: Path, texts: Sequence[str], settings: NgramSettings) -> Ng
     counts = all_counts(texts, settings.max_n)
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     frequent = {gram: count for gram, count in counts.items() if count >= settings.min_count or gram == BEGINNING}
-    words = ["", *sorted((gram[0] for gram in frequent if len(gram) == 1 and gram[0]), key=lambda word: (-frequent[word,], word))]
+    words = [
+        "",
+        *sorted(
+            (gram[0] for gram in frequent if len(gram) == 1 and gram[0]), key=lambda word: (-frequent[word,], word)
+        ),
+    ]
     numbers = {word: number for number, word in enumerate(words)}
-    rows = sorted((len(gram), [numbers[word] for word in gram], count) for gram, count in frequent.items() if len(gram) > 1)
+    rows = sorted(
+        (len(gram), [numbers[word] for word in gram], count) for gram, count in frequent.items() if len(gram) > 1
+    )
     grams = np.full((len(rows), settings.max_n), -1, np.int32)
     for row, (length, ids, _) in enumerate(rows):
         grams[row, :length] = ids

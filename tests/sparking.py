@@ -25,8 +25,8 @@ import pytest
 import yaml
 
 import helpers
-from wordveil.config import Config, parse_config
-from wordveil.spark import layout
+from wordveil.config.load import Config, parse_config
+from wordveil.spark.sanitise import layout
 
 EMBEDDING = helpers.random_embedding(300, 8, seed=5)
 WORDS = EMBEDDING.words.to_pylist()
@@ -142,12 +142,13 @@ def delta_jars() -> Path:
 
     Fails, and skips nothing, where they were never fetched.
     """
-    from wordveil.spark.delta import fetched_jars
+    from wordveil.spark.platform.delta import fetched_jars
 
     found = fetched_jars()
     if not found:
         pytest.fail(
-            "Delta's jars are not on this machine. `make .venv/installed` fetches them, or scripts/delta_jars.py.", pytrace=False
+            "Delta's jars are not on this machine. `make .venv/installed` fetches them, or scripts/delta_jars.py.",
+            pytrace=False,
         )
     home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{found[0].stem}"
     home.mkdir(exist_ok=True)

@@ -1,3 +1,5 @@
 """Sanitise text corpora on Spark with metric differential privacy, and record what each record cost."""
 
-__version__ = "0.1.0"
+from wordveil.version import __version__
+
+__all__ = ["__version__"]

@@ -1,5 +1,5 @@
 """``python -m wordveil``: the command line."""
 
-from wordveil.cli import main
+from wordveil.cli.app import main
 
 main()

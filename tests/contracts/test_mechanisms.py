@@ -37,12 +37,12 @@ from helpers import (
     sequences,
     token_batch,
 )
-from wordveil.bundle import Bundle
-from wordveil.embedding import Embedding, load
-from wordveil.keys import MasterKey
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import MasterKey
+from wordveil.crypto.streams import KeyedStream, contexts, id_payload
+from wordveil.embeddings.embedding import Embedding, load
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.randomness import KeyedStream, contexts, id_payload
 from wordveil.text.policy import TextPolicy, with_profile
 
 # Per mechanism, or mechanism and search: settings for the random toy vocabulary, in which outputs vary, and for the demo
@@ -71,7 +71,9 @@ SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIZE, PAD, UNKNOWN = 300, 300, 301
-EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS])
+EVERY = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS]
+)
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
 PADDED = pytest.mark.parametrize("padding", [False, True])
 # These add noise of real numbers. All others draw from integer tables, which are exact.
@@ -85,7 +87,8 @@ def each_padding(names: Iterable[str]) -> Any:
     cases = [(name, padding) for name in names for padding in (False, True)]
     marks = {name: [NEEDS_ANNOY] * ("annoy" in name) for name in names}
     return pytest.mark.parametrize(
-        ("name", "padding"), [pytest.param(*case, marks=marks[case[0]]) for case in cases if not (case[1] and case[0] in UNPADDED)]
+        ("name", "padding"),
+        [pytest.param(*case, marks=marks[case[0]]) for case in cases if not (case[1] and case[0] in UNPADDED)],
     )
 
 
@@ -230,7 +233,9 @@ def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     full = [row for row, record in enumerate(ids) if record]
-    assert sequences(mechanism.draw(token_batch([ids[row] for row in full], context[full]), KEYS)) == [whole[row] for row in full]
+    assert sequences(mechanism.draw(token_batch([ids[row] for row in full], context[full]), KEYS)) == [
+        whole[row] for row in full
+    ]
 
 
 @EVERY
@@ -322,7 +327,10 @@ def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
     metrics = [build(of, settings, padding=padding, mechanism=kind(name)).guarantee.metric for of, padding in cases]
     assert len(set(metrics)) == len(cases)
     if name != "random":
-        assert metrics[0] == build(toy, {**settings, "epsilon": 19.0}, padding=False, mechanism=kind(name)).guarantee.metric
+        assert (
+            metrics[0]
+            == build(toy, {**settings, "epsilon": 19.0}, padding=False, mechanism=kind(name)).guarantee.metric
+        )
 
 
 # Golden outputs.
@@ -363,7 +371,9 @@ def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
         "sampler_version": MECHANISMS[name].sampler_version,
         "settings": settings,
         "stream": golden_stream(),
-        "draws": {form: golden_draws(bundles[form], embedding.size, padding=padding) for form, padding in forms(name).items()},
+        "draws": {
+            form: golden_draws(bundles[form], embedding.size, padding=padding) for form, padding in forms(name).items()
+        },
         "fingerprints": {form: bundle.fingerprint for form, bundle in bundles.items()},
         "records": {
             form: golden_texts(bundles["padded" if policy.pads else "plain"], policy)

@@ -50,7 +50,9 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
     ended = dag.test(**when, run_conf=order["conf"] or None)
     with create_session() as session:
         tasks = {ti.task_id: [ti.state, ti.try_number] for ti in ended.get_task_instances(session=session)}
-        xcoms = session.scalars(select(XComModel).where(XComModel.dag_id == order["dag"], XComModel.run_id == ended.run_id))
+        xcoms = session.scalars(
+            select(XComModel).where(XComModel.dag_id == order["dag"], XComModel.run_id == ended.run_id)
+        )
         return {
             "state": str(ended.state),
             "run_id": ended.run_id,
@@ -68,7 +70,13 @@ def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
     function = dag.get_task(dag.roots[0].task_id).python_callable
     day = datetime(2026, 11, 20, tzinfo=UTC)
     params = {name: conf.get(name) for name in dag.params}
-    context = {"dag": dag, "run_id": "manual__1", "params": params, "data_interval_start": day, "triggering_asset_events": {}}
+    context = {
+        "dag": dag,
+        "run_id": "manual__1",
+        "params": params,
+        "data_interval_start": day,
+        "triggering_asset_events": {},
+    }
     function.__globals__["get_current_context"] = lambda: context
     try:
         return {"error": "", "message": str(function())}

@@ -68,7 +68,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
     home = tmp_path_factory.mktemp("airflow")
     environment = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
-    done = subprocess.run([PYTHON, "-c", _READ, DAGS], env=environment, capture_output=True, text=True, check=False, cwd=home)
+    done = subprocess.run(
+        [PYTHON, "-c", _READ, DAGS], env=environment, capture_output=True, text=True, check=False, cwd=home
+    )
     assert done.returncode == 0, done.stderr
     yield json.loads(done.stdout.rsplit("FOUND", 1)[1])
 
@@ -139,6 +141,8 @@ def test_a_file_imports_airflow_and_the_standard_library_alone(path):
 
 
 def test_what_both_files_have_in_common_is_the_same_text():
-    texts = [path.read_text("utf-8").split("# --- the same text", 1)[1].split("# --- up to here ---")[0] for path in FILES]
+    texts = [
+        path.read_text("utf-8").split("# --- the same text", 1)[1].split("# --- up to here ---")[0] for path in FILES
+    ]
     assert len(FILES) == 2
     assert texts[0] == texts[1]

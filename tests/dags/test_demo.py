@@ -25,7 +25,11 @@ pytestmark = [
 def test_the_scheduler_runs_nights_a_backfill_and_the_analytics_that_their_asset_starts():
     command = [sys.executable, ROOT / "scripts" / "airflow_demo.py", "--backfill"]
     done = subprocess.run(
-        command, env={**clean_environment(), "PYTHONPATH": str(ROOT / "lib")}, capture_output=True, text=True, check=False
+        command,
+        env={**clean_environment(), "PYTHONPATH": str(ROOT / "lib")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     nights = [line.split() for line in done.stdout.splitlines() if line.startswith("sanitise_nightly  ")]

@@ -16,8 +16,8 @@ import yaml
 from airflowing import ROOT, Airflow, spark_conf
 from releasing import Lake, authored
 from sparking import Workspace, corpus, delta_jars, read_output
-from wordveil.building import build_bundle
-from wordveil.config import load_config
+from wordveil.config.artifacts import build_bundle
+from wordveil.config.load import load_config
 
 CANARY = "zzquokkasecretzz"
 DAY = "2026-11-20"
@@ -50,7 +50,9 @@ def records(days: list[str], count: int = 6, seed: int = 0) -> pa.Table:
     table = authored(count * len(days), seed)
     column = [days[number // count] for number in range(count * len(days))]
     table = table.set_column(table.schema.get_field_index("day"), "day", pa.array(column))
-    return table.set_column(table.schema.get_field_index("author"), "author", pa.array([f"author of {day}" for day in column]))
+    return table.set_column(
+        table.schema.get_field_index("author"), "author", pa.array([f"author of {day}" for day in column])
+    )
 
 
 def configured(lake: Lake, *, key_env: str | None = None, **sections: Any) -> Path:
@@ -108,7 +110,9 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     assert run.states == dict.fromkeys(("check", "plan", "sanitise", "gate", "publish"), "success"), run.log[-6000:]
     assert run.state == "success"
     assert run.interval[0].startswith(DAY)
-    assert [command[0] for command in run.commands] == ["plan", "sanitise", "release", "release"], "and the one that was killed"
+    assert [command[0] for command in run.commands] == ["plan", "sanitise", "release", "release"], (
+        "and the one that was killed"
+    )
     assert airflow.keys[-4:] == [key] * 4, "who submits has it by the environment"
     assert run.tasks["sanitise"][1] == 2
     assert {name: tries for name, (_, tries) in run.tasks.items() if name != "sanitise"} == dict.fromkeys(
@@ -144,7 +148,12 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     assert len(event["manifest_sha256"]) == 64
     assert run.queued == ["analytics_on_release"]
 
-    analytics = {"output": str(tmp_path / "analytics"), "min_documents": 1, "topics": 2, "public_key": event["public_key"]}
+    analytics = {
+        "output": str(tmp_path / "analytics"),
+        "min_documents": 1,
+        "topics": 2,
+        "public_key": event["public_key"],
+    }
     read = airflow.run(
         "analytics_on_release",
         {**analytics, "spark_submit": str(airflow.relay), "delta_jars": str(delta_jars())},
@@ -182,7 +191,9 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     assert {event["job"]["namespace"] for event in events} == {"tests"}
 
 
-def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(airflow: Airflow, workspace: Workspace, spark: Any):
+def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(
+    airflow: Airflow, workspace: Workspace, spark: Any
+):
     path = workspace.root / "corpus"
 
     def write(day: str) -> None:
@@ -203,9 +214,13 @@ def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(air
     settings = relayed(airflow, config, overrides=[f"output.path={workspace.root}/out-{{slice}}"], wait_minutes=0.02)
     run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY))
     airflow.after = lambda _: None
-    assert run.states == {"check": "success", "plan": "success", "sanitise": "success", "gate": "skipped", "publish": "skipped"}, (
-        run.log
-    )
+    assert run.states == {
+        "check": "success",
+        "plan": "success",
+        "sanitise": "success",
+        "gate": "skipped",
+        "publish": "skipped",
+    }, run.log
     assert len(looks) == 3
     assert run.tasks["plan"][1] == 1
     assert "has no record of it yet. Looking again in" in run.log
@@ -231,7 +246,9 @@ def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tm
     assert not (lake.home / "draws").exists()
 
     marker = f"{tmp_path}/day={{slice}}/_SUCCESS"
-    run = airflow.run("sanitise_nightly", relayed(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY))
+    run = airflow.run(
+        "sanitise_nightly", relayed(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY)
+    )
     assert run.states["plan"] == "failed"
     assert run.commands == []
     assert f"{tmp_path}/day={DAY}/_SUCCESS" in run.log
@@ -241,7 +258,9 @@ def test_a_gate_that_does_not_pass_ends_the_night(airflow: Airflow, spark: Any, 
     lake = lake_at(spark, tmp_path / "lake")
     lake.write(records([DAY]), feed=False)
     before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
-    run = airflow.run("sanitise_nightly", relayed(airflow, configured(lake, gate={"min_records": 100})), logical_date=night(DAY))
+    run = airflow.run(
+        "sanitise_nightly", relayed(airflow, configured(lake, gate={"min_records": 100})), logical_date=night(DAY)
+    )
     assert run.state == "failed"
     assert run.states["gate"] == "failed"
     assert run.states["publish"] == "upstream_failed"
@@ -259,7 +278,9 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
     """The night that is over budget draws nothing and is not tried again; the others are published."""
     lake = lake_at(spark, tmp_path / "lake")
     days = [str(date.fromisoformat(DAY) + timedelta(days=number)) for number in range(5)]
-    table = pa.concat_tables([records([day], 5 if day == days[2] else 2, seed=number) for number, day in enumerate(days)])
+    table = pa.concat_tables(
+        [records([day], 5 if day == days[2] else 2, seed=number) for number, day in enumerate(days)]
+    )
     ids = [f"r{number:05d}" for number in range(table.num_rows)]
     lake.write(table.set_column(table.schema.get_field_index("id"), "id", pa.array(ids)), feed=False)
     pure = build_bundle(lake.config()).guarantee.pure
@@ -274,7 +295,9 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
             continue
         assert run.states["sanitise"] == "failed"
         assert run.tasks["sanitise"][1] == 1
-        assert "budgets: 2 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
+        assert (
+            "budgets: 2 records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged." in run.log
+        )
         assert run.states["publish"] == "upstream_failed"
     assert sum(lake.spent().values()) == 8 * 24
 
@@ -283,7 +306,9 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
     lake = lake_at(spark, tmp_path / "lake")
     config = configured(lake)
     cluster = {
-        "AIRFLOW_CONN_FAR": json.dumps({"conn_type": "spark", "host": "spark://far:7077", "extra": {"deploy-mode": "cluster"}})
+        "AIRFLOW_CONN_FAR": json.dumps(
+            {"conn_type": "spark", "host": "spark://far:7077", "extra": {"deploy-mode": "cluster"}}
+        )
     }
     cases: list[tuple[dict[str, Any] | None, dict[str, str], tuple[str, ...]]] = [
         (None, {}, ("Airflow Variable sanitise_nightly: is missing", "airflow variables set")),
@@ -293,9 +318,17 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
         (relayed(airflow, config, overrides=[1]), {}, ("overrides = [1]: should be a list of texts",)),
         (relayed(airflow, tmp_path / "none.yaml"), {}, (f"config = {tmp_path}/none.yaml: there is no file",)),
         (relayed(airflow, config, jobs="/nowhere"), {}, ("jobs = /nowhere: there is no file /nowhere/plan.py",)),
-        (relayed(airflow, config, spark_conn_id="gone"), {}, ("Spark connection gone: is missing, and nothing was submitted",)),
+        (
+            relayed(airflow, config, spark_conn_id="gone"),
+            {},
+            ("Spark connection gone: is missing, and nothing was submitted",),
+        ),
         (relayed(airflow, config, key_conn_id="gone"), {}, ("connection gone: is missing or has no password",)),
-        (relayed(airflow, config, spark_conn_id="far"), cluster, ("reports: is missing, and the driver runs on the cluster",)),
+        (
+            relayed(airflow, config, spark_conn_id="far"),
+            cluster,
+            ("reports: is missing, and the driver runs on the cluster",),
+        ),
     ]
     for settings, environment, wanted in cases:
         kind, message = airflow.first_task("sanitise_nightly", settings, environment=environment)
@@ -303,7 +336,9 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
         assert all(words in message for words in wanted), message
     assert airflow.first_task("sanitise_nightly", relayed(airflow, config))[0] == ""
 
-    run = airflow.run("sanitise_nightly", relayed(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03"))
+    run = airflow.run(
+        "sanitise_nightly", relayed(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03")
+    )
     assert run.tasks["check"] == ["failed", 1]
     assert set(run.states.values()) == {"failed", "upstream_failed"}
     assert run.commands == []

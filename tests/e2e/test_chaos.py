@@ -20,11 +20,13 @@ import pytest
 from chaos import COMMITS, NIGHTS, Campaign, Story, finish, victims
 from cluster import Cluster, namespace
 from sparking import clean_environment, delta_jars
-from wordveil.config import load_config
-from wordveil.spark.release import run_release
+from wordveil.config.load import load_config
+from wordveil.spark.release.run import run_release
 
 pytestmark = pytest.mark.xdist_group("cluster")
-NEEDS_NAMESPACE = pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
+NEEDS_NAMESPACE = pytest.mark.skipif(
+    not namespace(), reason="this machine lets no process have file systems of its own"
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +123,9 @@ def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, 
     run = f"{sys.executable} -m wordveil sanitise --config {config} --run-id night-1 --json"
     script = f"mount -t tmpfs -o size=300k none {home} && ! {run} && cp -a {home} {home}-kept"
     environment = {**clean_environment(), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [*namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[0])["error"] == "SparkJobError", done.stdout
     home.rmdir()

@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 def wordveil(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**clean_environment(), **environment})
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**clean_environment(), **environment}
+    )
 
 
 def test_build_reports_what_it_built(workspace: Workspace, run: Command):
@@ -73,7 +75,9 @@ def test_sanitise_prints_a_table_and_the_same_as_json(spark, workspace: Workspac
     assert KEY not in done.stdout + done.stderr + out + err
 
 
-def test_the_key_can_come_from_the_environment(spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_the_key_can_come_from_the_environment(
+    spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
+):
     workspace.write_corpus(corpus(5))
     config = workspace.write_config(key={"file": None, "env": "TESTS_KEY"})
     code, _, err = run("sanitise", "--config", config)
@@ -110,7 +114,14 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Co
 
 def test_errors_can_be_json(workspace: Workspace, run: Command):
     code, out, _ = run(
-        "build", "--config", workspace.write_config(), "--set", "mechanism.epsilon=-1", "--set", "text.n_max=0", "--json"
+        "build",
+        "--config",
+        workspace.write_config(),
+        "--set",
+        "mechanism.epsilon=-1",
+        "--set",
+        "text.n_max=0",
+        "--json",
     )
     assert code == 2
     assert {fault["where"] for fault in json.loads(out)["faults"]} == {"mechanism.epsilon", "text.n_max"}
@@ -151,7 +162,15 @@ def test_spark_submit_runs_the_same_job(spark, workspace: Workspace, run: Comman
     environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
     def submitted(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(submit), "--master", "local[1]", str(ROOT / "jobs" / "sanitise.py"), "--config", str(config), *arguments]
+        command = [
+            str(submit),
+            "--master",
+            "local[1]",
+            str(ROOT / "jobs" / "sanitise.py"),
+            "--config",
+            str(config),
+            *arguments,
+        ]
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
     done = submitted("--json")
@@ -176,7 +195,14 @@ def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
         env={**clean_environment(), "COLUMNS": "120"},
     )
     assert done.returncode == 0, done.stderr
-    for words in ("before", "after", "Three sentences", "epsilon_bound =", "Where everything lies", "quickstart/sanitised"):
+    for words in (
+        "before",
+        "after",
+        "Three sentences",
+        "epsilon_bound =",
+        "Where everything lies",
+        "quickstart/sanitised",
+    ):
         assert words in done.stdout
     rows = read_output(tmp_path / "quickstart" / "sanitised", order_by="article")
     assert len(rows) == 300
@@ -214,14 +240,16 @@ def test_keys_are_made_and_identified(tmp_path: Path, run: Command, monkeypatch:
 
 
 @pytest.mark.parametrize("submitted", [False, True])
-def test_a_gate_that_fails_leaves_one_document_under_spark_submit(run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch):
+def test_a_gate_that_fails_leaves_one_document_under_spark_submit(
+    run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch
+):
     """spark-submit writes both streams to its standard output: what reads JSON there must find nothing else."""
 
     def gate(**_: object) -> None:
         print('{"passed": false}')
         raise GateError("gate: it did not pass.")
 
-    monkeypatch.setattr("wordveil.cli.app", gate)
+    monkeypatch.setattr("wordveil.cli.app.app", gate)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     if submitted:
         monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")

@@ -16,7 +16,7 @@ import pytest
 
 from cluster import Cluster, namespace
 from sparking import EMBEDDING, Workspace, clean_environment, random_texts, read_output
-from wordveil.building import build_bundle
+from wordveil.config.artifacts import build_bundle
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),
@@ -28,7 +28,9 @@ RECORDS = 3000
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     made = Workspace(tmp_path_factory.mktemp("cluster"))
-    table = pa.table({"id": [f"r{i}" for i in range(RECORDS)], "body": random_texts(RECORDS, 3), "day": ["d"] * RECORDS})
+    table = pa.table(
+        {"id": [f"r{i}" for i in range(RECORDS)], "body": random_texts(RECORDS, 3), "day": ["d"] * RECORDS}
+    )
     path = made.root / "corpus"
     path.mkdir()
     for number in range(12):
@@ -79,7 +81,9 @@ def finished(process: subprocess.Popen[str]) -> dict:
 def test_workers_that_see_only_their_own_scratch_give_the_rows_of_local_mode(
     cluster: Cluster, workspace: Workspace, local_rows: list[dict]
 ):
-    report = finished(cluster.submit("--config", config_file(workspace, "remote"), "--json", scratch=workspace.root / "driver"))
+    report = finished(
+        cluster.submit("--config", config_file(workspace, "remote"), "--json", scratch=workspace.root / "driver")
+    )
     assert report["records"] == RECORDS
     assert read_output(workspace.root / "remote") == local_rows
     # The archive reached both workers, each in a place of its own.
@@ -112,7 +116,14 @@ def test_a_killed_executor_loses_and_repeats_nothing(cluster: Cluster, workspace
 
 
 def test_the_driver_had_a_bundle_that_workers_could_not_read(workspace: Workspace):
-    config = workspace.config(text={"profile": "strict", "n_max": 64}, key={"file": str(workspace.root / "keys" / "key")})
+    config = workspace.config(
+        text={"profile": "strict", "n_max": 64}, key={"file": str(workspace.root / "keys" / "key")}
+    )
     assert build_bundle(config).path.is_relative_to(workspace.root / "bundles")
-    command = [*namespace(), "sh", "-c", f"mount -t tmpfs none '{workspace.root}/bundles' && ls '{workspace.root}/bundles'"]
+    command = [
+        *namespace(),
+        "sh",
+        "-c",
+        f"mount -t tmpfs none '{workspace.root}/bundles' && ls '{workspace.root}/bundles'",
+    ]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""

@@ -9,7 +9,9 @@ import pytest
 from sparking import EMBEDDING, Command, Workspace, corpus
 
 
-def test_a_table_becomes_a_configuration_that_plans(spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_a_table_becomes_a_configuration_that_plans(
+    spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(workspace.root)
     table = workspace.write_corpus(corpus(50))
     code, out, err = run("init", "--from", table, "--json")
@@ -29,7 +31,9 @@ def test_a_table_becomes_a_configuration_that_plans(spark, workspace: Workspace,
     filled = [part for value in values for part in ("--set", value)]
     assert run("plan", "--config", file, *filled, "--sample", 10)[0] == 4  # no bundle yet
     assert run("build", "--config", file, *filled)[0] == 0
-    code, out, err = run("plan", "--config", file, *filled, "--sample", 20, "--words", EMBEDDING.words[3].as_py(), "--json")
+    code, out, err = run(
+        "plan", "--config", file, *filled, "--sample", 20, "--words", EMBEDDING.words[3].as_py(), "--json"
+    )
     assert code == 0, err
     plan = json.loads(out)
     assert (plan["sample"]["records"], plan["sample"]["table_rows"], plan["tokens"]) == (20, 50, 256)
@@ -57,7 +61,12 @@ def test_a_sentence_is_compared_without_key_or_bundle(spark, workspace: Workspac
     assert code == 0, err
     comparison = json.loads(out)["comparison"]
     assert comparison["configured"]["mechanism"] == "exponential, gamma 2, neighbours 5"
-    assert {line["mechanism"].split(",")[0] for line in comparison["equal_pure"]} == {"exponential", "laplace", "syntf", "random"}
+    assert {line["mechanism"].split(",")[0] for line in comparison["equal_pure"]} == {
+        "exponential",
+        "laplace",
+        "syntf",
+        "random",
+    }
     assert all(len(line["text"].split()) == 6 for line in comparison["equal_kept"])
     for arguments in (["--text", sentence], ["--compare"]):
         code, out, _ = run("plan", "--config", file, *arguments, "--json")

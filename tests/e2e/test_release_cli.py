@@ -15,7 +15,7 @@ import pytest
 
 from releasing import Lake, authored
 from sparking import KEY, Command, Workspace, clean_environment, delta_jars
-from wordveil.keys import load_key, public_hex
+from wordveil.crypto.keys import load_key, public_hex
 
 
 def process(*arguments: object) -> tuple[int, str, str]:
@@ -75,7 +75,10 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert code == 3
     gated = json.loads(out)
     assert not gated["passed"]
-    assert [(one["name"], one["passed"]) for one in gated["results"]] == [("min_records", False), ("quarantine_rate", True)]
+    assert [(one["name"], one["passed"]) for one in gated["results"]] == [
+        ("min_records", False),
+        ("quarantine_rate", True),
+    ]
     assert "did not pass: min_records" in err
     code, out, err = run("release", "publish", "--config", config)
     assert (code, out) == (9, "")
@@ -168,7 +171,9 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
 
 
 def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Command):
-    config = write_config(lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6})
+    config = write_config(
+        lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6}
+    )
     assert run("sanitise", "-c", config)[0] == 0
     code, out, _ = run("ledger", "-c", config)
     assert code == 0
@@ -198,6 +203,13 @@ def test_commands_refuse_what_they_cannot_do(lake: Lake, run: Command):
     assert run("release", "gate", "-c", plain)[0] == 2
     assert run("release", "withdraw", "-c", config)[0] == 2
     assert run("release", "withdraw", "-c", config, "--ids", lake.root / "none")[0] == 2
-    for command in (("gate",), ("publish",), ("purge",), ("compact",), ("withdraw", "--id", "r00001"), ("abandon", "night-1")):
+    for command in (
+        ("gate",),
+        ("publish",),
+        ("purge",),
+        ("compact",),
+        ("withdraw", "--id", "r00001"),
+        ("abandon", "night-1"),
+    ):
         assert run("release", *command, "-c", config)[0] == 9, command
     assert json.loads(run("release", "show", "-c", config, "--json")[1])["runs"] == []

@@ -16,13 +16,13 @@ import yaml
 
 from releasing import Lake, authored
 from sparking import Workspace, delta_jars, write_delta
-from wordveil.cli import main
+from wordveil.cli.app import main
+from wordveil.cli.report_file import local_path, reported
 from wordveil.errors import ConfigError, InputError, OutdatedGateError, SparkJobError
-from wordveil.reporting import local_path, reported
 from wordveil.spark.analytics import analyse
-from wordveil.spark.gate import run_gate
-from wordveil.spark.publish import publish
-from wordveil.spark.tables import replace_file
+from wordveil.spark.platform.filesystem import replace_file
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.publish import publish
 
 pytestmark = pytest.mark.xdist_group("cluster")  # so that the session's process does not end long after the other
 
@@ -143,7 +143,9 @@ def test_a_report_elsewhere_is_written_through_spark(spark: Any, tmp_path: Path)
     for text in ("one", "another"):
         replace_file(str(place), text)
         assert place.read_text() == text
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json" and not path.name.startswith(".")] == ["report.json"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json" and not path.name.startswith(".")] == [
+        "report.json"
+    ]
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "of").write_text("")
     with pytest.raises(ConfigError, match=r"--report = .*full/of/report: cannot be written"):
@@ -151,12 +153,22 @@ def test_a_report_elsewhere_is_written_through_spark(spark: Any, tmp_path: Path)
 
 
 def test_terms_and_topics_of_a_table(spark: Any, tmp_path: Path):
-    texts = ["The cat sat. A cat's cat!", "cat dog DOG", "river bank river", "bank river", None, "of the and", "únique Ünder"]
+    texts = [
+        "The cat sat. A cat's cat!",
+        "cat dog DOG",
+        "river bank river",
+        "bank river",
+        None,
+        "of the and",
+        "únique Ünder",
+    ]
     place, output = tmp_path / "table", str(tmp_path / "out")
     write_delta(spark, pa.table({"id": list(map(str, range(7))), "text": pa.array(texts, pa.string())}), place)
     write_delta(spark, pa.table({"id": ["9"], "text": ["later later"]}), place)
     found = analyse(spark, str(place), output, version=0, topics=2, shown=3, stop_words=("the", "a", "of", "and"))
-    terms = {row.term: (row["count"], row.documents) for row in spark.read.format("delta").load(f"{output}/terms").collect()}
+    terms = {
+        row.term: (row["count"], row.documents) for row in spark.read.format("delta").load(f"{output}/terms").collect()
+    }
     assert terms == {"cat": (3, 2), "river": (3, 2), "bank": (2, 2)}
     assert (found.records, found.documents, found.terms, found.occurrences, found.public_version) == (7, 5, 3, 8, 0)
     rows = spark.read.format("delta").load(f"{output}/topics").collect()

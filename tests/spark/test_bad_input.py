@@ -14,8 +14,8 @@ import pytest
 from cluster import namespace
 from sparking import WORDS, Workspace, clean_environment, read_output, write_delta
 from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
-from wordveil.records import QUARANTINED, RELEASED
-from wordveil.spark.job import run_sanitise
+from wordveil.records.schema import QUARANTINED, RELEASED
+from wordveil.spark.sanitise.job import run_sanitise
 
 CANARY = "zqxbadinputzqx"
 KINDS = pytest.mark.parametrize("kind", ["parquet", "delta"])
@@ -330,7 +330,19 @@ def test_a_read_only_output_is_named(workspace: Workspace):
     place.mkdir()
     config = workspace.write_config(output={"path": str(place / "output")})
     shell = f"mount -t tmpfs -o ro none '{place}' && exec \"$@\""
-    command = [*namespace(), "sh", "-c", shell, "sh", sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
+    command = [
+        *namespace(),
+        "sh",
+        "-c",
+        shell,
+        "sh",
+        sys.executable,
+        "-m",
+        "wordveil",
+        "sanitise",
+        "--config",
+        str(config),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     assert done.returncode == ConfigError.exit_code, done.stderr
     assert f"output.path = {place}/output: no directory can be made beside it" in done.stderr

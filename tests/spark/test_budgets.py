@@ -9,12 +9,12 @@ import pytest
 
 from releasing import Lake, authored
 from sparking import Workspace
-from wordveil.building import build_bundle
+from wordveil.config.artifacts import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, Candidate, Charge, Entry, admit
-from wordveil.spark.admission import admitted
-from wordveil.spark.ledger import SCHEMA, Terms
+from wordveil.spark.release.admission import admitted
+from wordveil.spark.release.ledger import SCHEMA, Terms
 
 METRIC = "euclidean:0123456789abcdef"
 
@@ -47,7 +47,10 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
     wanted = admit(
         budget,
         "support",
-        [Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT)) for name, author, tokens in chosen],
+        [
+            Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT))
+            for name, author, tokens in chosen
+        ],
         entries,
     )
     terms = Terms("support", "t", "run-2", 1, "k", prices["support"], 7.5, deltas["support"], METRIC, "any_text")
@@ -58,7 +61,10 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
     if delta is None:
         assert len(set(wanted)) >= 4, "the cases show each reason"
     else:
-        asked = [Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT)) for name, author, tokens in chosen]
+        asked = [
+            Candidate(name.encode(), author, charge("support", tokens, Relation.ANY_TEXT))
+            for name, author, tokens in chosen
+        ]
         assert wanted != admit(replace(budget, delta=None), "support", asked, entries), "deltas alone refuse some"
 
 
@@ -95,7 +101,10 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     released = [row["id"] for row in lake.draws() if row["status"] == "released"]
     assert sorted(released) == [f"r{number:05d}" for number in range(6)]
     assert all(row["text"] is None and row["privacy"] is None for row in lake.draws() if row["status"] == "quarantined")
-    assert lake.spent() == {**{f"r{number:05d}": 24 for number in range(6)}, **{f"r{number:05d}": 0 for number in range(6, 12)}}
+    assert lake.spent() == {
+        **{f"r{number:05d}": 24 for number in range(6)},
+        **{f"r{number:05d}": 0 for number in range(6, 12)},
+    }
 
     other = lake.run(budgeted(lake, "other", author=3 * cost))
     assert (other.released, other.quarantined) == (3, {"over_author_budget": 9})

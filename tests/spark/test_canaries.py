@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from sparking import WORDS, Workspace, clean_environment
-from wordveil.keys import load_key
-from wordveil.spark.job import run_sanitise
+from wordveil.crypto.keys import load_key
+from wordveil.spark.sanitise.job import run_sanitise
 
 CANARIES = [f"zqxcanary{letter}zqx" for letter in "abcdefgh"]
 UNICODE_CANARY = "zqxкоманданte"
@@ -42,8 +42,15 @@ def secret_forms(release: str, workspace: Workspace) -> list[bytes]:
     """The master key and the release's subkeys, raw and as people write them down."""
     master = load_key(str(workspace.root / "key"), None)
     keys = master.for_release(release)
-    raw = [bytes.fromhex(KEY), *(getattr(keys, name).reveal() for name in ("context", "noise", "sampling", "shuffle", "tag"))]
-    return [form for key in raw for form in (key, key.hex().encode(), base64.b64encode(key).rstrip(b"="), repr(key)[2:-1].encode())]
+    raw = [
+        bytes.fromhex(KEY),
+        *(getattr(keys, name).reveal() for name in ("context", "noise", "sampling", "shuffle", "tag")),
+    ]
+    return [
+        form
+        for key in raw
+        for form in (key, key.hex().encode(), base64.b64encode(key).rstrip(b"="), repr(key)[2:-1].encode())
+    ]
 
 
 def found_in(content: bytes, needles: list[bytes]) -> list[bytes]:
@@ -106,20 +113,20 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace, text):
 
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
-    from wordveil.building import ready_bundle
-    from wordveil.records import RecordSettings
-    from wordveil.spark.distribution import distribute
-    from wordveil.spark.job import sanitised
-    from wordveil.spark.prepare import prepared
-    from wordveil.spark.sources import read_input
-    from wordveil.spark.worker import Sanitise
+    from wordveil.config.artifacts import ready_bundle
+    from wordveil.records.sanitiser import RecordSettings
+    from wordveil.spark.input.screening import screen_input
+    from wordveil.spark.input.source import read_input
+    from wordveil.spark.sanitise.distribution import distribute
+    from wordveil.spark.sanitise.job import sanitise_records
+    from wordveil.spark.sanitise.worker import Sanitise
 
     config = filled.config()
     bundle = ready_bundle(config)
     place, identity = distribute(spark.sparkContext, bundle, "auto")
     keys = load_key(config.key.file, None).for_release("tests")
     job = Sanitise(RecordSettings("tests", "run", config.policy, ("day",)), keys, place, identity)
-    frame = sanitised(prepared(read_input(spark, config), config.input), job)
+    frame = sanitise_records(screen_input(read_input(spark, config), config.input), job)
     frame.explain(mode="extended")
     plan = capfd.readouterr().out + frame._jdf.queryExecution().toString()
     assert "wordveil_sanitise" in plan
@@ -130,7 +137,7 @@ def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
 
 def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Workspace, capfd, monkeypatch):
     """The failure is made where a library could quote the record: in the tokeniser, by an environment of the worker."""
-    import wordveil.spark.job as module
+    import wordveil.spark.sanitise.job as module
     from wordveil.errors import SparkJobError
 
     real = module.sanitised

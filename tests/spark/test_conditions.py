@@ -12,16 +12,26 @@ import pytest
 from releasing import Lake
 from sparking import WORDS, Workspace, corpus, read_output
 from wordveil.errors import ConfigError
-from wordveil.spark import store
-from wordveil.spark.gate import run_gate
-from wordveil.spark.job import run_sanitise
-from wordveil.spark.plan import make_plan
-from wordveil.spark.publish import MANIFEST
-from wordveil.spark.sources import read_input
+from wordveil.spark.input.source import read_input
+from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.publish import MANIFEST
+from wordveil.spark.sanitise.job import run_sanitise
 
 READABLE = {"profile": "readable"}
 CANARY = "zqxconditionzqx"
-BODIES = [f"{WORDS[0]} {CANARY}", f"{CANARY}\\", f"[({CANARY}", "", None, "12", "2020-01-01 00:00:00", "日本語", f"{CANARY} " * 300]
+BODIES = [
+    f"{WORDS[0]} {CANARY}",
+    f"{CANARY}\\",
+    f"[({CANARY}",
+    "",
+    None,
+    "12",
+    "2020-01-01 00:00:00",
+    "日本語",
+    f"{CANARY} " * 300,
+]
 SAFE = [
     "body like '%x%' or body not ilike 'x' or body rlike 'x' or regexp_like(body, '[0-9]+')",
     "body like any ('a%', 'b%') or body not like all ('a%', 'b%') or body ilike any ('a%')",
@@ -62,7 +72,9 @@ FAILING = [
 def canaries() -> pa.Table:
     count = len(BODIES)
     columns = {"id": [f"r{n}" for n in range(count)], "body": BODIES, "day": ["d0"] * count, "note": list(range(count))}
-    return pa.table(columns, schema=pa.schema([("id", "string"), ("body", "string"), ("day", "string"), ("note", "int64")]))
+    return pa.table(
+        columns, schema=pa.schema([("id", "string"), ("body", "string"), ("day", "string"), ("note", "int64")])
+    )
 
 
 @pytest.fixture
@@ -95,7 +107,9 @@ def test_a_condition_that_could_fail_on_a_text_is_refused_and_shows_none(spark, 
 @pytest.mark.parametrize("kind", ["string", "binary"])
 def test_a_condition_that_cannot_fail_is_asked_of_any_text(spark, workspace: Workspace, kind, capfd):
     """All of them of all texts, whatever an earlier part of a condition lets through."""
-    spark.createDataFrame(canaries()).selectExpr("id", BODY[kind], "day", "note").write.parquet(str(workspace.root / "corpus"))
+    spark.createDataFrame(canaries()).selectExpr("id", BODY[kind], "day", "note").write.parquet(
+        str(workspace.root / "corpus")
+    )
     conditions = [part for whole in SAFE for part in whole.split(" or ") if kind == "string" or "try_cast" not in part]
     for where in conditions:
         read_input(spark, workspace.config(input={"where": where}, text=READABLE))
@@ -115,9 +129,9 @@ def test_rows_and_plan_say_that_the_condition_reads_the_text(spark, workspace: W
     rows = read_output(workspace.root / "output")
     assert 3 <= len(rows) < 30
     shown = ["condition", "length", "presence", "column:day"]
-    assert {(row["privacy"]["relation"], row["privacy"]["epsilon_pure"], *row["privacy"]["exposes"]) for row in rows} == {
-        ("same_skeleton", None, *shown)
-    }
+    assert {
+        (row["privacy"]["relation"], row["privacy"]["epsilon_pure"], *row["privacy"]["exposes"]) for row in rows
+    } == {("same_skeleton", None, *shown)}
     plan = make_plan(config, lambda: spark)
     assert (report.relation, plan.relation) == ("same_skeleton", "same_skeleton")
     assert [*report.exposes] == [*plan.exposes] == shown
@@ -136,13 +150,18 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("length(body) > 3", "reads body, the text column, in a way that only Spark sees, so that exposes does not say condition"),
+        (
+            "length(body) > 3",
+            "reads body, the text column, in a way that only Spark sees, so that exposes does not say condition",
+        ),
         ("id in (select id from canaries)", "reads body, the text column, in a way that only Spark sees"),
         ("starts(day)", "has a function that Spark rewrites into a query, and nothing says what it reads"),
         ("any_long()", "has a function that Spark rewrites into a query, and nothing says what it reads"),
     ],
 )
-def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(spark, asked, workspace, where, problem, monkeypatch):
+def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
+    spark, asked, workspace, where, problem, monkeypatch
+):
     for module in ("conditions", "contradictions"):
         monkeypatch.setattr(f"wordveil.{module}.reading", lambda *_: "")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")
@@ -169,7 +188,7 @@ def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "committed", dies)
+        patched.setattr(delta_table, "committed", dies)
         with pytest.raises(KeyboardInterrupt):
             lake.run(config)
     told: list[str] = []

@@ -11,11 +11,11 @@ import pytest
 
 from releasing import Lake
 from sparking import KEY, Workspace, corpus, fresh_key
+from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
-from wordveil.keys import rotate_key
-from wordveil.spark import store
-from wordveil.spark.journal import Intent, Journal
-from wordveil.spark.release import Steward, run_release
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.journal import Intent, Journal
+from wordveil.spark.release.run import ReleaseRunner, run_release
 
 
 class DiedError(Exception):
@@ -47,7 +47,7 @@ def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
         if len(steps) == number:
             raise DiedError(step)
 
-    monkeypatch.setattr(store, "committed", committed)
+    monkeypatch.setattr(delta_table, "committed", committed)
     return steps
 
 
@@ -61,12 +61,21 @@ def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: 
         steps.append(step)
         raise DiedError(step)
 
-    monkeypatch.setattr(store, "committed", committed)
+    monkeypatch.setattr(delta_table, "committed", committed)
     for _ in range(8):
         with pytest.raises(DiedError):
             lake.run(run_id="night-1")
         lake.forget()
-    assert steps == ["create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"]
+    assert steps == [
+        "create ledger",
+        "create draws",
+        "create journal",
+        "intent",
+        "reserve",
+        "draws",
+        "settle",
+        "finished",
+    ]
     report = lake.run(run_id="night-1")
     assert (report.run_id, report.records, report.released) == ("night-1", 6, 6)
     same = {"output": report.output, "seconds": report.seconds}
@@ -74,14 +83,16 @@ def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: 
     assert (lake.draws(), lake.entries()) == (reference.draws(), reference.entries())
 
 
-def test_what_was_interrupted_is_finished_as_it_began_though_the_input_moved_on(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_what_was_interrupted_is_finished_as_it_began_though_the_input_moved_on(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+):
     """The open run keeps to its version; then the new one sees what came after."""
     seen = die_at(monkeypatch, 5)
     with pytest.raises(DiedError):
         lake.run(run_id="night-1")
     assert seen[-1] == "reserve"
     assert lake.reserved() == 6 * 24, "what is reserved counts until it is settled"
-    monkeypatch.setattr(store, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "committed", lambda _: None)
     lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
     lake.write(corpus(7).slice(6, 1))
     report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")
@@ -102,12 +113,12 @@ def test_a_run_id_that_has_finished_reports_and_does_nothing(lake: Lake):
 
 
 def test_an_abandoned_run_is_charged_in_full_and_never_drawn(lake: Lake, monkeypatch: pytest.MonkeyPatch):
-    from wordveil.spark.release import abandon
+    from wordveil.spark.release.run import abandon
 
     die_at(monkeypatch, 5)
     with pytest.raises(DiedError):
         lake.run(run_id="night-1")
-    monkeypatch.setattr(store, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "committed", lambda _: None)
     abandon(lake.config(), lambda: lake.spark, "night-1")
     assert lake.draws() == []
     assert (sum(lake.spent().values()), lake.reserved()) == (6 * 24, 0)
@@ -140,7 +151,9 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(run_release, lake.config(), lambda: lake.spark, run_id=f"night-{number}") for number in (1, 2)]
+        futures = [
+            pool.submit(run_release, lake.config(), lambda: lake.spark, run_id=f"night-{number}") for number in (1, 2)
+        ]
         reports = [future.result() for future in futures]
     assert sorted(report.records for report in reports) == [0, 6]
     assert len(lake.draws()) == 6
@@ -149,8 +162,8 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
 
 def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
-    monkeypatch.setattr(store, "exclusive", lambda *_: nullcontext(False))
-    place = store.Store(lake.spark, str(lake.root / "journal"), "journal")
+    monkeypatch.setattr(delta_table, "exclusive", lambda *_: nullcontext(False))
+    place = delta_table.Store(lake.spark, str(lake.root / "journal"), "journal")
     Journal.create(place)
     journal, other = Journal(place), Journal(place)
     looks: list[int] = []
@@ -164,7 +177,10 @@ def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, mo
     event = journal.add("note", "", late)
     assert looks == [1, 2], "it has looked again"
     assert event is not None
-    assert [(event.seq, event.body) for event in Journal(place).events] == [(1, {"by": 2, "seq": 1}), (2, {"by": 1, "seq": 2})]
+    assert [(event.seq, event.body) for event in Journal(place).events] == [
+        (1, {"by": 2, "seq": 1}),
+        (2, {"by": 1, "seq": 2}),
+    ]
     assert journal.events == Journal(place).events
     assert other.add("note", "", lambda _: {}, unless=lambda events: len(events) == 2) is None, "it knows of the first"
 
@@ -176,7 +192,7 @@ def test_a_retry_draws_in_the_epoch_that_its_run_began_in(lake: Lake, monkeypatc
     die_at(monkeypatch, 5)
     with pytest.raises(DiedError):
         lake.run(run_id="night-1")
-    monkeypatch.setattr(store, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "committed", lambda _: None)
     rotate_key(lake.root / "key")
     lake.run(run_id="night-1")
     assert lake.draws() == reference.draws()
@@ -193,16 +209,16 @@ def test_a_retry_draws_in_the_epoch_that_its_run_began_in(lake: Lake, monkeypatc
 
 def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """As on a store without locks: the journal has moved on between the decision and the intent."""
-    begin = Steward._begin
+    begin = ReleaseRunner._begin
     inner: list[object] = []
 
-    def racing(self: Steward, journal: Journal, intent: Intent, table: object) -> object:
+    def racing(self: ReleaseRunner, journal: Journal, intent: Intent, table: object) -> object:
         if not inner:
             inner.append(None)
             inner[0] = lake.run(run_id="night-1")
         return begin(self, journal, intent, table)
 
-    monkeypatch.setattr(Steward, "_begin", racing)
+    monkeypatch.setattr(ReleaseRunner, "_begin", racing)
     report = lake.run(run_id="night-1")
     assert report == inner[0]
     assert len(lake.draws()) == 6

@@ -16,12 +16,12 @@ import pytest
 import helpers
 import slotting
 from sparking import Workspace, clean_environment, corpus, java_options, read_output
-from wordveil.building import build_bundle
+from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError
-from wordveil.records import RecordSettings
-from wordveil.spark.distribution import distribute
-from wordveil.spark.job import run_sanitise
-from wordveil.spark.worker import Sanitise
+from wordveil.records.sanitiser import RecordSettings
+from wordveil.spark.sanitise.distribution import distribute
+from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.worker import Sanitise
 from wordveil.text.slots import NgramSettings
 
 SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if helpers.HAS_ANNOY else {}
@@ -105,7 +105,7 @@ def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace)
     job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), keys, place, identity)
 
     def mapping(_):
-        import wordveil.spark.worker as worker
+        import wordveil.spark.sanitise.worker as worker
 
         sanitiser = worker._sanitiser(job.settings, job.keys, job.place, job.identity.value)
         index = sanitiser._bundle.mechanism._index

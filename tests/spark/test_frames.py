@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from sparking import KEY, Workspace, corpus, read_output
-from wordveil.building import build_bundle
+from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
 from wordveil.spark import Run, register, sanitise
-from wordveil.spark.job import run_sanitise
+from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
 DOC = Path(__file__).parents[2] / "docs" / "in-code.md"
@@ -45,7 +45,13 @@ def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: 
     expected = job_rows(spark, workspace, path)
     run = recorded(workspace)
     frame = sanitise(
-        spark.read.parquet(str(path)).repartition(5), bundle=bundle, run=run, id="id", text="body", keep=["day"], policy=POLICY
+        spark.read.parquet(str(path)).repartition(5),
+        bundle=bundle,
+        run=run,
+        id="id",
+        text="body",
+        keep=["day"],
+        policy=POLICY,
     )
     assert frame.columns == ["id", "day", "text", "status", "reason", "privacy", "content_tag", "run_id"]
     for _ in range(2):  # computed twice, the same rows
@@ -92,7 +98,9 @@ def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
     register(spark, bundle=bundle, run=Run.throwaway(), policy=POLICY, max_bytes=4000, name="sanitise_tests")
     rows = [("a", "x"), (None, "x"), ("b", None), ("c", "x" * 5000)]
     spark.createDataFrame(rows, "id string, body string").createOrReplaceTempView("rows")
-    spark.sql("select id, body from rows union all select 'e', cast(x'ff61' as string)").createOrReplaceTempView("rows_bad")
+    spark.sql("select id, body from rows union all select 'e', cast(x'ff61' as string)").createOrReplaceTempView(
+        "rows_bad"
+    )
     found = spark.sql(
         "select id, s.reason, s.text is null as hidden, s.status from (select id, sanitise_tests(id, body) s from rows_bad)"
     ).collect()
@@ -163,7 +171,14 @@ def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bund
             policy=POLICY,
         )
     assert len(list((workspace.root / "runs" / "tests").glob("*.json"))) == 1
-    sanitise(frame, bundle=bundle, run=recorded(workspace, release="another"), id="id", text="body", policy={**POLICY, "n_max": 25})
+    sanitise(
+        frame,
+        bundle=bundle,
+        run=recorded(workspace, release="another"),
+        id="id",
+        text="body",
+        policy={**POLICY, "n_max": 25},
+    )
 
 
 def test_no_key_no_recorded_run(workspace: Workspace):
@@ -176,7 +191,9 @@ def test_no_key_no_recorded_run(workspace: Workspace):
 def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
     frame = spark.createDataFrame([("a", "x")], "id string, body string")
     with pytest.raises(ConfigError) as error:
-        sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"})
+        sanitise(
+            frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"}
+        )
     assert "input.text = id: is the id column too" in str(error.value)
     assert "Did you mean length?" in str(error.value)
     with pytest.raises(ConfigError, match=r"no such column. Did you mean body\?"):
@@ -217,12 +234,18 @@ def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
 
 
 def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bundle: Path, monkeypatch, capsys):
-    workspace.write_corpus(pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets")
+    workspace.write_corpus(
+        pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets"
+    )
     monkeypatch.setenv("WORDVEIL_KEY", KEY)
     blocks = re.findall(r"```python\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
     assert len(blocks) >= 3
     names = {"spark": spark}
-    places = {"/lake/bundles/FINGERPRINT": str(bundle), "/lake/raw/": f"{workspace.root}/raw-", "/lake": str(workspace.root)}
+    places = {
+        "/lake/bundles/FINGERPRINT": str(bundle),
+        "/lake/raw/": f"{workspace.root}/raw-",
+        "/lake": str(workspace.root),
+    }
     for block in blocks:
         for written, real in places.items():
             block = block.replace(written, real)  # noqa: PLW2901

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from wordveil.embeddings.training.hypernyms import hierarchy, read_pairs
+from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
-from wordveil.spark.hypernyms import on_session
-from wordveil.training.hypernyms import hierarchy, read_pairs
-from wordveil.training.settings import TrainingSettings
+from wordveil.spark.builds.hypernyms import on_session
 
 
 def test_the_hierarchy_is_the_same(spark, tmp_path):
@@ -21,7 +21,8 @@ def test_the_hierarchy_is_the_same(spark, tmp_path):
     for part in range(2):
         word, hypernym = names[rng.integers(0, len(names), (2, 300))]
         pq.write_table(
-            pa.table({"word": word, "hypernym": hypernym, "count": rng.integers(1, 4, 300)}), tmp_path / f"{part}.parquet"
+            pa.table({"word": word, "hypernym": hypernym, "count": rng.integers(1, 4, 300)}),
+            tmp_path / f"{part}.parquet",
         )
     settings = TrainingSettings(min_count=3, min_links=5)
     added = on_session(lambda: spark)(tmp_path, settings)

@@ -11,8 +11,8 @@ import pytest
 
 import helpers
 from sparking import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fresh_key, read_output
-from wordveil.config import parse_config
-from wordveil.spark.job import run_sanitise
+from wordveil.config.load import parse_config
+from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS = 400
 
@@ -36,7 +36,8 @@ def repartitioned(spark, workspace: Workspace, parts: int) -> str:
 
 
 @pytest.mark.parametrize(
-    "text", [{"profile": "strict", "n_max": 24}, {"profile": "readable"}, {"length": "sample", "n_max": 10, "output": "bag"}]
+    "text",
+    [{"profile": "strict", "n_max": 24}, {"profile": "readable"}, {"length": "sample", "n_max": 10, "output": "bag"}],
 )
 def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
     text = {"profile": "strict", **text}
@@ -85,9 +86,15 @@ def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, 
 def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Workspace, mechanism):
     embedding = helpers.toy_embedding(WORDS, EMBEDDING.vectors * 0.15)
     embedding.save(filled.root / "ball")
-    settings = {"text": {"length": "sample", "n_max": 10}, "mechanism": {**mechanism, "embedding": str(filled.root / "ball")}}
+    settings = {
+        "text": {"length": "sample", "n_max": 10},
+        "mechanism": {**mechanism, "embedding": str(filled.root / "ball")},
+    }
     reference = rows_of(spark, filled, "reference", **settings)
-    assert {row["privacy"]["metric"].split(":")[0] for row in reference if row["privacy"]} <= {"hyperbolic", "hyperbolic-capped"}
+    assert {row["privacy"]["metric"].split(":")[0] for row in reference if row["privacy"]} <= {
+        "hyperbolic",
+        "hyperbolic-capped",
+    }
     true = 3.0 + 8 if mechanism["name"] == "hyperbolic-fdd" else mechanism["epsilon"]
     assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in reference if row["privacy"]} == {
         (mechanism["epsilon"], true)

@@ -12,8 +12,8 @@ import pytest
 
 from sparking import Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
-from wordveil.records import RESERVED_COLUMNS
-from wordveil.spark.job import run_sanitise
+from wordveil.records.schema import RESERVED_COLUMNS
+from wordveil.spark.sanitise.job import run_sanitise
 
 
 def run(spark, config, **options):
@@ -59,7 +59,7 @@ def test_accounting_stands_beside_the_text(spark, workspace: Workspace):
 
 
 def diameter(workspace: Workspace) -> float:
-    from wordveil.building import find_bundle
+    from wordveil.config.artifacts import find_bundle
 
     bundle = find_bundle(workspace.config())
     assert bundle is not None
@@ -112,7 +112,10 @@ def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspa
     broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\4\0\0\0\6\0\0\0"), pa.py_buffer(b"waaa\xff\xfe"))
     workspace.write_corpus(pa.table({"id": ["a", "b"], "body": broken, "day": ["x", "y"]}))
     run(spark, workspace.config())
-    assert [(row["id"], row["reason"]) for row in read_output(workspace.root / "output")] == [("a", None), ("b", "undecodable")]
+    assert [(row["id"], row["reason"]) for row in read_output(workspace.root / "output")] == [
+        ("a", None),
+        ("b", "undecodable"),
+    ]
 
 
 def test_undecodable_ids_are_quarantined(spark, workspace: Workspace):
@@ -123,7 +126,9 @@ def test_undecodable_ids_are_quarantined(spark, workspace: Workspace):
 
 
 def test_refused_texts_can_enter_as_the_empty_text(spark, workspace: Workspace):
-    table = pa.table({"id": ["a", "b", None], "body": pa.array([None, b"\xff", b"waaa"], pa.binary()), "day": ["d"] * 3})
+    table = pa.table(
+        {"id": ["a", "b", None], "body": pa.array([None, b"\xff", b"waaa"], pa.binary()), "day": ["d"] * 3}
+    )
     workspace.write_corpus(table)
     run(spark, workspace.config(text={"profile": "strict", "n_max": 8, "refused": "empty"}))
     rows = {row["id"]: row for row in read_output(workspace.root / "output")}
@@ -213,7 +218,7 @@ def test_a_draft_of_a_killed_run_is_reported(spark, workspace: Workspace):
 
 
 def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: Workspace, monkeypatch):
-    import wordveil.spark.job as module
+    import wordveil.spark.sanitise.job as module
 
     workspace.write_corpus(corpus(3))
     write = module._write

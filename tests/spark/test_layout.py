@@ -15,7 +15,7 @@ import helpers
 from releasing import Lake
 from sparking import WORDS, Workspace, packed_session
 from wordveil.spark import Run, sanitise
-from wordveil.spark.job import run_sanitise
+from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS, FILES = 200, 5
 STRICT = {"profile": "strict", "n_max": 4, "refused": "empty"}
@@ -35,7 +35,10 @@ def table(lengths: np.ndarray, *, sound: bool = True) -> pa.Table:
     ids = [f"r{number:04d}" for number in range(RECORDS)]
     if not sound:
         ids[10], ids[20], ids[21] = ids[11], None, None  # type: ignore[assignment]
-    kept = {"day": [None if number % 7 == 0 else f"d{number % 3}" for number in range(RECORDS)], "note": list(range(RECORDS))}
+    kept = {
+        "day": [None if number % 7 == 0 else f"d{number % 3}" for number in range(RECORDS)],
+        "note": list(range(RECORDS)),
+    }
     return pa.table({"id": ids, "body": pa.array(bodies, pa.string()), **kept})
 
 
@@ -50,7 +53,12 @@ def files_of(path: Path) -> list[tuple[str, list[tuple[Any, ...]]]]:
     found = []
     for file in sorted(path.rglob("*.parquet"), key=lambda file: (str(file.parent), file.name[:10], file.name[-20:])):
         rows = pq.ParquetFile(file).read()
-        found.append((str(file.parent.relative_to(path)), list(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True))))
+        found.append(
+            (
+                str(file.parent.relative_to(path)),
+                list(zip(rows["id"].to_pylist(), rows["note"].to_pylist(), strict=True)),
+            )
+        )
     return found
 
 
@@ -66,7 +74,9 @@ def job_layout(spark: Any, workspace: Workspace, seed: int, name: str, **section
     return files_of(workspace.root / f"{name}-output")
 
 
-@pytest.mark.parametrize("output", [{}, {"partition_by": ["day"]}, {"records_per_file": 25}], ids=["plain", "directories", "cut"])
+@pytest.mark.parametrize(
+    "output", [{}, {"partition_by": ["day"]}, {"records_per_file": 25}], ids=["plain", "directories", "cut"]
+)
 def test_a_jobs_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, output: dict[str, Any]):
     """Quarantined rows among them."""
     one, two = (job_layout(packed, workspace, seed, f"corpus-{seed}", output=output) for seed in (1, 2))
@@ -79,7 +89,9 @@ def test_a_jobs_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Wor
 def test_the_inputs_order_follows_them(packed, workspace: Workspace):
     """Or the test above would show nothing."""
     one, two = (job_layout(packed, workspace, seed, f"corpus-{seed}", output={"order": "input"}) for seed in (1, 2))
-    assert sorted(row for _, rows in one for row in map(str, rows)) == sorted(row for _, rows in two for row in map(str, rows))
+    assert sorted(row for _, rows in one for row in map(str, rows)) == sorted(
+        row for _, rows in two for row in map(str, rows)
+    )
     assert one != two
 
 
@@ -95,7 +107,9 @@ def test_a_public_tables_layout_does_not_follow_the_sizes_of_texts(packed, works
     seen = []
     for seed in (1, 2):
         lake = Lake(packed, workspace)
-        lake.input, lake.home, lake.ledger = (workspace.root / f"{kind}-{seed}" for kind in ("input", "release", "ledger"))
+        lake.input, lake.home, lake.ledger = (
+            workspace.root / f"{kind}-{seed}" for kind in ("input", "release", "ledger")
+        )
         lake.public = lake.home / "public"
         whole = table(sizes(seed))
         for start in range(0, RECORDS, RECORDS // 2):
@@ -115,14 +129,20 @@ def test_a_public_tables_layout_does_not_follow_the_sizes_of_texts(packed, works
 def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, tmp_path: Path):
     """What is written from the result as it is; in the order of the frame ``exposes`` says so."""
     bundle = helpers.make_bundle(
-        tmp_path, helpers.random_embedding(300, 8, seed=5), {"epsilon": 4.0, "gamma": 3.0}, padding=True, mechanism="exponential"
+        tmp_path,
+        helpers.random_embedding(300, 8, seed=5),
+        {"epsilon": 4.0, "gamma": 3.0},
+        padding=True,
+        mechanism="exponential",
     )
     run = Run.recorded(release="frames", records=str(tmp_path / "records"), key_file=str(workspace.root / "key"))
     seen: dict[str, list[Any]] = {"hashed": [], "input": []}
     for seed in (1, 2):
         frame = packed.read.parquet(str(workspace.write_corpus(table(sizes(seed)), f"corpus-{seed}", files=FILES)))
         for order, layouts in seen.items():
-            done = sanitise(frame, bundle=bundle.path, run=run, id="id", text="body", keep=["note"], policy=STRICT, order=order)  # type: ignore[arg-type]
+            done = sanitise(
+                frame, bundle=bundle.path, run=run, id="id", text="body", keep=["note"], policy=STRICT, order=order
+            )  # type: ignore[arg-type]
             done.write.parquet(str(tmp_path / f"{order}-{seed}"))
             layouts.append(files_of(tmp_path / f"{order}-{seed}"))
             exposes = done.select("privacy.exposes").first()

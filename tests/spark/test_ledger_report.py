@@ -13,9 +13,9 @@ import pytest
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Amount, Budget, Charge, amount, cost, total
-from wordveil.spark.ledger import SCHEMA, Ledger
-from wordveil.spark.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
-from wordveil.spark.store import Store
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.release.ledger import SCHEMA, Ledger
+from wordveil.spark.release.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
 
 Entry = dict[str, Any]
 NAMES = [field.split()[0] for field in SCHEMA.replace("\n", "").split(",")]
@@ -31,7 +31,16 @@ def entry(release: str, record: str, author: str | None, run: str, kind: str, **
     price, epsilon, delta, metric, relation = TERMS[release]
     blank = dict.fromkeys(NAMES) | {name: 0 for name in NAMES if name.startswith(("reserved", "spent"))}
     terms = {"price": price, "epsilon": epsilon, "delta": delta, "metric": metric, "relation": relation, "epoch": 1}
-    return {**blank, **terms, "release": release, "record_id": record, "author": author, "run_id": run, "kind": kind, **counts}
+    return {
+        **blank,
+        **terms,
+        "release": release,
+        "record_id": record,
+        "author": author,
+        "run_id": run,
+        "kind": kind,
+        **counts,
+    }
 
 
 def make_entries() -> list[Entry]:
@@ -52,7 +61,9 @@ def make_entries() -> list[Entry]:
                     entries.append(entry(*who, "abandon", **back, spent_tokens=tokens, spent_draws=1))
                 elif run < 2:
                     known = rng.random() < 0.3
-                    entries.append(entry(*who, "settle", **back, spent_tokens=0 if known else drawn, spent_draws=0 if known else 1))
+                    entries.append(
+                        entry(*who, "settle", **back, spent_tokens=0 if known else drawn, spent_draws=0 if known else 1)
+                    )
         # What a corrected author is charged, and what costs nothing.
         entries.append(entry(release, "r1", "a2", f"{release}-1", "attribute", spent_tokens=31, spent_draws=1))
         entries.append(entry(release, "r5", None, f"{release}-1", "withdraw"))
@@ -66,9 +77,11 @@ ENTRIES = make_entries()
 @pytest.fixture
 def path(spark, tmp_path: Path) -> str:
     """The entries as a ledger."""
-    store = Store(spark, str(tmp_path / "ledger"), "ledger")
+    store = DeltaTable(spark, str(tmp_path / "ledger"), "ledger")
     Ledger(store).create()
-    store.append(spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA), step="test", once="test")
+    store.append(
+        spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA), step="test", once="test"
+    )
     return store.path
 
 
@@ -77,7 +90,17 @@ def charges(entries: Iterable[Entry], state: str) -> list[tuple[Entry, Charge]]:
     entries = [one for one in entries if one["kind"] != "withdraw"]
     ended = {one["run_id"] for one in ENTRIES if one["kind"] in ("settle", "abandon")}
     return [
-        (one, Charge(one[f"{state}_tokens"], one["price"], one["epsilon"], one["metric"], Relation(one["relation"]), one["delta"]))
+        (
+            one,
+            Charge(
+                one[f"{state}_tokens"],
+                one["price"],
+                one["epsilon"],
+                one["metric"],
+                Relation(one["relation"]),
+                one["delta"],
+            ),
+        )
         for one in entries
         if one[f"{state}_draws"] > 0 and (state == "spent" or one["run_id"] not in ended)
     ]
@@ -92,7 +115,9 @@ def expected(entries: list[Entry], keys: tuple[str, ...], budget: Budget) -> dic
             for state in ("spent", "reserved")
         }
         found[key]["used"] = total(
-            amount(charge, budget.unit, budget.relation) for state in ("spent", "reserved") for _, charge in charges(mine, state)
+            amount(charge, budget.unit, budget.relation)
+            for state in ("spent", "reserved")
+            for _, charge in charges(mine, state)
         )
         both = [charge for state in ("spent", "reserved") for _, charge in charges(mine, state)]
         found[key]["delta"] = total(Amount(charge.delta, charge.tokens) for charge in both)
@@ -113,7 +138,9 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
     table = read_ledger(spark, path, Selection()).persist()
     limits = {"record": budget.record, "author": budget.author, "release": budget.corpus}
     for by, keys in KEYS.items():
-        entries = [one for one in ENTRIES if (one["author"] is not None if by == "author" else one["kind"] != "attribute")]
+        entries = [
+            one for one in ENTRIES if (one["author"] is not None if by == "author" else one["kind"] != "attribute")
+        ]
         entries = [one for one in entries if one["kind"] != "withdraw"]
         wanted = expected(entries, keys, budget)
         rows = [row.asDict() for row in ordered(totals(table, by, budget, release="mail")).collect()]
@@ -126,7 +153,9 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
             used = row["spent"] + row["reserved"]
             if by == "release":
                 ours = [one for one in ENTRIES if one["release"] == row["release"] and one["kind"] != "withdraw"]
-                owned = [{**one, "owner": ("a", one["author"]) if one["author"] else ("r", one["record_id"])} for one in ours]
+                owned = [
+                    {**one, "owner": ("a", one["author"]) if one["author"] else ("r", one["record_id"])} for one in ours
+                ]
                 used = max(one["used"] for one in expected(owned, ("owner",), budget).values())
                 assert row["corpus"] == used
             limited = limits[by] is not None and (by == "author" or row["release"] == "mail") and used < math.inf

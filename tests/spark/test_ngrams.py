@@ -10,15 +10,15 @@ import pytest
 
 import slotting
 from sparking import WORDS, Workspace, read_output, write_delta
-from wordveil import cli
-from wordveil.arguments import parse_arguments
+from wordveil.cli import app
+from wordveil.config.arguments import parse_arguments
 from wordveil.errors import ConfigError, NgramError
-from wordveil.spark.frames import sanitise
-from wordveil.spark.job import run_sanitise
-from wordveil.spark.ngrams import LONGEST_TEXT, build_ngrams
-from wordveil.spark.plan import make_plan
-from wordveil.spark.runs import Run
-from wordveil.spark.sample import sample_table
+from wordveil.spark.builds.ngrams import LONGEST_TEXT, build_ngrams
+from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.plan.sample import sample_table
+from wordveil.spark.sanitise.frames import sanitise
+from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.run_log import Run
 from wordveil.text.slots import NgramSettings
 
 SETTINGS = NgramSettings(max_n=3, min_count=3)
@@ -28,7 +28,11 @@ THRESHOLDS = {"slot_threshold": 0.15, "slot_start_threshold": 0.05}
 def phrases(count: int, seed: int) -> list[str]:
     """Texts of phrases that come often, with vocabulary words, unknown words and numbers between."""
     rng = np.random.default_rng(seed)
-    frames = ["Please find {} in the list of {}.", "The list of {} is not here; {} said so.", "Don’t ask {} for 7{} or the list"]
+    frames = [
+        "Please find {} in the list of {}.",
+        "The list of {} is not here; {} said so.",
+        "Don’t ask {} for 7{} or the list",
+    ]
     fill = [*WORDS[:60], "Zorblax", "42"]
     return [frames[rng.integers(3)].format(*rng.choice(fill, 2)) for _ in range(count)]
 
@@ -43,9 +47,9 @@ def public_table(workspace: Workspace, texts: list[str | None] = PUBLIC, name: s
 
 def ngrams(monkeypatch, capsys, spark, *arguments: object) -> dict[str, object]:
     """The command, in the tests' session."""
-    monkeypatch.setattr("wordveil.ngram_commands.starter", lambda *_, **__: lambda: spark)
+    monkeypatch.setattr("wordveil.cli.ngrams.starter", lambda *_, **__: lambda: spark)
     with pytest.raises(SystemExit) as ended:
-        cli.main(["ngrams", *map(str, arguments), "--json"])
+        app.main(["ngrams", *map(str, arguments), "--json"])
     assert ended.value.code == 0
     return json.loads(capsys.readouterr().out)
 
@@ -68,7 +72,7 @@ def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace
 def test_a_model_is_built_of_public_text_alone_and_faults_are_named(spark, workspace: Workspace):
     place = public_table(workspace)
     with pytest.raises(SystemExit) as ended:
-        cli.main(["ngrams", "--input", str(place), "--text", "body", "--output", str(workspace.root / "models")])
+        app.main(["ngrams", "--input", str(place), "--text", "body", "--output", str(workspace.root / "models")])
     assert ended.value.code == 2
     assert not (workspace.root / "models").exists()
     table = spark.read.parquet(str(place))
@@ -119,7 +123,7 @@ def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing
 
 
 def next_bundle(config):
-    from wordveil.building import find_bundle
+    from wordveil.config.artifacts import find_bundle
 
     return find_bundle(config)
 
@@ -134,7 +138,9 @@ def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, w
     frame = spark.read.parquet(str(workspace.root / "corpus"))
     options = {"bundle": next_bundle(config).path, "id": "id", "text": "body", "policy": policy}
     drawn = sorted(sanitise(frame, run=Run.throwaway(), **options).collect(), key=lambda row: row.id)
-    assert [row.privacy.tokens for row in drawn] == [row["privacy"]["tokens"] for row in read_output(workspace.root / "output")]
+    assert [row.privacy.tokens for row in drawn] == [
+        row["privacy"]["tokens"] for row in read_output(workspace.root / "output")
+    ]
     first = model.path / "first.bin"
     first.write_bytes(first.read_bytes()[:-8])
     with pytest.raises(

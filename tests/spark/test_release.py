@@ -153,7 +153,9 @@ def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
         assert "r00001" not in {row.id for row in spark.table("tickets_out").collect()}
         with pytest.raises(ReleaseError, match="another table by that name"):
             lake.release(
-                lake.config(input={"path": None, "format": None, "table": "tickets_in"}, output={"public_table": "tickets_in"})
+                lake.config(
+                    input={"path": None, "format": None, "table": "tickets_in"}, output={"public_table": "tickets_in"}
+                )
             )
     finally:
         for name in ("tickets_in", "tickets_out"):

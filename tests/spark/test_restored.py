@@ -13,8 +13,8 @@ import pytest
 from releasing import Lake
 from sparking import Workspace, corpus
 from wordveil.errors import ReleaseError, SparkJobError
-from wordveil.spark.gate import run_gate
-from wordveil.spark.publish import publish, verify_table
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.publish import publish, verify_table
 
 
 @pytest.fixture
@@ -46,12 +46,18 @@ def commit(table: Path, version: int) -> Path:
 
 def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
     draws, journal = lake.home / "draws", lake.home / "journal"
-    with away(lake, journal), pytest.raises(ReleaseError, match=r"journal .*: is gone, though release support has draws"):
+    with (
+        away(lake, journal),
+        pytest.raises(ReleaseError, match=r"journal .*: is gone, though release support has draws"),
+    ):
         lake.run()
     with away(lake, lake.ledger), pytest.raises(ReleaseError, match=r"ledger .*: is gone"):
         lake.run()
     # Without its last commit a table is what a backup of an earlier moment would be.
-    with away(lake, commit(draws, 1)), pytest.raises(ReleaseError, match=r"draws .*: is at version 0, .* has seen version 1"):
+    with (
+        away(lake, commit(draws, 1)),
+        pytest.raises(ReleaseError, match=r"draws .*: is at version 0, .* has seen version 1"),
+    ):
         run_gate(lake.config(), lambda: lake.spark)
     with (
         away(lake, commit(lake.ledger, 2)),
@@ -66,7 +72,9 @@ def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
     file = next(lake.public.glob("**/*.parquet"))
     with (
         away(lake, file),
-        pytest.raises(ReleaseError, match=r"Files missing: .* It is not signed again as it is\. Move its directory away"),
+        pytest.raises(
+            ReleaseError, match=r"Files missing: .* It is not signed again as it is\. Move its directory away"
+        ),
     ):
         publish(lake.config(), lambda: lake.spark)
     with away(lake, lake.public):

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparking import WORDS, Workspace, corpus
-from wordveil import cli
-from wordveil.building import build_bundle
+from wordveil.cli import app
+from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, SparkJobError
-from wordveil.spark.sample import MOST_RECORDS, check_preview, make_preview
-from wordveil.spark.schema import read_columns
+from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.plan.sample import MOST_RECORDS, check_preview, make_preview
 
 CANARY = "zqxcanaryzqx"
 
@@ -104,13 +104,13 @@ def test_partitions_with_names_that_are_escaped_are_sampled(spark, workspace: Wo
 
 def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkeypatch):
     """Neither into what the command prints, in words or JSON, nor into Spark's event log or scratch."""
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
+    monkeypatch.setattr(app.signal, "signal", lambda *_: None)  # the tests keep their own handlers
     keyless.write_corpus(awkward(), files=3)
     build_bundle(keyless.config())
     file = keyless.write_config(input={"max_bytes": 2000})
-    cli.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
+    app.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
     shown = capfd.readouterr()
-    cli.app(args=["plan", "--config", str(file), "--sample", "100", "--json"], standalone_mode=False)
+    app.app(args=["plan", "--config", str(file), "--sample", "100", "--json"], standalone_mode=False)
     as_json = capfd.readouterr()
     result = json.loads(as_json.out)
     assert result["sample"]["unknown"] == 3
@@ -122,7 +122,9 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     logs = [path for path in events.rglob("*") if path.is_file()]
     scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
     assert logs
-    assert scratch  # the ids, shuffled to find those that stand twice; compression leaves a word's first occurrence as it is
+    assert (
+        scratch
+    )  # the ids, shuffled to find those that stand twice; compression leaves a word's first occurrence as it is
     assert [path for path in (*logs, *scratch) if CANARY.encode() in path.read_bytes()] == []
 
 
@@ -133,7 +135,7 @@ def test_words_need_no_rows(spark, keyless: Workspace):
     path.write_bytes(raw)
     found = preview_of(spark, keyless, None, f"{WORDS[3]},{WORDS[9].upper()}")
     assert found.sample is None
-    assert [(item.word, item.epsilon) for item in found.outlooks] == [
+    assert [(item.word, item.epsilon) for item in found.words] == [
         (word, e) for word in (WORDS[3], WORDS[9]) for e in (2.0, 4.0, 8.0)
     ]
 

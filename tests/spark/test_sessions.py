@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from sparking import clean_environment, delta_jars
+from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
-from wordveil.sections import SparkSection
-from wordveil.spark import delta
-from wordveil.spark.session import ENCRYPTION, build_session, check_session, require_encryption
+from wordveil.spark.platform import delta
+from wordveil.spark.platform.session import ENCRYPTION, build_session, check_session, require_encryption
 
 
 def in_a_process(code: str, *arguments: object) -> dict:
@@ -89,7 +89,9 @@ refused = refusal(SparkSection(**section))
 print(json.dumps([refused, refusal(SparkSection(**section, allow_unencrypted=True))]))
 """
     refused, allowed = in_a_process(code)
-    assert "lacks spark.io.encryption.enabled=true, spark.network.crypto.enabled=true, spark.authenticate=true" in refused
+    assert (
+        "lacks spark.io.encryption.enabled=true, spark.network.crypto.enabled=true, spark.authenticate=true" in refused
+    )
     assert "spark.allow_unencrypted: true" in refused
     assert allowed is None
 
@@ -120,7 +122,9 @@ def test_a_standalone_cluster_needs_a_secret(monkeypatch: pytest.MonkeyPatch):
     from pyspark.sql import SparkSession
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    with pytest.raises(PlatformError, match=r"needs spark\.authenticate\.secret: the same on master, workers and driver"):
+    with pytest.raises(
+        PlatformError, match=r"needs spark\.authenticate\.secret: the same on master, workers and driver"
+    ):
         build_session(SparkSection(master="spark://127.0.0.1:1"))
 
 
@@ -133,7 +137,11 @@ def test_jars_come_from_the_directory_that_is_named(tmp_path: Path):
     with pytest.raises(PlatformError, match=r"spark\.delta_jars = .*: holds no jar of delta-storage\."):
         delta.delta_options({}, str(tmp_path), submitted=False)
     (tmp_path / "delta-storage.jar").touch()
-    given = {"spark.jars": "mine.jar", "spark.sql.extensions": "my.Extension", "spark.databricks.delta.snapshotPartitions": "9"}
+    given = {
+        "spark.jars": "mine.jar",
+        "spark.sql.extensions": "my.Extension",
+        "spark.databricks.delta.snapshotPartitions": "9",
+    }
     options = delta.delta_options(given, str(tmp_path), submitted=False)
     assert options == {
         "spark.sql.catalog.spark_catalog": delta.CATALOG,
@@ -156,5 +164,7 @@ def test_without_delta_spark_the_install_line_is_told(monkeypatch: pytest.Monkey
 
 
 def test_other_packages_are_fetched_beside_delta(tmp_path: Path):
-    options = delta.delta_options({"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1,c:d:2"}, None, submitted=False)
+    options = delta.delta_options(
+        {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1,c:d:2"}, None, submitted=False
+    )
     assert options["spark.jars.packages"] == f"a:b:1,c:d:2,{delta.artifact()}"

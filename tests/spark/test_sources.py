@@ -11,15 +11,15 @@ import pytest
 import yaml
 
 from sparking import Workspace, corpus, read_output, write_delta
-from wordveil import cli
-from wordveil.building import build_bundle
+from wordveil.cli import app
+from wordveil.config.artifacts import build_bundle
+from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, InputError
-from wordveil.sections import InputSection
-from wordveil.spark.job import run_sanitise
-from wordveil.spark.plan import make_plan
-from wordveil.spark.sample import check_preview, make_preview
-from wordveil.spark.schema import read_columns
-from wordveil.spark.sources import open_input, read_input
+from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.input.source import open_input, read_input
+from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.plan.sample import check_preview, make_preview
+from wordveil.spark.sanitise.job import run_sanitise
 
 BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
@@ -76,7 +76,9 @@ def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspa
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 'r00004'")
     assert run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark).records == 9
-    with pytest.raises(ConfigError, match=r"is a Delta table. As Parquet its deleted and replaced records would be read too"):
+    with pytest.raises(
+        ConfigError, match=r"is a Delta table. As Parquet its deleted and replaced records would be read too"
+    ):
         read_input(spark, workspace.config(input={"format": "parquet"}))
 
 
@@ -235,7 +237,9 @@ def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kin
         ("rand() < 0.5", "lets in other records each time it is asked"),
     ],
 )
-def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(spark, workspace: Workspace, where, problem, capfd):
+def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(
+    spark, workspace: Workspace, where, problem, capfd
+):
     path = workspace.write_corpus(corpus(3000)) / "part-0.parquet"
     raw = bytearray(path.read_bytes())
     raw[4:2000] = b"\0" * 1996  # whoever reads a row fails
@@ -261,21 +265,21 @@ def test_parameters_are_checked_before_spark_starts(workspace: Workspace):
 
 
 def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, monkeypatch):
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)  # the tests keep their own handlers
+    monkeypatch.setattr(app.signal, "signal", lambda *_: None)  # the tests keep their own handlers
     write_delta(spark, corpus(30), workspace.root / "corpus")
     file = workspace.write_config(input={"format": "delta", "where": "day = :ds and note < :most"})
     build_bundle(workspace.config())
     given = ["--config", str(file), "--json", "--param", "ds=d1", "--param", "most=15"]
-    cli.app(args=["plan", *given, "--sample", "100"], standalone_mode=False)
+    app.app(args=["plan", *given, "--sample", "100"], standalone_mode=False)
     assert json.loads(capfd.readouterr().out)["sample"]["table_rows"] == 5
-    cli.app(args=["sanitise", *given], standalone_mode=False)
+    app.app(args=["sanitise", *given], standalone_mode=False)
     assert json.loads(capfd.readouterr().out)["records"] == 5
     with pytest.raises(ConfigError, match="--param = 1: should be NAME=VALUE"):
-        cli.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
+        app.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
 
 
 def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, table: Path, monkeypatch):
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
-    cli.app(args=["init", "--from", str(table), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
+    monkeypatch.setattr(app.signal, "signal", lambda *_: None)
+    app.app(args=["init", "--from", str(table), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
     drafted = yaml.safe_load((tmp_path / "job.yaml").read_text())["input"]
     assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(table), "delta", "id", "body")

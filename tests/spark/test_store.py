@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from wordveil.errors import ReleaseError
-from wordveil.spark import store as stores
-from wordveil.spark.counts import observed
-from wordveil.spark.store import Store
+from wordveil.spark.platform import delta_table as stores
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.sanitise.counts import observed
 
 
 @pytest.fixture
-def store(spark, tmp_path: Path) -> Store:
+def store(spark, tmp_path: Path) -> DeltaTable:
     """An empty table of one column."""
-    made = Store(spark, str(tmp_path / "table"), "table")
+    made = DeltaTable(spark, str(tmp_path / "table"), "table")
     made.create(spark.range(0).schema)
     return made
 
 
-def numbers(store: Store) -> list[int]:
+def numbers(store: DeltaTable) -> list[int]:
     """What the table holds."""
     return sorted(row.id for row in store.read().collect())
 
 
-def test_a_name_appends_once(spark, store: Store):
+def test_a_name_appends_once(spark, store: DeltaTable):
     """What is not written a second time is not observed either, and nobody waits for it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -43,7 +43,7 @@ def test_a_name_appends_once(spark, store: Store):
     assert numbers(store) == [0, 1, 2]
 
 
-def test_a_swap_that_lost_looks_again(spark, store: Store, monkeypatch: pytest.MonkeyPatch):
+def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pytest.MonkeyPatch):
     """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an object store."""
     monkeypatch.setattr(stores, "exclusive", lambda *_: nullcontext(False))
     seen: list[int] = []
@@ -56,30 +56,30 @@ def test_a_swap_that_lost_looks_again(spark, store: Store, monkeypatch: pytest.M
         seen.append(count)
         if len(seen) == 1:
             store.append(spark.range(7, 8), step="append", once="b")
-            store.swap(other, step="other")
+            store.compare_and_append(other, step="other")
             store.append(spark.range(8, 9), step="append", once="c")
         return spark.createDataFrame([(count,)], "id bigint")
 
     store.append(spark.range(2), step="first", once="a")
-    store.swap(rows, step="mine")
+    store.compare_and_append(rows, step="mine")
     assert seen == [2, 5]
     assert numbers(store) == [0, 1, 5, 7, 8, 103]
 
 
 def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
     """Hadoop writes file:///lake as file:/lake, and hdfs:///lake likewise."""
-    made = Store(spark, f"file://{tmp_path}/table", "table")
+    made = DeltaTable(spark, f"file://{tmp_path}/table", "table")
     made.create(spark.range(0).schema)
     made.append(spark.range(3), step="draws", once="run 1")
-    assert numbers(made) == numbers(Store(spark, str(tmp_path / "table"), "table")) == [0, 1, 2]
+    assert numbers(made) == numbers(DeltaTable(spark, str(tmp_path / "table"), "table")) == [0, 1, 2]
 
 
 def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
-    foreign = Store(spark, str(tmp_path / "foreign"), "ledger")
+    foreign = DeltaTable(spark, str(tmp_path / "foreign"), "ledger")
     spark.range(1).write.format("delta").save(foreign.path)
     with pytest.raises(ReleaseError, match="was not made by wordveil"):
         foreign.create(spark.range(0).schema)
-    newer = Store(spark, str(tmp_path / "newer"), "ledger")
+    newer = DeltaTable(spark, str(tmp_path / "newer"), "ledger")
     newer.create(spark.range(0).schema)
     spark.sql(f"ALTER TABLE delta.`{newer.path}` SET TBLPROPERTIES ('wordveil.formatVersion' = '99')")
     with pytest.raises(ReleaseError, match="format_version 99"):
@@ -88,7 +88,7 @@ def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
 
 def test_a_text_leaves_no_trace_in_the_log(spark, tmp_path: Path):
     """Least and greatest values of columns stand in Delta's log, and would stay there when a text is purged."""
-    made = Store(spark, str(tmp_path / "texts"), "draws")
+    made = DeltaTable(spark, str(tmp_path / "texts"), "draws")
     frame = spark.createDataFrame([(1, "a secret text")], "id bigint, text string")
     made.create(frame.schema, indexed=["id"])
     made.append(frame, step="draws", once="run")

@@ -27,10 +27,10 @@ import pytest
 from hostile import HOSTILE, MOST_BYTES, random_texts
 from releasing import EXPONENTIAL, Lake
 from sparking import WORDS, Workspace, packed_session
-from wordveil.building import build_bundle
-from wordveil.records import STATISTICS
-from wordveil.spark.job import run_sanitise
-from wordveil.spark.report import RunReport
+from wordveil.config.artifacts import build_bundle
+from wordveil.records.schema import STATISTICS
+from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.report import RunReport
 
 RECORDS, AUTHORS, N_MAX = 150, 10, 4
 STRICT = {"profile": "strict", "n_max": N_MAX, "refused": "empty"}
@@ -117,7 +117,9 @@ def packed(spark) -> Iterator[Any]:
 def jobs(packed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     """The job over each corpus, at the same places."""
     workspace = Workspace(tmp_path_factory.mktemp("jobs"))
-    config = workspace.config(input={"max_bytes": MOST_BYTES, "keep": ["day", "author"]}, text=STRICT, mechanism=EXPONENTIAL)
+    config = workspace.config(
+        input={"max_bytes": MOST_BYTES, "keep": ["day", "author"]}, text=STRICT, mechanism=EXPONENTIAL
+    )
     build_bundle(config)
     seen = {}
     for name, (texts, _) in CORPORA.items():
@@ -191,7 +193,12 @@ def tables_of(lake: Lake) -> dict[str, Any]:
     ]
     manifest = without(json.loads((lake.public / "_manifest.json").read_text())["manifest"])
     manifest["files"] = Counter(str(Path(path).parent) for path, _, _ in manifest["files"])
-    return {"draws": sorted(draws, key=str), "ledger": sorted(entries, key=str), "journal": events, "manifest": manifest}
+    return {
+        "draws": sorted(draws, key=str),
+        "ledger": sorted(entries, key=str),
+        "journal": events,
+        "manifest": manifest,
+    }
 
 
 def without(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,7 +258,9 @@ def test_budgets_refuse_the_same_records(releases):
     assert second == {"over_record_budget": 1}
     draws = same(releases, lambda seen: seen.tables["draws"])
     assert [row["id"] for row in draws if row["reason"] == "over_record_budget"] == [EDITED]
-    assert sum(entry["spent_tokens"] for entry in same(releases, lambda seen: seen.tables["ledger"])) == N_MAX * (RECORDS - 11)
+    assert sum(entry["spent_tokens"] for entry in same(releases, lambda seen: seen.tables["ledger"])) == N_MAX * (
+        RECORDS - 11
+    )
 
 
 _NAMES = (
@@ -315,7 +324,11 @@ def test_event_logs_have_no_text(request: pytest.FixtureRequest, kind: str):
 def beginnings(texts: Texts) -> set[bytes]:
     """How texts begin, as they are and as JSON has them, where that is long enough to be told from chance."""
     readable = [text.decode(errors="replace") for text in texts if text is not None]
-    forms = {json.dumps(text, ensure_ascii=ascii_only)[1:-1][:40].encode() for text in readable for ascii_only in (True, False)}
+    forms = {
+        json.dumps(text, ensure_ascii=ascii_only)[1:-1][:40].encode()
+        for text in readable
+        for ascii_only in (True, False)
+    }
     return {form for form in forms if len(form) >= 12}
 
 

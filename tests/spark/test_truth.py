@@ -9,14 +9,14 @@ import pytest
 
 from releasing import EXPONENTIAL, Lake, authored
 from sparking import Workspace
-from wordveil.building import build_bundle
+from wordveil.config.artifacts import build_bundle
+from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ConfigError, ReleaseError
-from wordveil.keys import rotate_key
-from wordveil.spark import store
-from wordveil.spark.gate import run_gate
-from wordveil.spark.publish import publish, verify_table
-from wordveil.spark.release import abandon, withdraw
-from wordveil.spark.upkeep import purge, reset
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.release.maintenance import purge, reset
+from wordveil.spark.release.publish import publish, verify_table
+from wordveil.spark.release.run import abandon, withdraw
 
 
 class DiedError(Exception):
@@ -53,14 +53,14 @@ def die_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
         if step == wanted:
             raise DiedError(step)
 
-    monkeypatch.setattr(store, "committed", committed)
+    monkeypatch.setattr(delta_table, "committed", committed)
 
 
 def interrupt(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, config: Any) -> None:
     die_after(monkeypatch, step)
     with pytest.raises(DiedError):
         lake.run(config, run_id="night-1")
-    monkeypatch.setattr(store, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "committed", lambda _: None)
 
 
 def charged(lake: Lake) -> dict[str, int]:
@@ -72,7 +72,9 @@ def charged(lake: Lake) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("step", ["intent", "reserve"])
-def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str):
+def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
+):
     """Without them all records would be drawn, and those that were refused when it was reserved would be charged to nobody."""
     cost = price(lake)
     interrupt(lake, monkeypatch, step, config_of(lake, budgets=budgets(author=2 * cost)))
@@ -238,9 +240,11 @@ def test_published_rows_say_what_is_true_of_the_publication(lake: Lake):
         "presence",
         "withdrawn",
     )
-    version = store.Store(lake.spark, str(lake.public), "public").version()
+    version = delta_table.Store(lake.spark, str(lake.public), "public").version()
     publish(private, lambda: lake.spark)
-    assert store.Store(lake.spark, str(lake.public), "public").version() == version, "a second time it is the same table"
+    assert delta_table.Store(lake.spark, str(lake.public), "public").version() == version, (
+        "a second time it is the same table"
+    )
 
     assert run_gate(plain, lambda: lake.spark).result.passed
     publish(plain, lambda: lake.spark)
@@ -262,7 +266,11 @@ def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(lake: Lake)
         reset(config, lambda: lake.spark)
     lake.home.rename(lake.root / "aside")
     lake.forget()
-    for command in (lake.run, lambda one: run_gate(one, lambda: lake.spark), lambda one: publish(one, lambda: lake.spark)):
+    for command in (
+        lake.run,
+        lambda one: run_gate(one, lambda: lake.spark),
+        lambda one: publish(one, lambda: lake.spark),
+    ):
         with pytest.raises(ReleaseError, match=r"release support: the ledger .* knows it, .*wordveil release reset"):
             command(config)
     assert not (lake.home / "draws").exists()
@@ -305,7 +313,7 @@ def test_a_withdrawal_that_dies_is_finished_and_known_to_the_ledger_once(lake: L
         die_after(monkeypatch, step)
         with pytest.raises(DiedError):
             withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
-    monkeypatch.setattr(store, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "committed", lambda _: None)
     withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
     assert [row["record_id"] for row in lake.entries() if row["kind"] == "withdraw"] == ["r00002"]
     assert lake.newest()["r00002"]["status"] == "withdrawn"

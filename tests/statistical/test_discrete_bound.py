@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from helpers import KEYS, bundle_array, bundle_points, counted_contexts, laplace_bundle, make_bundle, toy_embedding
-from wordveil.bundle import Bundle
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.streams import KeyedStream
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.laplace import Laplace
-from wordveil.randomness import KeyedStream
 
 Counts = NDArray[np.int64]
 Pair = tuple[int, int]
@@ -51,7 +51,9 @@ def pairs_with(symbol: int) -> list[Pair]:
 @pytest.fixture(scope="module", params=sorted(VECTORS))
 def bundle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     embedding = toy_embedding(WORDS, VECTORS[request.param])
-    return make_bundle(tmp_path_factory.mktemp("store"), embedding, {"epsilon": EPSILON, "pad_height": LOW}, padding=True)
+    return make_bundle(
+        tmp_path_factory.mktemp("store"), embedding, {"epsilon": EPSILON, "pad_height": LOW}, padding=True
+    )
 
 
 def draws(mechanism: Mechanism, series: int) -> Counts:
@@ -138,7 +140,9 @@ class _Sabotaged(Laplace):
 
 
 class _NarrowNoise(_Sabotaged):
-    def _noise(self, stream: KeyedStream, context: NDArray[np.uint8], position: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _noise(
+        self, stream: KeyedStream, context: NDArray[np.uint8], position: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         return super()._noise(stream, context, position) / 2
 
 

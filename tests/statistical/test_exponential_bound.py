@@ -20,17 +20,17 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from helpers import KEYS, build, counted_contexts, load_built, make_bundle, random_embedding, token_batch, toy_embedding
-from wordveil.embedding import Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.exponential import Exponential, excess
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.syntf import SynTF
-from wordveil.mechanisms.tabled import TableMechanism, certified, symbol_rows
+from wordveil.mechanisms.table_mechanism import TableMechanism, certified, symbol_rows
 from wordveil.mechanisms.tables import MOST_SCORE, Rows, Table, build_table, probabilities
-from wordveil.neighbours.blocks import Workshop
-from wordveil.neighbours.lists import Lists
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.lists import NeighbourLists
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile
 
@@ -50,7 +50,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tight both": {"tight": True, "neighbours": 10, "gamma": 1.5},
 }
 CASES = [(name, "euclidean") for name in SETTINGS] + [
-    (name, metric) for name in ("whole", "both", "tight neighbours") for metric in ("manhattan", "angular", "hyperbolic")
+    (name, metric)
+    for name in ("whole", "both", "tight neighbours")
+    for metric in ("manhattan", "angular", "hyperbolic")
 ]
 EVERY_CASE = pytest.mark.parametrize(("name", "metric"), CASES)
 PADDED = pytest.mark.parametrize("padding", [True, False])
@@ -61,7 +63,9 @@ def toy() -> Embedding:
     """Clusters, so that lists are of unlike width, and two words in one place."""
     rng = np.random.default_rng(4)
     centres = rng.standard_normal((8, 3)) * 1.5
-    vectors = centres[rng.integers(0, 8, SIZE)] + rng.standard_normal((SIZE, 3)) * rng.choice([0.02, 0.3, 1.0], (SIZE, 1))
+    vectors = centres[rng.integers(0, 8, SIZE)] + rng.standard_normal((SIZE, 3)) * rng.choice(
+        [0.02, 0.3, 1.0], (SIZE, 1)
+    )
     vectors[7] = vectors[3]
     return toy_embedding(random_embedding(SIZE, 3).words.to_pylist(), vectors)
 
@@ -202,11 +206,13 @@ def test_random_draws_every_word_alike_and_never_padding(toy: Embedding):
 # Faults.
 
 
-def full_lists(embedding: Embedding, most: int | None = None) -> Lists:
-    return Workshop().lists(SPACES["euclidean"], embedding.vectors.astype(np.float64), most, math.inf, 10**7)
+def full_lists(embedding: Embedding, most: int | None = None) -> NeighbourLists:
+    return BuildContext().lists(SPACES["euclidean"], embedding.vectors.astype(np.float64), most, math.inf, 10**7)
 
 
-def faulty_excess(embedding: Embedding, *, beta: float, lists: Lists, most: float = 50.0, edit: Any = lambda table: table) -> float:
+def faulty_excess(
+    embedding: Embedding, *, beta: float, lists: NeighbourLists, most: float = 50.0, edit: Any = lambda table: table
+) -> float:
     points = embedding.vectors.astype(np.float64)
     table = edit(build_table(symbol_rows(lists, beta, most, padding=True)))
     return excess(table, SPACES["euclidean"], points, EPSILON, most, padding=True)
@@ -264,7 +270,7 @@ def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: E
 
 def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wordveil.mechanisms.tables.MOST_SCORE", 100.0)
-    monkeypatch.setattr("wordveil.mechanisms.tabled.MOST_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.table_mechanism.MOST_SCORE", 100.0)
     with pytest.raises(BundleError, match=r"cannot be certified.*Lower mechanism\.epsilon"):
         certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
 
@@ -272,11 +278,13 @@ def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch
 def test_a_small_vocabulary_whose_pairs_break_the_bound_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
     """Every pair is checked, so that lists that miss the nearest word do not pass."""
     monkeypatch.setattr("wordveil.mechanisms.exponential.find_lists", lambda *_: without_nearest(full_lists(toy, 20)))
-    with pytest.raises(BundleError, match=r"would add [\d.]+ to each token's loss, more than 0\.001\. Lower mechanism\.epsilon"):
+    with pytest.raises(
+        BundleError, match=r"would add [\d.]+ to each token's loss, more than 0\.001\. Lower mechanism\.epsilon"
+    ):
         build(toy, settings("neighbours"), padding=True, mechanism="exponential")
 
 
-def without_nearest(lists: Lists) -> Lists:
+def without_nearest(lists: NeighbourLists) -> NeighbourLists:
     """The lists, each without the nearest word that does not stand in the word's own place."""
     row = np.repeat(np.arange(SIZE), np.diff(lists.offsets))
     apart = np.where(lists.distances > 0, lists.distances, np.inf)
@@ -287,7 +295,7 @@ def without_nearest(lists: Lists) -> Lists:
 
 
 def test_a_small_vocabulary_with_wrong_weights_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
-    def forgetful(lists: Lists, scale: float, most: float, *, padding: bool) -> Rows:
+    def forgetful(lists: NeighbourLists, scale: float, most: float, *, padding: bool) -> Rows:
         return symbol_rows(lists, 2 * scale, most, padding=padding)
 
     monkeypatch.setattr("wordveil.mechanisms.exponential.symbol_rows", forgetful)
@@ -352,7 +360,9 @@ N_MAX = 2
         ("random", {}),
     ],
 )
-def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(mechanism: str, chosen: dict[str, Any], tmp_path: Any):
+def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(
+    mechanism: str, chosen: dict[str, Any], tmp_path: Any
+):
     embedding = toy_embedding(WORDS, [[x, 1.0] for x in LINE])
     bundle = make_bundle(tmp_path, embedding, chosen, padding=True, mechanism=mechanism)
     if isinstance(bundle.mechanism, TableMechanism):
@@ -388,7 +398,7 @@ def test_loss_of_every_pair_of_short_texts_is_under_what_is_charged(mechanism: s
 
 def test_the_exponential_mechanism_of_a_bundle_is_loaded_as_it_was_built(toy: Embedding, tmp_path: Any):
     bundle = make_bundle(tmp_path, toy, settings("both"), padding=True, mechanism="exponential")
-    built: Built = build(toy, settings("both"), padding=True, mechanism="exponential")
+    built: MechanismArtifact = build(toy, settings("both"), padding=True, mechanism="exponential")
     assert isinstance(bundle.mechanism, Exponential)
     for name, array in bundle.mechanism.table.arrays.items():
         assert np.array_equal(array, built.arrays[name])

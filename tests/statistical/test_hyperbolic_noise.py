@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from helpers import KEYS, build, counted_contexts, random_embedding, token_batch
-from wordveil.embedding import Embedding
+from wordveil.crypto.streams import KeyedStream
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.randomness import KeyedStream
 
 COUNT = 20_000
 ACCEPT, REJECT = 1e-4, 1e-6
@@ -110,7 +110,9 @@ def test_a_build_says_when_nearly_every_word_stays():
     """In ten dimensions noise of any epsilon goes past a plane halfway to a word six units away almost never."""
     far = ball_embedding(0.9999)
     for kind, epsilon in (("hyperbolic-laplace", 9.5), ("hyperbolic-fdd", 0.01)):
-        assert any("stay themselves" in note for note in build(far, {"epsilon": epsilon}, padding=False, mechanism=kind).notes)
+        assert any(
+            "stay themselves" in note for note in build(far, {"epsilon": epsilon}, padding=False, mechanism=kind).notes
+        )
         near = build(ball_embedding(0.3), {"epsilon": epsilon}, padding=False, mechanism=kind)
         assert not any("stay themselves" in note for note in near.notes)
 
@@ -118,7 +120,9 @@ def test_a_build_says_when_nearly_every_word_stays():
 def ball_embedding(length: float) -> Embedding:
     """200 words in ten dimensions, all at one distance from the origin."""
     embedding = random_embedding(200, 10)
-    return replace(embedding, vectors=embedding.vectors * np.float32(length) / np.linalg.norm(embedding.vectors, axis=1)[:, None])
+    return replace(
+        embedding, vectors=embedding.vectors * np.float32(length) / np.linalg.norm(embedding.vectors, axis=1)[:, None]
+    )
 
 
 def test_padding_and_points_outside_the_ball_are_refused():

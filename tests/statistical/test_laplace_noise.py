@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from helpers import KEYS, counted_contexts, random_embedding
+from wordveil.crypto.streams import KeyedStream
 from wordveil.mechanisms.laplace import Laplace
-from wordveil.neighbours.blocks import Workshop
-from wordveil.randomness import KeyedStream
+from wordveil.neighbours.blocks import BuildContext
 
 DIMENSIONS = [1, 2, 3, 10, 100, 301]
 EPSILON = 2.5
@@ -52,13 +52,15 @@ def summary(vectors: NDArray[np.float64]) -> Noise:
 
 
 def joined(parts: list[Noise]) -> Noise:
-    return Noise(parts[0].n, np.concatenate([p.radius for p in parts]), np.concatenate([p.coordinates for p in parts], axis=1))
+    return Noise(
+        parts[0].n, np.concatenate([p.radius for p in parts]), np.concatenate([p.coordinates for p in parts], axis=1)
+    )
 
 
 @cache
 def mechanism(n: int) -> Laplace:
     embedding = random_embedding(5, n)
-    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, work=Workshop())
+    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, work=BuildContext())
     return Laplace.load(embedding.size, built.parameters, built.arrays)
 
 
@@ -110,7 +112,11 @@ def p_dependence(noise: Noise) -> float:
     """Chi-square of the table of the radius's eighths against the direction's: signs and, for n > 1, sizes too."""
     least = 1.0
     for row in noise.direction:
-        size = np.zeros(row.shape) if noise.n == 1 else np.floor(4 * stats.beta(0.5, (noise.n - 1) / 2).cdf(row**2)).clip(0, 3)
+        size = (
+            np.zeros(row.shape)
+            if noise.n == 1
+            else np.floor(4 * stats.beta(0.5, (noise.n - 1) / 2).cdf(row**2)).clip(0, 3)
+        )
         radius = np.floor(8 * stats.gamma(noise.n, scale=1 / EPSILON).cdf(noise.radius)).clip(0, 7)
         cells = (radius * 8 + size * 2 + (row > 0)).astype(int).ravel()
         table = np.bincount(cells, minlength=64).reshape(8, 8)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from helpers import bundle_points, laplace_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
-from wordveil.bundle import Bundle
+from wordveil.artifacts.bundle import Bundle
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from exact_tables import WORD, drawn, findings, symbols, word_distances
 from helpers import build, random_embedding, toy_embedding
-from wordveil.embedding import Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms import exponential
-from wordveil.mechanisms.base import Built
+from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tables import Table
-from wordveil.neighbours.lists import Lists
+from wordveil.neighbours.lists import NeighbourLists
 
 SEED = 20
 SHORT_CHUNKS, SHORT = 4, 100
@@ -47,13 +47,13 @@ class Case:
     padding: bool
     pairwise: bool
 
-    def build(self, monkeypatch: pytest.MonkeyPatch) -> Built:
+    def build(self, monkeypatch: pytest.MonkeyPatch) -> MechanismArtifact:
         with monkeypatch.context() as patch:
             if not self.pairwise:
                 patch.setattr(exponential, "_EXHAUSTIVE", 0)
             return build(self.embedding, self.settings, padding=self.padding, mechanism=self.mechanism)
 
-    def findings(self, built: Built) -> list[str]:
+    def findings(self, built: MechanismArtifact) -> list[str]:
         return findings(built.arrays, built.guarantee, self.embedding.vectors, padding=self.padding)
 
 
@@ -66,7 +66,9 @@ def spread(rng: np.random.Generator, size: int, n: int) -> FloatArray:
 
 def clusters(rng: np.random.Generator, size: int, n: int) -> FloatArray:
     centres = rng.standard_normal((1 + size // 8, n))
-    return centres[rng.integers(0, len(centres), size)] + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(-9, 0, (size, 1))
+    return centres[rng.integers(0, len(centres), size)] + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(
+        -9, 0, (size, 1)
+    )
 
 
 def duplicates(rng: np.random.Generator, size: int, n: int) -> FloatArray:
@@ -74,7 +76,9 @@ def duplicates(rng: np.random.Generator, size: int, n: int) -> FloatArray:
 
 
 def near_a_line(rng: np.random.Generator, size: int, n: int) -> FloatArray:
-    return rng.uniform(-1, 1, (size, 1)) * rng.standard_normal(n) + rng.standard_normal((size, n)) * 10.0 ** rng.uniform(-8, -3)
+    return rng.uniform(-1, 1, (size, 1)) * rng.standard_normal(n) + rng.standard_normal(
+        (size, n)
+    ) * 10.0 ** rng.uniform(-8, -3)
 
 
 def whole_numbers(rng: np.random.Generator, size: int, n: int) -> FloatArray:
@@ -149,7 +153,11 @@ def random_case(number: int) -> Case:
     metric = str(rng.choice(METRICS)) if mechanism == "exponential" else "angular"
     vectors = random_vectors(rng, metric)
     embedding = toy_embedding(WORDS[: len(vectors)], vectors)
-    settings = random_settings(rng, embedding, metric) if mechanism == "exponential" else {"epsilon": 10.0 ** rng.uniform(-3, 2)}
+    settings = (
+        random_settings(rng, embedding, metric)
+        if mechanism == "exponential"
+        else {"epsilon": 10.0 ** rng.uniform(-3, 2)}
+    )
     if rng.uniform() < 0.6 and mechanism != "random":
         settings["neighbours"] = int(rng.choice([1, 2, 5, max(1, len(vectors) // 2), len(vectors), 100]))
     return Case(embedding, mechanism, settings, padding=bool(rng.integers(2)), pairwise=bool(rng.integers(2)))
@@ -206,7 +214,9 @@ def test_ten_thousand_random_tables_keep_their_bounds(chunk: int, monkeypatch: p
 # What is drawn is what was decoded.
 
 
-def telling_words(rng: np.random.Generator, arrays: Mapping[str, NDArray[Any]], symbol: int) -> Iterator[tuple[int, int]]:
+def telling_words(
+    rng: np.random.Generator, arrays: Mapping[str, NDArray[Any]], symbol: int
+) -> Iterator[tuple[int, int]]:
     """Words ``A`` on both sides of every change of law, with words ``B`` on both sides of every threshold, and some at random."""
     alike, itself = int(arrays["alike"][symbol]), int(arrays["itself"][symbol])
     start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
@@ -252,17 +262,25 @@ def test_words_within_what_float32_can_square_keep_their_bound(metric: str, size
     across, epsilon = TINY[metric]
     vectors = np.stack([np.full(size, 0.5), np.random.default_rng(0).uniform(0, across, size)], axis=1)
     case = Case(
-        toy_embedding(WORDS[:size], vectors), "exponential", {"epsilon": epsilon, "metric": metric, "neighbours": 10}, True, True
+        toy_embedding(WORDS[:size], vectors),
+        "exponential",
+        {"epsilon": epsilon, "metric": metric, "neighbours": 10},
+        True,
+        True,
     )
     assert case.findings(case.build(monkeypatch)) == []
 
 
 @pytest.mark.parametrize("pairwise", [True, False])
-def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded(pairwise: bool, monkeypatch: pytest.MonkeyPatch):
+def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded(
+    pairwise: bool, monkeypatch: pytest.MonkeyPatch
+):
     """Angles of 0 come out as 1e-16, and the loss between such words is over epsilon times 0: the slack covers it."""
     directions = np.random.default_rng(1).integers(1, 10, (20, 3))
     vectors = np.concatenate([directions, 3 * directions, 7 * directions])
-    case = Case(toy_embedding(WORDS[:60], vectors), "exponential", {"epsilon": 1e9, "metric": "angular"}, True, pairwise)
+    case = Case(
+        toy_embedding(WORDS[:60], vectors), "exponential", {"epsilon": 1e9, "metric": "angular"}, True, pairwise
+    )
     built = case.build(monkeypatch)
     assert case.findings(built) == []
     assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=1e-9))) != []
@@ -271,7 +289,11 @@ def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded
 # What the fuzz finds where something is broken. Small vocabularies are not checked pair by pair here, so that the build itself passes.
 
 
-def share_found(numbers: range, monkeypatch: pytest.MonkeyPatch, edit: Callable[[Built], Built] = lambda built: built) -> float:
+def share_found(
+    numbers: range,
+    monkeypatch: pytest.MonkeyPatch,
+    edit: Callable[[MechanismArtifact], MechanismArtifact] = lambda built: built,
+) -> float:
     """Of the cases of these numbers that are built, the share of which the checker finds something."""
     found = []
     for number in numbers:
@@ -301,7 +323,7 @@ def test_a_forgotten_half_is_found(monkeypatch: pytest.MonkeyPatch):
     assert share_found(AUDITED, monkeypatch) > 0.5
 
 
-def without_nearest(lists: Lists) -> Lists:
+def without_nearest(lists: NeighbourLists) -> NeighbourLists:
     """The lists, but that of the first word lacks the nearest other one."""
     first = np.arange(len(lists.ids)) < lists.offsets[1]
     other = first & (lists.ids != 0)
@@ -309,7 +331,9 @@ def without_nearest(lists: Lists) -> Lists:
         return lists
     missed = int(np.where(other, lists.distances, np.inf).argmin())
     offsets = np.concatenate([[0], lists.offsets[1:] - 1])
-    return replace(lists, offsets=offsets, ids=np.delete(lists.ids, missed), distances=np.delete(lists.distances, missed))
+    return replace(
+        lists, offsets=offsets, ids=np.delete(lists.ids, missed), distances=np.delete(lists.distances, missed)
+    )
 
 
 def test_a_list_that_misses_its_nearest_word_is_found(monkeypatch: pytest.MonkeyPatch):
@@ -319,7 +343,7 @@ def test_a_list_that_misses_its_nearest_word_is_found(monkeypatch: pytest.Monkey
 
 
 def test_a_row_without_its_tail_is_found(monkeypatch: pytest.MonkeyPatch):
-    def edit(built: Built) -> Built:
+    def edit(built: MechanismArtifact) -> MechanismArtifact:
         alike = built.arrays["alike"].copy()
         alike[0] = 0
         return replace(built, arrays={**built.arrays, "alike": alike})
@@ -327,12 +351,14 @@ def test_a_row_without_its_tail_is_found(monkeypatch: pytest.MonkeyPatch):
     assert share_found(AUDITED, monkeypatch, edit) > 0.8
 
 
-def moved_threshold(built: Built) -> Built:
+def moved_threshold(built: MechanismArtifact) -> MechanismArtifact:
     """A column of the first row keeps a thousandth less than it did, and nothing is charged for it."""
     alias, starts = built.arrays["alias"].copy(), built.arrays["starts"]
     columns = int(starts[1])
     entries = alias[:columns].tolist()
-    shared = next(column for column, entry in enumerate(entries) if entry >= 1000 * columns and entry % columns != column)
+    shared = next(
+        column for column, entry in enumerate(entries) if entry >= 1000 * columns and entry % columns != column
+    )
     alias[shared] -= np.uint64(entries[shared] // (1000 * columns) * columns)
     return replace(built, arrays={**built.arrays, "alias": alias}, guarantee=replace(built.guarantee, slack=0.0))
 
@@ -356,13 +382,17 @@ def test_a_largest_loss_that_is_too_small_is_found(monkeypatch: pytest.MonkeyPat
     built = case.build(monkeypatch)
     assert built.guarantee.largest is not None
     less = replace(built.guarantee, largest=built.guarantee.largest - 1e-6)
-    assert [finding.split(" = ")[0].split()[-1] for finding in case.findings(replace(built, guarantee=less))] == ["largest", "pure"]
+    assert [finding.split(" = ")[0].split()[-1] for finding in case.findings(replace(built, guarantee=less))] == [
+        "largest",
+        "pure",
+    ]
 
 
 def test_random_cases_are_of_every_kind():
     cases = [random_case(number) for number in range(SHORT_CHUNKS * SHORT)]
     kinds = Counter(
-        (case.settings.get("metric"), case.padding, case.settings.get("tight"), "gamma" in case.settings) for case in cases
+        (case.settings.get("metric"), case.padding, case.settings.get("tight"), "gamma" in case.settings)
+        for case in cases
     )
     assert set(kinds) >= {(metric, *rest) for metric in METRICS for rest in itertools.product([False, True], repeat=3)}
     assert any(case.embedding.size > 600 for case in cases)

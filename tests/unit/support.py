@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from wordveil import bundle as bundles
-from wordveil.embedding import Embedding, checked
-from wordveil.keys import MasterKey, ReleaseKeys
+from wordveil.artifacts import bundle as bundles
+from wordveil.crypto.keys import MasterKey, ReleaseKeys
+from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
 from wordveil.mechanisms.laplace import Laplace
-from wordveil.neighbours.blocks import Workshop
-from wordveil.training.hypernyms import PAIR_SCHEMA
+from wordveil.neighbours.blocks import BuildContext
 
 MASTER = MasterKey(bytes(range(100, 132)))
 WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
@@ -33,15 +33,19 @@ def toy_embedding(words: list[str] | None = None, scale: float = 1.0) -> Embeddi
     return checked(list(words), vectors.astype(np.float32), "toy")
 
 
-def recipe(embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False, name: str = "toy.vec") -> bundles.Recipe:
+def recipe(
+    embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False, name: str = "toy.vec"
+) -> bundles.Recipe:
     """The recipe of a toy bundle."""
     return bundles.Recipe("laplace", {"epsilon": epsilon}, padding, name, embedding.digest)
 
 
-def write_toy(store: Path, embedding: Embedding | None = None, *, epsilon: float = 1.0, padding: bool = False, **more: Any) -> Path:
+def write_toy(
+    store: Path, embedding: Embedding | None = None, *, epsilon: float = 1.0, padding: bool = False, **more: Any
+) -> Path:
     """Build a toy bundle, write it into ``store``, return its directory. ``more``: provenance."""
     embedding = toy_embedding() if embedding is None else embedding
-    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, work=Workshop())
+    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, work=BuildContext())
     return bundles.write(store, embedding, built, recipe(embedding, epsilon=epsilon, padding=padding), more)
 
 

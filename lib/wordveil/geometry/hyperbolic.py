@@ -32,7 +32,9 @@ def to_lorentz(ball: FloatArray) -> FloatArray:
     """
     gap = conformal(ball)
     if not (gap > 0).all():
-        raise ValueError("Expected points of the open unit ball: at least one has a length of 1 or more, or is not finite.")
+        raise ValueError(
+            "Expected points of the open unit ball: at least one has a length of 1 or more, or is not finite."
+        )
     points = np.empty((len(ball) + 1, ball.shape[1]))
     points[0] = (2.0 - gap) / gap
     points[1:] = 2.0 * ball / gap

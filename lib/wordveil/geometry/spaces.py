@@ -71,7 +71,9 @@ class Space:
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:
             return 4 * terms
-        if self.code == _HYPERBOLIC:  # d = 2 arsinh(s) moves by at most twice what s does, relatively; 1 - |x| by what |x| does
+        if (
+            self.code == _HYPERBOLIC
+        ):  # d = 2 arsinh(s) moves by at most twice what s does, relatively; 1 - |x| by what |x| does
             return 4 * terms / float(1.0 - np.sqrt(row_squares(points).max()))
         reach = float(np.abs(points - points[:1]).sum(axis=1).max()) if self.code == _MANHATTAN else _radius(points)
         return terms * 2 * reach

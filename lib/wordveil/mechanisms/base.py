@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.embedding import Embedding
-from wordveil.keys import ReleaseKeys
-from wordveil.neighbours.blocks import Workshop
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import Contexts
+from wordveil.embeddings.embedding import Embedding
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.randomness import Contexts
 
 NO_FILES: Mapping[str, Path] = MappingProxyType({})
 
@@ -29,7 +29,7 @@ class TokenBatch:
     ----------
     ids: int32 ``(tokens,)``; words ``0 .. size - 1``, then ``size`` for padding and ``size + 1`` for the unknown word.
     offsets: int64 ``(records + 1,)``, rising from 0 to ``tokens``.
-    contexts: uint8 ``(records, 12)``, one a record (:func:`wordveil.randomness.contexts`).
+    contexts: uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.contexts`).
     """
 
     ids: NDArray[np.int32]
@@ -53,7 +53,7 @@ class TokenBatch:
 
 
 @dataclass(frozen=True)
-class Built:
+class MechanismArtifact:
     """A mechanism as it enters a bundle.
 
     Attributes
@@ -90,7 +90,9 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+    def build(
+        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+    ) -> MechanismArtifact:
         """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point.
 
         Raises :class:`ValueError` for an epsilon out of range, :class:`BundleError` for what cannot be built from this embedding.
@@ -104,7 +106,11 @@ class Mechanism(ABC):
     @classmethod
     @abstractmethod
     def load(
-        cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        files: Mapping[str, Path] = NO_FILES,
     ) -> Self:
         """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned; ``files``: where its files lie."""
 

@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.embedding import Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
-from wordveil.mechanisms.base import Built
-from wordveil.mechanisms.tabled import (
+from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
     certified,
     check_epsilon,
@@ -45,8 +45,8 @@ from wordveil.mechanisms.tabled import (
     symbol_rows,
 )
 from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
-from wordveil.neighbours.blocks import Workshop
-from wordveil.neighbours.lists import Lists
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 
@@ -66,7 +66,9 @@ class Exponential(TableMechanism):
     sampler_version = 1
 
     @classmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+    def build(
+        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+    ) -> MechanismArtifact:
         epsilon = float(settings["epsilon"])
         check_epsilon(epsilon)
         space = SPACES[settings.get("metric") or "euclidean"]
@@ -75,7 +77,9 @@ class Exponential(TableMechanism):
         lists = find_lists(space, points, neighbours, gamma, work)
         most = gamma or diameter_of(lists)
         work.progress("weighing words")
-        beta = tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.get("tight") else epsilon / 2
+        beta = (
+            tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.get("tight") else epsilon / 2
+        )
         rows = symbol_rows(lists, beta, most, padding=padding)
         work.progress("arranging and certifying the table")
         table, slack = certified(rows, beta * space.error(points))
@@ -95,10 +99,10 @@ class Exponential(TableMechanism):
             largest=largest_loss(table, embedding.size, padding=padding),
         )
         parameters = {"epsilon": epsilon, "beta": beta, "most": most, "padding": padding, "metric": space.name}
-        return Built(parameters, table.arrays, guarantee)
+        return MechanismArtifact(parameters, table.arrays, guarantee)
 
 
-def diameter_of(lists: Lists) -> float:
+def diameter_of(lists: NeighbourLists) -> float:
     """An upper bound of all distances, rounded up so that it does not move with the last bits of a product."""
     return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
@@ -109,7 +113,7 @@ def _digest(space: Space, points: FloatArray, most: float, *, padding: bool) -> 
     return digest.hexdigest()
 
 
-def log_totals(lists: Lists, beta: float, most: float, outputs: int) -> FloatArray:
+def log_totals(lists: NeighbourLists, beta: float, most: float, outputs: int) -> FloatArray:
     """``ln Z`` of each word."""
     lengths = np.diff(lists.offsets)
     cut = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)
@@ -117,7 +121,9 @@ def log_totals(lists: Lists, beta: float, most: float, outputs: int) -> FloatArr
     return np.asarray(np.log(np.add.reduceat(weights, lists.offsets[:-1]) + (outputs - lengths) * np.exp(-cut)))
 
 
-def tight_beta(space: Space, points: FloatArray, lists: Lists, epsilon: float, most: float, *, padding: bool) -> float:
+def tight_beta(
+    space: Space, points: FloatArray, lists: NeighbourLists, epsilon: float, most: float, *, padding: bool
+) -> float:
     """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
     low, high = epsilon / 2, epsilon
     for _ in range(_TIGHT_STEPS):
@@ -129,14 +135,18 @@ def tight_beta(space: Space, points: FloatArray, lists: Lists, epsilon: float, m
     return low
 
 
-def _valid(space: Space, points: FloatArray, lists: Lists, beta: float, epsilon: float, most: float, *, padding: bool) -> bool:
+def _valid(
+    space: Space, points: FloatArray, lists: NeighbourLists, beta: float, epsilon: float, most: float, *, padding: bool
+) -> bool:
     totals = log_totals(lists, beta, most, len(points) + padding)
     return _symbols_valid(lists, totals, beta, epsilon, most, padding=padding) and _words_valid(
         space, points, lists, totals, beta, epsilon, most
     )
 
 
-def _symbols_valid(lists: Lists, totals: FloatArray, beta: float, epsilon: float, most: float, *, padding: bool) -> bool:
+def _symbols_valid(
+    lists: NeighbourLists, totals: FloatArray, beta: float, epsilon: float, most: float, *, padding: bool
+) -> bool:
     """Whether the losses between words, unknown word and padding are under ``epsilon * most``."""
     outputs = len(totals) + padding
     far = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)  # a word's score of what is not in its list
@@ -151,7 +161,13 @@ def _symbols_valid(lists: Lists, totals: FloatArray, beta: float, epsilon: float
 
 
 def _words_valid(
-    space: Space, points: FloatArray, lists: Lists, totals: FloatArray, beta: float, epsilon: float, most: float
+    space: Space,
+    points: FloatArray,
+    lists: NeighbourLists,
+    totals: FloatArray,
+    beta: float,
+    epsilon: float,
+    most: float,
 ) -> bool:
     """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
@@ -193,7 +209,9 @@ def excess(table: Table, space: Space, points: FloatArray, epsilon: float, most:
         if symbol < size:
             apart[:size] = np.minimum(space.distances(points[symbol], points), most)
         apart[place] = 0.0
-        possible = logs[place] > -math.inf  # what never happens tells nothing; what another symbol never gives tells everything
+        possible = (
+            logs[place] > -math.inf
+        )  # what never happens tells nothing; what another symbol never gives tells everything
         losses = (logs[place, possible] - logs[:, possible]).max(axis=1)
         largest = max(largest, float((losses - epsilon * apart).max()))
     return largest

@@ -35,20 +35,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exp10, expm1, gammaincinv, log1p, ndtri, xlogy
 
-from wordveil.embedding import Embedding
+from wordveil.crypto.keys import ReleaseKeys, Secret
+from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
+from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import FloatArray, norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
-from wordveil.keys import ReleaseKeys, Secret
-from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, TokenBatch
-from wordveil.mechanisms.tabled import points_of
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.table_mechanism import points_of
 from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
-from wordveil.randomness import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
@@ -99,11 +99,15 @@ class _Hyperbolic(Mechanism):
         return (dimension + 1) // 2
 
     @abstractmethod
-    def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
         """``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
 
     @classmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+    def build(
+        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+    ) -> MechanismArtifact:
         epsilon, dimension = float(settings["epsilon"]), embedding.dimension
         _check_epsilon(epsilon)
         try:
@@ -133,7 +137,9 @@ class _Hyperbolic(Mechanism):
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
         notes = [*cls.remarks(epsilon, dimension), *([_stays_note(stays, dimension)] if stays > _MANY_STAY else [])]
-        return Built({"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes))
+        return MechanismArtifact(
+            {"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes)
+        )
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
@@ -162,7 +168,9 @@ class _Hyperbolic(Mechanism):
             drawn[part] = self._nearest.search(self.noisy(stream, rows[part], context, position))
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
-    def noisy(self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]) -> FloatArray:
+    def noisy(
+        self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]
+    ) -> FloatArray:
         """Queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1, count)``."""
         query = boost(self._points[rows].T, self.noise(stream, context, position))
         np.negative(query[0], out=query[0])
@@ -234,7 +242,9 @@ class HyperbolicLaplace(_Hyperbolic):
     def radius_uniforms(cls, dimension: int) -> int:
         return dimension
 
-    def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
         least = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
@@ -278,7 +288,9 @@ class HyperbolicFDD(_Hyperbolic):
         note = f"mechanism.epsilon = {epsilon:g} is the published parameter; what is true and charged is epsilon + n = {true:g} per unit of distance"
         return (note,)
 
-    def contractions(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
         rho, gap = np.empty(len(position)), np.empty(len(position))
         waiting = np.arange(len(position))
         uniforms = np.empty((0, 0))
@@ -319,7 +331,9 @@ class HyperbolicFDD(_Hyperbolic):
         for attempt in range(_ATTEMPTS, _MOST_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
             found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
-            rho, gap, accepted = self._proposed(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
+            rho, gap, accepted = self._proposed(
+                *(np.array([self._parts_at(row, end)]) for row, end in enumerate(found))
+            )
             if accepted[0]:
                 break
         return float(rho[0]), float(gap[0])

@@ -32,17 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
-from wordveil.embedding import Embedding
+from wordveil.crypto.keys import ReleaseKeys, Secret
+from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
-from wordveil.keys import ReleaseKeys, Secret
-from wordveil.mechanisms.base import NO_FILES, Built, Mechanism, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
-from wordveil.neighbours.blocks import Workshop
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
-from wordveil.randomness import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 
 # Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
 _CHUNK = 768
@@ -86,7 +86,9 @@ class Laplace(Mechanism):
         self._blocks = (self._dimension + 2) // 2
 
     @classmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+    def build(
+        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+    ) -> MechanismArtifact:
         epsilon = float(settings["epsilon"])
         _check_epsilon(epsilon)
         if settings.get("search") == "annoy":
@@ -113,12 +115,20 @@ class Laplace(Mechanism):
             diameter=largest,
             delta=deep.delta,
         )
-        parameters = {"epsilon": epsilon, "digits": deep.digits, "padding": padding, "pad_height": height, "search": "exact"}
-        built = Built(parameters, {"index": index}, guarantee)
+        parameters = {
+            "epsilon": epsilon,
+            "digits": deep.digits,
+            "padding": padding,
+            "pad_height": height,
+            "search": "exact",
+        }
+        built = MechanismArtifact(parameters, {"index": index}, guarantee)
         return cls._with_annoy(built, settings, work) if settings.get("search") == "annoy" else built
 
     @classmethod
-    def _with_annoy(cls, built: Built, settings: Mapping[str, Any], work: Workshop) -> Built:
+    def _with_annoy(
+        cls, built: MechanismArtifact, settings: Mapping[str, Any], work: BuildContext
+    ) -> MechanismArtifact:
         """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
         index, padding, digits = built.arrays["index"], built.parameters["padding"], built.parameters["digits"]
         size = len(index) - 2
@@ -139,7 +149,11 @@ class Laplace(Mechanism):
 
     @classmethod
     def load(
-        cls, size: int, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], files: Mapping[str, Path] = NO_FILES
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        files: Mapping[str, Path] = NO_FILES,
     ) -> Self:
         index, padding, digits, nearest = arrays["index"], parameters["padding"], parameters["digits"], None
         if parameters["search"] == "annoy":
@@ -175,7 +189,9 @@ class Laplace(Mechanism):
     def at_epsilon(self, epsilon: float) -> Laplace:
         # Neither the points nor the search depend on epsilon; only the noise's length does.
         digits = digits_at(self._digits, epsilon / self._epsilon)
-        other = type(self)(self._size, epsilon, self._index, padding=self._padding, digits=digits, nearest=self._nearest)
+        other = type(self)(
+            self._size, epsilon, self._index, padding=self._padding, digits=digits, nearest=self._nearest
+        )
         other.search = self.search  # its recall was measured at this epsilon and no other
         return other
 
@@ -186,7 +202,9 @@ class Laplace(Mechanism):
         noise *= self._radii(stream, uniforms[self._dimension], context, position) / norms(noise)
         return noise
 
-    def _radii(self, stream: KeyedStream, uniform: FloatArray, context: Contexts, position: NDArray[np.int64]) -> FloatArray:
+    def _radii(
+        self, stream: KeyedStream, uniform: FloatArray, context: Contexts, position: NDArray[np.int64]
+    ) -> FloatArray:
         shape = self._dimension
         radii: FloatArray = gammaincinv(shape, uniform)
         for _, token, end in ends(stream, uniform[None], context, position, shape, self._digits):
@@ -226,7 +244,9 @@ def _pad_height(largest: float, radius: float) -> float:
     return float(f"{math.floor(height / unit) * unit:.3g}")
 
 
-def _points(vectors: NDArray[np.float32], mean: NDArray[np.float32], height: float, *, padding: bool) -> NDArray[np.float32]:
+def _points(
+    vectors: NDArray[np.float32], mean: NDArray[np.float32], height: float, *, padding: bool
+) -> NDArray[np.float32]:
     """Points of words, padding, unknown word. Without padding its row repeats the mean and is never used."""
     points = np.concatenate([vectors, mean[None, :], mean[None, :]])
     if not padding:

@@ -6,9 +6,9 @@ from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.random import Random
 from wordveil.mechanisms.syntf import SynTF
-from wordveil.mechanisms.uniform import Uniform
 
 MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Laplace, Exponential, HyperbolicLaplace, HyperbolicFDD, SynTF, Uniform)
+    mechanism.name: mechanism for mechanism in (Laplace, Exponential, HyperbolicLaplace, HyperbolicFDD, SynTF, Random)
 }

@@ -19,11 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from wordveil.embedding import Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import Built
-from wordveil.mechanisms.tabled import TableMechanism, certified, check_epsilon, find_lists, largest_loss, points_of, symbol_rows
-from wordveil.neighbours.blocks import Workshop
+from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.table_mechanism import (
+    TableMechanism,
+    certified,
+    check_epsilon,
+    find_lists,
+    largest_loss,
+    points_of,
+    symbol_rows,
+)
+from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 
@@ -37,7 +45,9 @@ class SynTF(TableMechanism):
     sampler_version = 1
 
     @classmethod
-    def build(cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: Workshop) -> Built:
+    def build(
+        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+    ) -> MechanismArtifact:
         epsilon = float(settings["epsilon"])
         check_epsilon(epsilon)
         points = points_of(_ANGULAR, embedding, "mechanism.name = syntf")
@@ -48,12 +58,14 @@ class SynTF(TableMechanism):
         table, _ = certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
         loss = largest_loss(table, embedding.size, padding=padding)
         guarantee = WordGuarantee(
-            metric=Metric("discrete", sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()),
+            metric=Metric(
+                "discrete", sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
+            ),
             nominal_epsilon=epsilon,
             epsilon=loss,
             diameter=1.0,
         )
-        return Built({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
+        return MechanismArtifact({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
 
 
 def _missing(angle: Any) -> Any:

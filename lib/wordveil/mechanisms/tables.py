@@ -24,7 +24,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.mechanisms.table_kernels import Float64, Int32, Int64, UInt64, decode_row, draw_rows, fill_rows, largest_gap
+from wordveil.mechanisms.table_kernels import (
+    Float64,
+    Int32,
+    Int64,
+    UInt64,
+    decode_row,
+    draw_rows,
+    fill_rows,
+    largest_gap,
+)
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough digits. No
 # bound suffers: capping scores keeps them as Lipschitz as they were.

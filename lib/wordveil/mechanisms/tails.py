@@ -2,7 +2,7 @@
 
 A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs that lie beyond
 have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes near 0 or 1 gets further
-digits of 52 bits, from a stream of their own (:meth:`wordveil.randomness.KeyedStream.digits`), until 20 bits of its distance to that
+digits of 52 bits, from a stream of their own (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that
 end are known. It is near in one of 2^31 cases, so that the further digits take no time on average.
 
 **What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values be replaced that
@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv
 
+from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
-from wordveil.randomness import DIGIT_BITS, Contexts, KeyedStream
 
 FloatArray = NDArray[np.float64]
 MOST_DIGITS = 2**16 // DIGIT_BITS

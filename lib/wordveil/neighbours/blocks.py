@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
-from wordveil.neighbours.lists import Lists, NeighbourSearch, block_rows
+from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch, block_rows
 
 # Grows when the same task may give other lists: blocks that an older one kept are then not taken.
 _VERSION = 2
@@ -31,7 +31,7 @@ class TooManyEntriesError(ValueError):
     """Lists that would take more memory than they may."""
 
 
-Compute = Callable[[Span], Lists]
+Compute = Callable[[Span], NeighbourLists]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Task:
         return digest.hexdigest()[:32]
 
 
-def on_this_machine(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Lists]]:
+def on_this_machine(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
     """Compute blocks on all cores of this machine, and yield each as it is done."""
     search = task.search()
     cores = len(os.sched_getaffinity(0))
@@ -71,7 +71,7 @@ def on_this_machine(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, L
 
 
 @dataclass(frozen=True)
-class Workshop:
+class BuildContext:
     """How a build works, none of which changes what is built.
 
     Attributes
@@ -86,10 +86,12 @@ class Workshop:
     progress: Callable[[str], None] = lambda _: None
     steps: Callable[[int, int], None] = lambda _done, _all: None
     kept: Path | None = None
-    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, Lists]]] = on_this_machine
+    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]] = on_this_machine
     used: list[Path] = field(default_factory=list)
 
-    def lists(self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int) -> Lists:
+    def lists(
+        self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int
+    ) -> NeighbourLists:
         """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries`` entries."""
         task = Task(space.name, points, most, within)
         rows = block_rows(len(points))
@@ -108,7 +110,7 @@ class Workshop:
                 raise TooManyEntriesError(f"over {most_entries:,} entries")
             _keep(place, span, lists)
             self.steps(len(done), len(spans))
-        return Lists.joined([done[span] for span in spans])
+        return NeighbourLists.joined([done[span] for span in spans])
 
     def forget(self) -> None:
         """Delete the blocks that this build kept."""
@@ -123,7 +125,7 @@ def _file(place: Path, span: Span) -> Path:
     return place / f"{span[0]:09d}-{span[1]:09d}.npz"
 
 
-def _keep(place: Path | None, span: Span, lists: Lists) -> None:
+def _keep(place: Path | None, span: Span, lists: NeighbourLists) -> None:
     if place is None:
         return
     place.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,7 @@ def _keep(place: Path | None, span: Span, lists: Lists) -> None:
     draft.rename(_file(place, span))
 
 
-def _read(place: Path | None, span: Span) -> Lists | None:
+def _read(place: Path | None, span: Span) -> NeighbourLists | None:
     """A block that was kept; None where it was not, or where the file is damaged."""
     if place is None:
         return None
@@ -141,6 +143,6 @@ def _read(place: Path | None, span: Span) -> Lists | None:
         with np.load(_file(place, span)) as file:
             arrays = {name: file[name] for name in file.files}
         farthest = float(arrays.pop("farthest"))
-        return Lists(**arrays, farthest=farthest)
+        return NeighbourLists(**arrays, farthest=farthest)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         return None

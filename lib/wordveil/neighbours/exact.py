@@ -109,7 +109,11 @@ class ExactNearest(CertifiedSearch):
     """
 
     def __init__(
-        self, rows: NDArray[np.float32], candidates: int, score_bytes: int = DEFAULT_SCORE_BYTES, wanted: str | None = None
+        self,
+        rows: NDArray[np.float32],
+        candidates: int,
+        score_bytes: int = DEFAULT_SCORE_BYTES,
+        wanted: str | None = None,
     ) -> None:
         rows = rows[:candidates]
         half = np.empty(candidates)

@@ -283,7 +283,9 @@ class Int8Pass(FirstPass):
         queries = opset13.parameter(list(self._loaded.shape), openvino.Type.f32)
         low, high = np.float32(-128), np.float32(127)
         narrow = opset13.fake_quantize(queries, low, high, low, high, 256)
-        words = opset13.multiply(opset13.convert(opset13.constant(whole), "f32"), opset13.constant(np.ones((1, 1), np.float32)))
+        words = opset13.multiply(
+            opset13.convert(opset13.constant(whole), "f32"), opset13.constant(np.ones((1, 1), np.float32))
+        )
         model = openvino.Model([opset13.matmul(narrow, words, False, True)], [queries], "product")
         request = openvino.Core().compile_model(model, "CPU", _OPENVINO).create_infer_request()
         request.set_input_tensor(openvino.Tensor(self._loaded, shared_memory=True))

@@ -225,7 +225,9 @@ def scan_int8(
 
 
 @compiled_bounds
-def lorentz_queries(queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64) -> bool:
+def lorentz_queries(
+    queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64
+) -> bool:
     """Queries as rows of the float32 product; ``gaps``: ``gamma`` times their lengths. False where one is not finite or too long."""
     for q in range(len(queries)):
         square = 0.0
@@ -334,7 +336,11 @@ def decide(
                 _keep_better(q, w, queries, rows, half, score, found)
     for i in range(size[0]):
         q = query[i]
-        if rivals[q] > 1 and i != top[q] and upper[i] >= threshold(max(np.float64(best[q]), score[q] * scale[q]), slack[q]):
+        if (
+            rivals[q] > 1
+            and i != top[q]
+            and upper[i] >= threshold(max(np.float64(best[q]), score[q] * scale[q]), slack[q])
+        ):
             _keep_better(q, word[i], queries, rows, half, score, found)
     size[0] = 0
 

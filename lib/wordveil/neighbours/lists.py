@@ -40,7 +40,7 @@ _MOST_SCALED = 2.0**60
 
 
 @dataclass(frozen=True)
-class Lists:
+class NeighbourLists:
     """Lists of neighbours of consecutive words, the word itself among them.
 
     Attributes
@@ -59,7 +59,7 @@ class Lists:
     farthest: float
 
     @classmethod
-    def joined(cls, parts: list[Lists]) -> Lists:
+    def joined(cls, parts: list[NeighbourLists]) -> NeighbourLists:
         """Lists of consecutive blocks as one."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         return cls(
@@ -103,7 +103,7 @@ class NeighbourSearch:
             # Twice what float64 loses in a gap, of two points, and what float32 loses in the result.
             self._relative = 8 * (points.shape[1] + 8) * 2.0**-53 / float(self._gaps.min()) + 2 * _UNIT
 
-    def block(self, start: int, stop: int) -> Lists:
+    def block(self, start: int, stop: int) -> NeighbourLists:
         """The lists of the words ``start`` to ``stop - 1``."""
         scores, slack, highest = self._scores(start, stop)
         limit = self._limits(scores, slack)
@@ -127,7 +127,9 @@ class NeighbourSearch:
         if self._space.name == "hyperbolic":
             scores = np.empty((stop - start, len(self._points)), np.float32)
             rough_hyperbolic(self._points, self._gaps, start, scores)
-            highest = 2.0 * float(np.arcsinh(np.sqrt((np.float64(scores.max()) + self._least) * (1 + 2 * self._relative))))
+            highest = 2.0 * float(
+                np.arcsinh(np.sqrt((np.float64(scores.max()) + self._least) * (1 + 2 * self._relative)))
+            )
             return scores, np.full(len(scores), self._least), highest
         if self._space.name == "manhattan":
             scores = np.empty((stop - start, len(self._rough)), np.float32)
@@ -170,7 +172,7 @@ class NeighbourSearch:
         scaled = min(distance / self._scale, _MOST_SCALED)
         return scaled if self._space.name == "manhattan" else scaled * scaled
 
-    def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> Lists:
+    def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> NeighbourLists:
         """The lists among the words ``near``, by their distances in float64."""
         lengths, ids, distances = [], [], []
         cut = np.empty(len(offsets) - 1)
@@ -181,12 +183,16 @@ class NeighbourSearch:
             order = np.lexsort((which, found))
             inside = min(self._most, int(np.searchsorted(found[order], self._within)))
             complete = len(which) == len(self._points)
-            cut[row] = min(found[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within)
+            cut[row] = min(
+                found[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within
+            )
             chosen = np.sort(order[:inside])
             lengths.append(inside)
             ids.append(which[chosen])
             distances.append(found[chosen])
-        return Lists(np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(ids), np.concatenate(distances), cut, highest)
+        return NeighbourLists(
+            np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(ids), np.concatenate(distances), cut, highest
+        )
 
 
 def points_for_scores(space: Space, points: FloatArray) -> tuple[FloatArray, float]:

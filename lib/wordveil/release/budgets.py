@@ -106,7 +106,9 @@ class Charge:
     def of(cls, terms: ReleaseTerms, tokens: int) -> Charge:
         """The charge of a record of a release that pays for ``tokens`` tokens."""
         guarantee = terms.guarantee
-        return cls(tokens, guarantee.pure, guarantee.epsilon, guarantee.metric.identifier, terms.relation, guarantee.delta)
+        return cls(
+            tokens, guarantee.pure, guarantee.epsilon, guarantee.metric.identifier, terms.relation, guarantee.delta
+        )
 
 
 @dataclass(frozen=True, order=True)
@@ -330,7 +332,11 @@ def _measures(budget: Budget, scope: str) -> Iterator[tuple[float, Callable[[Cha
 
 
 def _beyond(
-    limit: float, measure: Callable[[Charge], Amount], scope: str, ordered: Sequence[Candidate], entries: Sequence[Entry]
+    limit: float,
+    measure: Callable[[Charge], Amount],
+    scope: str,
+    ordered: Sequence[Candidate],
+    entries: Sequence[Entry],
 ) -> Iterator[bytes]:
     """The ids of candidates beyond one limit of one scope."""
     spent: dict[object, list[Amount]] = {}

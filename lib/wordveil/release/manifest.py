@@ -19,8 +19,8 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from wordveil.crypto.keys import public_hex
 from wordveil.errors import ReleaseError
-from wordveil.keys import public_hex
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateResult, Kind
 
@@ -149,7 +149,11 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
     Raises :class:`ValueError` where a text cannot be UTF-8.
     """
     values = manifest.to_dict()
-    return {"manifest": values, "signature": private_key.sign(_canonical(values)).hex(), "public_key": public_hex(private_key)}
+    return {
+        "manifest": values,
+        "signature": private_key.sign(_canonical(values)).hex(),
+        "public_key": public_hex(private_key),
+    }
 
 
 def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key: str | None) -> Manifest:
@@ -169,7 +173,9 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
             "Another key signed this manifest: do not trust the table."
         )
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(bytes.fromhex(signature), _canonical(values))
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(
+            bytes.fromhex(signature), _canonical(values)
+        )
     except (InvalidSignature, ValueError, TypeError):
         raise ReleaseError(
             "signature: does not fit the manifest. It was changed after it was signed: take the one that was published."
@@ -216,7 +222,11 @@ def _is_inside(path: str) -> bool:
     """Whether a path is a file's below the table, written in one way only; a line feed would make lines of the checksum ambiguous."""
     parts = PurePosixPath(path).parts
     return (
-        bool(parts) and path == "/".join(parts) and ".." not in parts and not path.startswith("/") and not set(path) & set("\n\r\0")
+        bool(parts)
+        and path == "/".join(parts)
+        and ".." not in parts
+        and not path.startswith("/")
+        and not set(path) & set("\n\r\0")
     )
 
 

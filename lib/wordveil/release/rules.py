@@ -169,7 +169,9 @@ def _at_least(value: float, bound: float) -> bool:
     return bound <= value < math.inf
 
 
-def _rule(kind: Kind, holds: Callable[[Any, Any], bool]) -> Callable[[Callable[[Measured], Value | None]], Callable[..., Any]]:
+def _rule(
+    kind: Kind, holds: Callable[[Any, Any], bool]
+) -> Callable[[Callable[[Measured], Value | None]], Callable[..., Any]]:
     def register(figure: Callable[[Measured], Value | None]) -> Callable[[Measured], Value | None]:
         assert figure.__doc__
         RULES[figure.__name__] = Rule(figure.__name__, kind, figure.__doc__, figure, holds)
@@ -280,7 +282,9 @@ class GateResult:
     def from_dict(cls, values: Mapping[str, Any]) -> GateResult:
         """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
         results = tuple(
-            RuleResult(**{**one, "kind": Kind(one["kind"]), "value": _hashable(one["value"]), "bound": _hashable(one["bound"])})
+            RuleResult(
+                **{**one, "kind": Kind(one["kind"]), "value": _hashable(one["value"]), "bound": _hashable(one["bound"])}
+            )
             for one in values["results"]
         )
         return cls(values["passed"], results)
@@ -305,9 +309,13 @@ def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]
     """
     faults = []
     if rules.relation is not None and not relation.covers(rules.relation):
-        faults.append(("relation", f"the bound under text and input.where holds for {relation} alone. Change them, or the rule."))
+        faults.append(
+            ("relation", f"the bound under text and input.where holds for {relation} alone. Change them, or the rule.")
+        )
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
-        problem = f"the bound holds for {relation} alone, and every record's pure epsilon is infinite. Use epsilon_bound."
+        problem = (
+            f"the bound holds for {relation} alone, and every record's pure epsilon is infinite. Use epsilon_bound."
+        )
         faults.append(("epsilon_pure", problem))
     if rules.exposes is not None:
         if shown := sorted(set(exposes) - set(rules.exposes)):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.spark.failures import input_errors, job_errors
-from wordveil.spark.store import Store
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.errors import input_errors, job_errors
 
 if TYPE_CHECKING:
     from pyspark.ml.clustering import LDAModel
@@ -71,7 +71,7 @@ def analyse(
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
     _check_output(table, output)
-    store = Store(spark, table, "table")
+    store = DeltaTable(spark, table, "table")
     if not store.exists():
         raise InputError(f"--table = {table}: is no Delta table. Name the directory that holds _manifest.json.")
     chosen = store.version() if version is None else version
@@ -127,25 +127,32 @@ def _terms(words: DataFrame, min_documents: int) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     # Numbered in a step of its own: beside explode the words would be numbered, and not the records.
-    numbered = words.withColumn("document", F.monotonically_increasing_id()).select("document", F.explode("words").alias("term"))
+    numbered = words.withColumn("document", F.monotonically_increasing_id()).select(
+        "document", F.explode("words").alias("term")
+    )
     counted = numbered.groupBy("term", "document").agg(F.count(F.lit(1)).alias("here")).groupBy("term")
     terms = counted.agg(F.sum("here").alias("count"), F.count(F.lit(1)).alias("documents"))
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
 
 
-def _topics(words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int) -> list[list[tuple[str, float]]]:
+def _topics(
+    words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int
+) -> list[list[tuple[str, float]]]:
     """The heaviest terms of each topic with their weights; the same ones for the same table."""
     from pyspark.ml.clustering import LDA
     from pyspark.ml.feature import CountVectorizer
 
     documents = words.where("size(words) > 0").coalesce(4)
-    counter = CountVectorizer(inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)).fit(
-        documents
-    )
+    counter = CountVectorizer(
+        inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)
+    ).fit(documents)
     # At least two: one topic is the list of frequent terms, which the other table is.
     model: LDAModel = LDA(k=max(topics, 2), maxIter=20, seed=1).fit(counter.transform(documents).select("features"))
     described = model.describeTopics(shown).orderBy("topic").collect()
-    return [[(counter.vocabulary[index], float(weight)) for index, weight in zip(*row[1:3], strict=True)] for row in described]
+    return [
+        [(counter.vocabulary[index], float(weight)) for index, weight in zip(*row[1:3], strict=True)]
+        for row in described
+    ]
 
 
 def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
@@ -153,6 +160,6 @@ def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> No
 
     typed = StructType.fromDDL(schema)
     assert isinstance(typed, StructType)
-    store = Store(spark, path, "table of analytics")
+    store = DeltaTable(spark, path, "table of analytics")
     store.create(typed)
     store.replace(rows.coalesce(1), once="analytics", number=store.version() + 1)

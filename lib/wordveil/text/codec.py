@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import Pieces, Tokeniser, folded, straightened
-from wordveil.vocabulary import Vocabulary, WordIndex
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
@@ -185,7 +185,9 @@ class Codec:
         if self._policy.digits != "hide":
             digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
         action = (
-            None if self._hides_all and not self._policy.copies else self._actions(ids == self._vocabulary.unknown, stops, digits)
+            None
+            if self._hides_all and not self._policy.copies
+            else self._actions(ids == self._vocabulary.unknown, stops, digits)
         )
         if action is not None and self._model is not None:
             action[self._carriers(pieces, self._model)] = _KEEP
@@ -211,7 +213,9 @@ class Codec:
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
         return straightened(words) if self._policy.case == "exact" else folded(words)
 
-    def _actions(self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]) -> NDArray[np.int8]:
+    def _actions(
+        self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
+    ) -> NDArray[np.int8]:
         """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else an
         unknown word by ``unknown``."""
         action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
@@ -224,7 +228,9 @@ class Codec:
         if self._policy.punctuation == "drop":
             left = action != _DROP
             offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
-            return Skeleton(pieces.words.filter(pa.array(left)), offsets, np.flatnonzero(action[left] == _HIDE), case, " ")
+            return Skeleton(
+                pieces.words.filter(pa.array(left)), offsets, np.flatnonzero(action[left] == _HIDE), case, " "
+            )
         assert pieces.all is not None
         assert pieces.slots is not None
         assert pieces.all_offsets is not None
@@ -246,7 +252,9 @@ class Codec:
         return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
 
 
-def _spliced(values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[Any]:
+def _spliced(
+    values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
+) -> NDArray[Any]:
     """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a slice."""
     edges = [0, *places.tolist(), len(values)]
     parts = [values[: edges[1]]]

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.slots import Grams, NgramSettings, without_digits
 from wordveil.text.tokeniser import Pieces, Tokeniser, folded
-from wordveil.vocabulary import WordIndex
 
 WORD_FIELDS = (pa.field("word", pa.string()), pa.field("number", pa.int64()))
 GRAM_FIELDS = (pa.field("gram", pa.binary()), pa.field("number", pa.int64()))

@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.keys import Secret
-from wordveil.randomness import Contexts, KeyedStream, scaled
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.streams import Contexts, KeyedStream, scaled
 
 
-def _stream(key: Secret, contexts: Contexts, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def _stream(
+    key: Secret, contexts: Contexts, offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """The record of each token and one uniform 64-bit word a token."""
     record = np.repeat(np.arange(len(contexts)), np.diff(offsets))
     return record, KeyedStream(key, 1).record_words(contexts, offsets)[:, 0]
@@ -38,7 +40,9 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
 
 
 @compiled
-def kept_words(before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def kept_words(
+    before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
+) -> NDArray[np.int64]:
     """How many words of each record stand unchanged in their places: int64 ``(records,)``.
 
     ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are no words.

@@ -168,7 +168,10 @@ def policy_faults(policy: TextPolicy) -> list[tuple[str, str]]:
         )
     if copied and policy.output == "bag":
         faults.append(
-            ("output", f"bag destroys the order, but the policy copies {copied} in its place. Use sequence, or copy nothing.")
+            (
+                "output",
+                f"bag destroys the order, but the policy copies {copied} in its place. Use sequence, or copy nothing.",
+            )
         )
     if policy.refused == "empty" and policy.relation is not Relation.ANY_TEXT:
         faults.append(

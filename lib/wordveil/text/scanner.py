@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
+from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mixed
 from wordveil.text.tokeniser import Tokeniser
-from wordveil.vocabulary import SEED, WordIndex, find, mixed
 
 UInt8 = NDArray[np.uint8]
 Int32 = NDArray[np.int32]

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.vocabulary import WordIndex
+from wordveil.embeddings.vocabulary import WordIndex
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -79,7 +79,9 @@ class NgramModel:
     counts: Int64
     first: Int64
 
-    def kept(self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float) -> NDArray[np.bool_]:
+    def kept(
+        self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float
+    ) -> NDArray[np.bool_]:
         """Which words are kept: bool ``(len(words),)``.
 
         ``words``: all words of the texts as :func:`wordveil.text.tokeniser.folded` has them; ``offsets``: int64 ``(records + 1,)``.
@@ -90,7 +92,16 @@ class NgramModel:
         numbers = self.index.numbers(words)
         least = start_threshold * self.total
         keep_phrases(
-            numbers, offsets, self.words, self.counts, self.first, settings.max_n, settings.min_count, threshold, least, kept
+            numbers,
+            offsets,
+            self.words,
+            self.counts,
+            self.first,
+            settings.max_n,
+            settings.min_count,
+            threshold,
+            least,
+            kept,
         )
         return kept
 
@@ -227,7 +238,9 @@ class Grams:
             rows[:, 1:] = part.view(np.uint8).reshape(len(starts), -1)
             parts.append(rows)
         rows = np.concatenate(parts) if parts else np.empty((0, self.width), np.uint8)
-        return pa.FixedSizeBinaryArray.from_buffers(pa.binary(self.width), len(rows), [None, pa.py_buffer(rows.tobytes())])
+        return pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(self.width), len(rows), [None, pa.py_buffer(rows.tobytes())]
+        )
 
     def decode(self, data: bytes) -> Int32:
         """The inverse for n-grams one after the other: int32 ``(n-grams, max_n)``, -1 after the last word."""

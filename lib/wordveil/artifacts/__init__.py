@@ -1,0 +1,1 @@
+"""What is built once and mapped into memory by workers: content-addressed directories."""

@@ -1,0 +1,208 @@
+"""A built mechanism as a content-addressed directory that workers map into memory.
+
+A *store* is a directory of bundles, each named by its mechanism fingerprint:
+
+    <store>/<fingerprint>/manifest.json   what it is, with a checksum of every file and of itself
+    <store>/<fingerprint>/words.txt       the vocabulary, UTF-8, one word a line
+    <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; dtype and shape stand in the manifest
+    <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
+
+The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version; never software versions or time.
+How such a directory is written, verified and mapped is :mod:`wordveil.artifacts.content_store`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from wordveil.artifacts import content_store
+from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.text.policy import TextPolicy
+
+FORMAT_VERSION = 1
+KIND = content_store.Kind("bundle", BundleError, "fingerprint", FORMAT_VERSION)
+_WORDS = "words.txt"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a bundle was asked to be: a configuration names a bundle by this.
+
+    ``settings`` are the mechanism's own, ``embedding_digest`` the SHA-256 of the embedding's files.
+    """
+
+    mechanism: str
+    settings: dict[str, Any]
+    padding: bool
+    embedding: str
+    embedding_digest: str
+
+    def differences(self, manifest: Mapping[str, Any]) -> list[str]:
+        """How a bundle differs from this recipe, in the words of the configuration; empty if it matches.
+
+        Where the embedding is not at hand (``embedding_digest`` empty) its name is compared.
+        """
+        other = manifest["recipe"]
+        pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
+        settings = sorted({*self.settings, *other["settings"]})
+        pairs += [(f"mechanism.{key}", self.settings.get(key), other["settings"].get(key)) for key in settings]
+        if self.embedding_digest:
+            pairs.append(("content of mechanism.embedding", self.embedding_digest[:16], other["embedding_digest"][:16]))
+        else:
+            pairs.append(("mechanism.embedding", self.embedding, other["embedding"]))
+        return [
+            f"{name} is {theirs} in the bundle, {mine} in the configuration"
+            for name, mine, theirs in pairs
+            if mine != theirs
+        ]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A verified, memory-mapped bundle.
+
+    Attributes
+    ----------
+    path: its directory.
+    fingerprint: the mechanism fingerprint, 64 hexadecimal digits.
+    manifest: the manifest as written.
+    vocabulary: the words.
+    guarantee: the certified constants of one token.
+    mechanism: ready to draw.
+    """
+
+    path: Path
+    fingerprint: str
+    manifest: dict[str, Any]
+    vocabulary: Vocabulary
+    guarantee: WordGuarantee
+    mechanism: Mechanism
+
+    @property
+    def identity(self) -> bytes:
+        """The manifest as bytes: what a worker needs to check the payload it finds."""
+        return content_store.canonical(self.manifest)
+
+    def check_policy(self, policy: TextPolicy) -> None:
+        """Raise :class:`BundleError` unless the mechanism can draw what the policy makes of texts."""
+        if policy.pads != self.manifest["recipe"]["padding"]:
+            built = "with" if not policy.pads else "without"
+            raise BundleError(
+                f"bundle {self.path}: was built {built} padding, text.length is {policy.length}. Build one for this policy."
+            )
+        if (policy.n_max or 0) > self.mechanism.max_tokens:
+            raise BundleError(
+                f"text.n_max = {policy.n_max}: this mechanism's noise reaches {self.mechanism.max_tokens} tokens a record."
+            )
+
+    @property
+    def payload_bytes(self) -> int:
+        """Size of all files that the manifest lists."""
+        return content_store.payload_bytes(self.manifest)
+
+
+def write(
+    store: Path, embedding: Embedding, built: MechanismArtifact, recipe: Recipe, provenance: Mapping[str, Any]
+) -> Path:
+    """Write a bundle into ``store`` and return its directory.
+
+    All files are complete on disk before the directory gets its name; the same bundle already there is left as it is.
+    """
+    return content_store.write_directory(
+        store, KIND, lambda draft: _fill(draft, embedding, built, recipe, provenance), open_bundle
+    )
+
+
+def _fill(
+    draft: Path, embedding: Embedding, built: MechanismArtifact, recipe: Recipe, provenance: Mapping[str, Any]
+) -> dict[str, Any]:
+    words = "".join(f"{word}\n" for word in embedding.words.to_pylist()).encode("utf-8")
+    files = {_WORDS: content_store.write_file(draft / _WORDS, memoryview(words))}
+    for name, array in built.arrays.items():
+        files |= content_store.write_array(draft, name, array)
+    for name, write_to in built.files.items():
+        write_to(draft / name)
+        files[name] = {**content_store.settle_file(draft / name), "raw": True}
+    content = {
+        "format_version": FORMAT_VERSION,
+        "mechanism": recipe.mechanism,
+        "sampler_version": MECHANISMS[recipe.mechanism].sampler_version,
+        "parameters": built.parameters,
+        "size": embedding.size,
+        "files": files,
+    }
+    facts = {
+        "guarantee": built.guarantee.to_dict(),
+        "recipe": {**recipe.__dict__},
+        "notes": [*embedding.warnings, *built.notes],
+        "provenance": dict(provenance),
+    }
+    return content_store.write_manifest(draft, KIND, content, facts)
+
+
+def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
+    """Open and verify a bundle: every file's size and SHA-256, the manifest's own checksum and the fingerprint.
+
+    ``identity``: the manifest that the bundle must have (:attr:`Bundle.identity`), where the caller knows it. Raises
+    :class:`BundleError`, which names the file.
+    """
+    manifest = _read_manifest(path)
+    if identity is not None and content_store.canonical(manifest) != identity:
+        raise BundleError(f"{path / content_store.MANIFEST}: this is not the bundle that the run was started with.")
+    content = manifest["content"]
+    content_store.verify_files(path, KIND, content["files"])
+    words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
+    arrays = content_store.mapped(path, content["files"])
+    raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
+    mechanism = MECHANISMS[content["mechanism"]]
+    return Bundle(
+        path=path,
+        fingerprint=manifest["fingerprint"],
+        manifest=manifest,
+        vocabulary=Vocabulary(pa.array(words, pa.string())),
+        guarantee=WordGuarantee.from_dict(manifest["guarantee"]),
+        mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
+    )
+
+
+def find(store: Path, recipe: Recipe) -> Path | None:
+    """The bundle in ``store`` that matches ``recipe``, or None where the store holds no bundle at all.
+
+    Raises :class:`BundleError` where there are bundles and none matches; it says how the nearest differs.
+    """
+    found: list[tuple[list[str], Path]] = []
+    for path in sorted(store.glob("*")) if store.is_dir() else []:
+        if (path / content_store.MANIFEST).exists() and not path.name.startswith("."):
+            differences = recipe.differences(_read_manifest(path))
+            if not differences:
+                return path
+            found.append((differences, path))
+    if not found:
+        return None
+    differences, nearest = min(found, key=lambda pair: len(pair[0]))
+    raise BundleError(
+        f"bundle {store}: none of {len(found)} bundle(s) matches the configuration. Nearest is {nearest.name[:16]}: "
+        + "; ".join(differences)
+        + ". Run `wordveil build` with this configuration, or set it to what the bundle is."
+    )
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    manifest = content_store.read_manifest(path, KIND)
+    known = MECHANISMS.get(manifest["content"]["mechanism"])
+    if known is None or known.sampler_version != manifest["content"]["sampler_version"]:
+        file = path / content_store.MANIFEST
+        raise BundleError(
+            f"{file}: its mechanism or sampler version is unknown to this wordveil. Build the bundle again."
+        )
+    return manifest

@@ -1,0 +1,177 @@
+"""Content-addressed directories: a manifest with a checksum of every file and of itself, and arrays that are mapped into memory.
+
+All files are complete on disk before a directory gets its name, and everything is verified when it is opened. Arrays are raw
+bytes, little-endian, in C order; dtype and shape stand in the manifest, so that no library's file format can change them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.errors import WordveilError
+
+MANIFEST = "manifest.json"
+_READ = 2**20
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is stored: its ``noun`` in messages, the ``error`` that they are raised as, the key of its digest, its format's version."""
+
+    noun: str
+    error: type[WordveilError]
+    digest_key: str
+    format_version: int
+
+    @property
+    def mend(self) -> str:
+        """What to do with a damaged one."""
+        return f"delete its directory and build the {self.noun} again"
+
+
+def write_directory(
+    store: Path, kind: Kind, fill: Callable[[Path], dict[str, Any]], verify: Callable[[Path], object]
+) -> Path:
+    """A directory in ``store`` that ``fill`` writes; it returns the manifest, whose digest becomes the name.
+
+    The same content already there is left as it is, once ``verify`` has opened it.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".building-", dir=store))
+    try:
+        manifest = fill(draft)
+        target = store / str(manifest[kind.digest_key])
+        draft.chmod(0o755)
+        try:
+            draft.rename(target)
+        except OSError:
+            if not (target / MANIFEST).is_file():
+                raise
+            verify(target)  # the same content, written before or at the same time
+        _sync(store)
+        return target
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not; the seal covers both."""
+    manifest = {"content": dict(content), kind.digest_key: hashlib.sha256(canonical(content)).hexdigest(), **facts}
+    manifest["seal"] = _seal(manifest)
+    write_file(draft / MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
+    _sync(draft)
+    return manifest
+
+
+def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
+    """The manifest of the directory at ``path``, verified by itself. Raises ``kind.error``."""
+    file = path / MANIFEST
+    again = f"{kind.mend[0].upper()}{kind.mend[1:]}"
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        version = manifest["content"]["format_version"]
+        seal = manifest["seal"]
+        digest = manifest[kind.digest_key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise kind.error(f"{file}: missing or damaged ({type(error).__name__}). {again}.") from None
+    if version != kind.format_version:
+        raise kind.error(f"{file}: format_version {version} is not {kind.format_version}. {again} with this wordveil.")
+    if seal != _seal(manifest) or digest != hashlib.sha256(canonical(manifest["content"])).hexdigest():
+        raise kind.error(f"{file}: altered since it was written. {again}.")
+    return manifest
+
+
+def write_file(file: Path, data: memoryview) -> dict[str, Any]:
+    """Write a file to the disk. Returns its entry in the manifest: ``bytes`` and ``sha256``."""
+    with file.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return {"bytes": data.nbytes, "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def write_array(draft: Path, name: str, array: NDArray[Any]) -> dict[str, dict[str, Any]]:
+    """Write ``array`` as the file ``<name>.bin``. Returns the file's name with its entry in the manifest."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    entry = write_file(draft / f"{name}.bin", memoryview(little.tobytes()))
+    return {f"{name}.bin": {**entry, "array": name, "dtype": little.dtype.str, "shape": list(little.shape)}}
+
+
+def settle_file(file: Path) -> dict[str, Any]:
+    """The entry of a file that a library wrote, once it is on disk."""
+    with file.open("rb+") as stream:
+        os.fsync(stream.fileno())
+        return {"bytes": file.stat().st_size, "sha256": _digest(stream)}
+
+
+def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check size and SHA-256 of all ``files`` of the directory. Raises ``kind.error``, which names the file."""
+    for name, entry in files.items():
+        _verify_file(path / name, entry, kind)
+
+
+def mapped(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays among ``files`` by their names, as read-only views of the files' pages, which all processes on a machine share."""
+    return {
+        entry["array"]: np.asarray(
+            np.memmap(path / name, np.dtype(entry["dtype"]), mode="r", shape=tuple(entry["shape"]))
+        )
+        for name, entry in files.items()
+        if "array" in entry
+    }
+
+
+def payload_bytes(manifest: Mapping[str, Any]) -> int:
+    """Size of all files that a manifest lists."""
+    return sum(int(entry["bytes"]) for entry in manifest["content"]["files"].values())
+
+
+def canonical(value: Mapping[str, Any]) -> bytes:
+    """JSON that is the same for equal values: keys sorted, ASCII, no spaces."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+
+def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
+    try:
+        size = file.stat().st_size
+        if size != entry["bytes"]:
+            raise kind.error(
+                f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; {kind.mend}."
+            )
+        with file.open("rb") as stream:
+            digest = _digest(stream)
+    except OSError as error:
+        again = f"{kind.mend[0].upper()}{kind.mend[1:]}"
+        raise kind.error(f"{file}: cannot be read ({error.strerror}). {again}.") from None
+    if digest != entry["sha256"]:
+        raise kind.error(f"{file}: its checksum is not the manifest's. It was altered; {kind.mend}.")
+
+
+def _digest(stream: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while block := stream.read(_READ):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical({key: value for key, value in manifest.items() if key != "seal"})).hexdigest()

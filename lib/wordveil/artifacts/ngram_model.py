@@ -1,0 +1,85 @@
+"""An n-gram model of public text as a content-addressed directory that workers map into memory.
+
+    <store>/<digest>/manifest.json   what it is, with a checksum of every file and of itself
+    <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie (:class:`wordveil.text.slots.NgramModel`)
+
+The digest covers settings, words and counts; never where the text came from, software versions or time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordveil.artifacts import content_store
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.errors import NgramError
+from wordveil.text.slots import NgramModel, NgramSettings, Trie
+
+FORMAT_VERSION = 1
+KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION)
+_ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
+
+
+def write_model(
+    store: Path, settings: NgramSettings, words: pa.StringArray, total: int, trie: Trie, provenance: Mapping[str, Any]
+) -> Path:
+    """Write a model into ``store`` and return its directory.
+
+    ``words``: the words in the order of their numbers, the first one empty. ``total``: words of the text. ``provenance``: facts
+    for people, which the digest does not cover.
+    """
+
+    def fill(draft: Path) -> dict[str, Any]:
+        index = WordIndex(words)
+        arrays = (index.data, index.offsets, index.slots, trie.words, trie.counts, trie.first)
+        files: dict[str, Any] = {}
+        for name, array in zip(_ARRAYS, arrays, strict=True):
+            files |= content_store.write_array(draft, name, np.asarray(array))
+        content = {"format_version": FORMAT_VERSION, "settings": asdict(settings), "total": total, "files": files}
+        return content_store.write_manifest(draft, KIND, content, {"provenance": dict(provenance)})
+
+    return content_store.write_directory(store, KIND, fill, open_model)
+
+
+def open_model(path: Path, digest: str | None = None) -> NgramModel:
+    """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's own checksum and the digest.
+
+    ``digest``: that of the model it must be, where the caller knows it. Raises :class:`NgramError`, which names the file.
+    """
+    manifest = read_model(path)
+    if digest is not None and manifest["digest"] != digest:
+        raise NgramError(
+            f"{path / content_store.MANIFEST}: this is not the n-gram model that the run was started with."
+        )
+    content = manifest["content"]
+    content_store.verify_files(path, KIND, content["files"])
+    arrays = content_store.mapped(path, content["files"])
+    index = WordIndex.of(*(arrays[name] for name in _ARRAYS[:3]))
+    trie = (arrays[name] for name in _ARRAYS[3:])
+    return NgramModel(path, manifest["digest"], NgramSettings(**content["settings"]), content["total"], index, *trie)
+
+
+def read_model(path: Path) -> dict[str, Any]:
+    """The manifest of the model at ``path``, verified by itself; no other file is read. Raises :class:`NgramError`."""
+    return content_store.read_manifest(path, KIND)
+
+
+def find_model(path: Path) -> Path:
+    """The model's directory: ``path`` itself, or the only model of the store ``path``.
+
+    Raises :class:`NgramError` where there is none, or several.
+    """
+    if (path / content_store.MANIFEST).is_file():
+        return path
+    found = [manifest.parent.name for manifest in path.glob(f"[!.]*/{content_store.MANIFEST}")] if path.is_dir() else []
+    if len(found) == 1:
+        return path / found[0]
+    if found:
+        raise NgramError(f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Name one of them.")
+    raise NgramError(f"{path}: holds no n-gram model. Run `wordveil ngrams` on public text.")

@@ -1,0 +1,132 @@
+"""The command ``wordveil key``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wordveil.cli.options import JsonOption, SetOption, require_release, session_of, status
+from wordveil.cli.output import print_json, print_table
+from wordveil.config.arguments import parse_release
+from wordveil.config.load import load_config
+from wordveil.crypto.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
+from wordveil.errors import ConfigError, Fault, KeyMaterialError
+
+keys = typer.Typer(
+    help="Make, identify, rotate and destroy keys. Keep them as secret as the corpus.", no_args_is_help=True
+)
+_ROTATED = "keep a copy of this file as safe as the first one: what is drawn from now on needs the new epoch"
+_DESTROYED = (
+    "copies, backups, snapshots and blocks that storage wrote anew are not reached: destroy them where they lie"
+)
+
+
+@keys.command()
+def new(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")], *, as_json: JsonOption = False
+) -> None:
+    """Write a random key to FILE, readable by its owner alone."""
+    key = new_key(file)
+    _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
+
+
+@keys.command()
+def fingerprint(
+    file: Annotated[str | None, typer.Option("--file", help="The key's file.")] = None,
+    env: Annotated[str | None, typer.Option("--env", help="The environment variable that holds it.")] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release", metavar="NAME", help="Print the public key that verifies this release's manifests, too."
+        ),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Print 16 digits that identify a key and do not tell it, as run reports have them, and those of its epochs."""
+    if (file is None) == (env is None):
+        raise KeyMaterialError("Name exactly one of --file and --env.")
+    if release is not None:
+        parse_release(release, "command line", "--release")
+    key = load_key(file, env)
+    facts = _facts(key, file or f"${env}")
+    if release is not None:
+        facts |= {"release": release, "public_key": public_hex(key.signing_key(release))}
+    _show(facts, as_json=as_json)
+
+
+@keys.command()
+def rotate(file: Annotated[Path, typer.Argument(help="The key's file.")], *, as_json: JsonOption = False) -> None:
+    """Append a new epoch to the key in FILE: from now on noise comes from it. Earlier epochs stay."""
+    key = rotate_key(file)
+    _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
+
+
+@keys.command()
+def destroy(
+    file: Annotated[Path | None, typer.Argument(help="The key's file; or name --config.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", help="A release's configuration: marks the release as frozen, then destroys its key.file."
+        ),
+    ] = None,
+    overrides: SetOption = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Really destroy it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Overwrite the key in FILE, or of a release's configuration, once its releases are final. Nothing brings it back."""
+    settings = None
+    if config is not None and file is None:
+        settings = load_config(config, overrides or ())
+        require_release(settings, config)
+        if settings.key.file is None:
+            problem = "a variable cannot be destroyed from here. Destroy the secret where it is kept."
+            raise ConfigError(str(config), [Fault("key.env", "", problem)])
+        file = Path(settings.key.file)
+    elif file is None or config is not None or overrides:
+        raise ConfigError(
+            "command line",
+            [Fault("key destroy", "", "name exactly one of FILE and --config; --set goes with --config.")],
+        )
+    if not yes:
+        key = load_key(str(file), None)
+        epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
+        problem = (
+            f"would destroy key {key.fingerprint} in {file} with {epochs}. Lost for good: drawing a new or edited record of its releases, "
+            "drawing one again to the same text, and signing manifests. What is published stays, and its manifests can still be verified."
+        )
+        raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes if that is what you want.")])
+    frozen = {}
+    if settings is not None:
+        from wordveil.spark.release.maintenance import freeze
+
+        with status() as progress:
+            frozen = {"release": settings.release, "frozen": freeze(settings, session_of(settings), progress=progress)}
+    tombstone = destroy_key(file)
+    facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}
+    _show(facts | frozen, _DESTROYED, as_json=as_json)
+
+
+def _facts(key: MasterKey, place: str) -> dict[str, Any]:
+    return {
+        "key": place,
+        "fingerprint": key.fingerprint,
+        "epoch": key.epoch,
+        "epoch_fingerprints": list(key.epoch_fingerprints),
+    }
+
+
+def _show(facts: Mapping[str, Any], *notes: str, as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+    else:
+        shown = {
+            name.replace("_", " "): ", ".join(value) if isinstance(value, list) else value
+            for name, value in facts.items()
+        }
+        print_table("Key", shown, notes)

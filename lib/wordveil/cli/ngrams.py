@@ -1,0 +1,77 @@
+"""The command ``wordveil ngrams``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from wordveil.artifacts import content_store
+from wordveil.artifacts.ngram_model import read_model
+from wordveil.cli.options import JarsOption, JsonOption, starter, status
+from wordveil.cli.output import print_json, print_table
+from wordveil.config import template
+from wordveil.config.schema import SparkSection
+from wordveil.errors import ConfigError, Fault
+from wordveil.text.slots import MOST_N, NgramSettings
+
+
+def ngrams(
+    source: Annotated[
+        str, typer.Option("--input", metavar="TABLE", help="A table of public text, of Parquet or Delta, by its path.")
+    ],
+    text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The directory in which the model gets a directory of its own.")
+    ],
+    *,
+    public: Annotated[
+        bool, typer.Option("--public", help="The table is public text, made without the private corpus. Required.")
+    ] = False,
+    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MOST_N, help="Words of the longest n-grams.")] = 4,
+    min_count: Annotated[
+        int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
+    ] = 5,
+    tokeniser: Annotated[
+        Literal["words", "characters", "whitespace"], typer.Option("--tokeniser", help="That of the text policy.")
+    ] = "words",
+    hyphens: Annotated[
+        Literal["split", "inner"], typer.Option("--hyphens", help="Those of the text policy.")
+    ] = "split",
+    as_json: JsonOption = False,
+    jars: JarsOption = None,
+) -> None:
+    """Count the n-grams of public text, for text policies with slots: carrier_phrases."""
+    from wordveil.spark.builds.ngrams import build_ngrams
+    from wordveil.spark.input.inspect import open_path
+
+    if not public:
+        problem = (
+            "is required: say it if the table is public text, made without the private corpus. A model counted over the corpus "
+            "shows its phrases in what it keeps; take another."
+        )
+        raise ConfigError("command line", [Fault("--public", "", problem)])
+    settings = NgramSettings(max_n, min_count, tokeniser, hyphens)
+    with status() as progress:
+        progress("starting Spark")
+        spark = starter(SparkSection(delta_jars=jars), delta=template.is_local_delta(source))()
+        table = open_path(spark, source, "--input", "Write it as Parquet first.")
+        built = build_ngrams(table, text, output, settings, source, progress)
+    model = built.model
+    facts = {
+        "digest": model.digest,
+        "path": str(model.path),
+        "texts": built.texts,
+        "left_out": built.left_out,
+        "words": model.total,
+        "ngrams": len(model.counts),
+        "max_n": max_n,
+        "min_count": min_count,
+        "bytes": content_store.payload_bytes(read_model(model.path)),
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        notes = ["set text.profile: carrier_phrases and text.ngrams to the path above."]
+        print_table("N-gram model", {name.replace("_", " "): value for name, value in facts.items()}, notes)

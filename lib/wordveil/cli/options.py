@@ -1,0 +1,113 @@
+"""What commands share: their options, Spark sessions that start when they are needed, and progress for people."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from wordveil.cli.output import people, print_table
+from wordveil.config.load import Config
+from wordveil.config.schema import SparkSection
+from wordveil.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from wordveil.spark.sanitise.report import RunReport
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
+]
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Value of :NAME in input.where, a string. Repeatable."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+JarsOption = Annotated[
+    str | None,
+    typer.Option("--delta-jars", metavar="DIR", help="A directory with Delta's jars, where they cannot be fetched."),
+]
+
+
+def _check_run_id(run_id: str | None) -> str | None:
+    if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
+        raise ConfigError(
+            "command line", [Fault("--run-id", run_id[:80], "1 to 200 letters, digits, '.', '_', ':', '+' or '-'.")]
+        )
+    return run_id
+
+
+RunOption = Annotated[
+    str | None,
+    typer.Option("--run-id", callback=_check_run_id, help="Name of this run in the output; made up if left out."),
+]
+
+
+def terminate(number: int, _: FrameType | None) -> None:
+    """Leave by way of the ``finally`` blocks, so that an unfinished output is removed."""
+    sys.exit(128 + number)
+
+
+def starter(section: SparkSection, *, delta: bool = False) -> Callable[[], SparkSession]:
+    """What starts the session of ``section``; with ``delta``, one that knows Delta."""
+    from wordveil.spark.platform.session import build_session
+
+    def start() -> SparkSession:
+        session = build_session(section, delta=delta)
+        # PySpark's own handler calls into the JVM from inside a call and breaks it.
+        signal.signal(signal.SIGINT, terminate)
+        return session
+
+    return start
+
+
+def session_of(config: Config) -> Callable[[], SparkSession]:
+    """What starts the session of a configuration."""
+    return starter(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
+
+
+def require_release(config: Config, source: Path) -> None:
+    """Raise :class:`ConfigError` unless the configuration is one of a release."""
+    if config.output.format != "delta":
+        problem = "this command is about a release, and a Parquet output is one job's. Say output.format: delta."
+        raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
+
+
+@contextmanager
+def status() -> Iterator[Callable[[str], None]]:
+    """One line that says what is being done, on a terminal; nothing elsewhere."""
+    if not people.is_terminal:
+        yield lambda _: None
+        return
+    with people.status("checking") as line:
+        yield line.update
+
+
+@contextmanager
+def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
+        task = bar.add_task("checking", total=None)
+        yield (
+            lambda text: bar.update(task, description=text),
+            lambda done, known: bar.update(task, completed=done, total=known or None),
+        )
+
+
+def print_report(report: RunReport, *, lives: bool = False) -> None:
+    """The short table at the end of a run; ``lives``: of a release that lives on."""
+    from wordveil.cli.tables import report_facts
+
+    print_table(f"Release {report.release}", report_facts(report, lives=lives), report.notes)

@@ -1,0 +1,387 @@
+"""The commands ``wordveil release``: what comes after a run, until the last withdrawn text is gone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from wordveil.cli.options import (
+    ConfigOption,
+    JarsOption,
+    JsonOption,
+    RunOption,
+    SetOption,
+    print_report,
+    progress_bar,
+    require_release,
+    session_of,
+    starter,
+    status,
+)
+from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.report_file import ReportOption, reported
+from wordveil.config.load import Config, load_config
+from wordveil.config.schema import SparkSection
+from wordveil.errors import ConfigError, Fault, GateError
+
+if TYPE_CHECKING:
+    from wordveil.release.rules import GateResult, RuleResult
+    from wordveil.spark.release.publish import Verified
+
+releases = typer.Typer(
+    help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).",
+    no_args_is_help=True,
+)
+RETAIN_HOURS = 168
+_SHOWN_RUNS = 10
+_UNPINNED = (
+    "no public key was pinned: the manifest vouches for itself alone, so that damage is found and a forger is not. Pin the release's "
+    "with --public-key; its owner has it from `wordveil key fingerprint --release NAME`."
+)
+_AFTER_WITHDRAWAL = (
+    "the text is still there. It leaves the newest draws with `wordveil release purge`, the public table with `gate` and `publish`, and "
+    "the disk with `compact`; `show` tells when it is gone."
+)
+
+
+@releases.command()
+def gate(
+    config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
+) -> None:
+    """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not pass."""
+    from wordveil.spark.release.gate import run_gate
+
+    with reported("release gate", report) as tell:
+        settings = _load(config, overrides)
+        with status() as progress:
+            gated = run_gate(settings, session_of(settings), progress=progress)
+        tell(gated.to_dict())
+        if as_json:
+            print_json(gated.to_dict())
+        else:
+            results.print(gate_table(gated.result, gated.release, gated.draws_version))
+            if not gated.result.results:
+                print_note("the configuration has no section gate: every version passes.")
+        if not gated.result.passed:
+            names = ", ".join(result.name for result in gated.result.failures)
+            raise GateError(
+                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published; what it cost stays charged."
+            )
+
+
+@releases.command()
+def publish(
+    config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
+) -> None:
+    """Write the public table and its signed manifest, from the version of the draws that passed the gate."""
+    from wordveil.spark.release.publish import publish as publish_release
+
+    with reported("release publish", report) as tell:
+        settings = _load(config, overrides)
+        with status() as progress:
+            made = publish_release(settings, session_of(settings), progress=progress)
+        tell(made.to_dict())
+    if as_json:
+        print_json(made.to_dict())
+        return
+    manifest = made.document["manifest"]
+    facts = {
+        "table": made.table,
+        "manifest": made.place,
+        "records": f"{manifest['records']:,}",
+        "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
+        "relation": manifest["relation"],
+        "exposes": ", ".join(manifest["exposes"]) or "nothing",
+        "public key": made.document["public_key"],
+    }
+    print_table(f"Published {settings.release}", facts, ["give readers the public key by another way than the table."])
+
+
+@releases.command()
+def verify(
+    table: Annotated[str, typer.Option("--table", metavar="PATH", help="The published table.")],
+    manifest: Annotated[
+        str | None, typer.Option("--manifest", metavar="FILE", help="Its manifest; left out, the one inside the table.")
+    ] = None,
+    public_key: Annotated[
+        str | None,
+        typer.Option(
+            "--public-key", metavar="HEX", help="The release's public key, from a source other than the table."
+        ),
+    ] = None,
+    jars: JarsOption = None,
+    *,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Check a published table against its signed manifest, file by file. Needs neither key nor configuration."""
+    from wordveil.spark.release.publish import verify_table
+
+    with reported("release verify", report) as tell, status() as progress:
+        progress("starting Spark")
+        spark = starter(SparkSection(delta_jars=jars), delta=True)()
+        progress("hashing files")
+        found = verify_table(spark, table, manifest, public_key)
+        facts = verified_facts(found, pinned=public_key is not None)
+        document = {"verified": True, "table": table, **facts}
+        tell(document)
+    if as_json:
+        print_json(document)
+    else:
+        shown = {name.replace("_", " "): value for name, value in facts.items() if name != "pinned"}
+        print_table("Verified", {"table": table, **shown}, [] if public_key else [_UNPINNED])
+
+
+@releases.command()
+def withdraw(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")
+    ] = None,
+    ids_file: Annotated[
+        str | None, typer.Option("--ids", metavar="FILE", help="A file of ids, one a line; - for standard input.")
+    ] = None,
+    run_id: RunOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Take records out of a release for good. Their public text goes with the next publication, their draws with a purge."""
+    from wordveil.spark.release.run import withdraw as withdraw_records
+
+    settings = _load(config, overrides)
+    wanted = read_ids(ids or [], ids_file)
+    with progress_bar() as (progress, tasks):
+        report = withdraw_records(settings, session_of(settings), wanted, run_id=run_id, progress=progress, tasks=tasks)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_report(report, lives=True)
+        print_note(_AFTER_WITHDRAWAL)
+
+
+@releases.command()
+def abandon(
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="An interrupted run, as `show` names it.")],
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Give up an interrupted run that cannot be finished: all that it reserved is charged, and nothing of it is released."""
+    from wordveil.spark.release.run import abandon as abandon_run
+
+    settings = _load(config, overrides)
+    with status() as progress:
+        progress("starting Spark")
+        abandon_run(settings, session_of(settings), run_id)
+    facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
+    if as_json:
+        print_json(facts)
+    else:
+        print_table("Abandoned", {"release": settings.release, "run": run_id, "charged": "all that it had reserved"})
+
+
+@releases.command()
+def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Delete the draws of withdrawn records from the newest version of the draws."""
+    from wordveil.spark.release.maintenance import purge as purge_release
+
+    settings = _load(config, overrides)
+    with status() as progress:
+        rows = purge_release(settings, session_of(settings), progress=progress)
+    if as_json:
+        print_json({"release": settings.release, "rows": rows})
+    else:
+        note = "old files keep them until `wordveil release compact` deletes those, and the public table until `gate` and `publish`."
+        print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
+
+
+@releases.command()
+def compact(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    retain_hours: Annotated[
+        int,
+        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that a version of the last N hours needs."),
+    ] = RETAIN_HOURS,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write small files together and delete files of old versions: of draws and ledger, and old ones alone of the public table."""
+    from wordveil.spark.release.maintenance import compact as compact_release
+
+    settings = _load(config, overrides)
+    with status() as progress:
+        done = compact_release(settings, session_of(settings), retain_hours=retain_hours, progress=progress)
+    if as_json:
+        print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
+    else:
+        results.print(compact_table(done))
+
+
+@releases.command()
+def reset(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Give them up. Without it nothing is done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged, withdrawn records stay out."""
+    from wordveil.spark.release.maintenance import reset as reset_release
+
+    settings = _load(config, overrides)
+    if not yes:
+        problem = "gives up draws and journal for good, with all that they know. Restore them if there is a backup; else add --yes."
+        raise ConfigError("command line", [Fault("release reset", "", problem)])
+    with status() as progress:
+        tables = reset_release(settings, session_of(settings), progress=progress)
+    if as_json:
+        print_json({"release": settings.release, "given_up": tables})
+    else:
+        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish anew."
+        print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
+
+
+@releases.command()
+def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there. Internal."""
+    from wordveil.spark.release.maintenance import show as show_release
+
+    settings = _load(config, overrides)
+    with status() as progress:
+        progress("starting Spark")
+        facts = show_release(settings, session_of(settings))
+    if as_json:
+        print_json(facts)
+        return
+    print_table(f"Release {facts['release']}", release_facts(facts))
+    if facts["runs"]:
+        results.print(runs_table(facts["runs"]))
+
+
+def _load(config: Path, overrides: Sequence[str] | None) -> Config:
+    settings = load_config(config, overrides or ())
+    require_release(settings, config)
+    return settings
+
+
+def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
+    """The ids of the command line and of a file, one a line. Raises :class:`ConfigError` where there are none or the file cannot be read."""
+    found = [*ids]
+    try:
+        if file == "-":
+            found += _lines(sys.stdin.read())
+        elif file is not None:
+            found += _lines(Path(file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"cannot be read ({type(error).__name__}). Name a text file in UTF-8 with one id a line."
+        raise ConfigError("command line", [Fault("--ids", str(file), problem)]) from None
+    found = [name for name in found if name]
+    if not found:
+        raise ConfigError(
+            "command line", [Fault("--id", "", "names no record. Add --id ID, or --ids FILE with one id a line.")]
+        )
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    """Its lines; ids may hold other characters at which ``splitlines`` breaks."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def gate_table(result: GateResult, release: str, version: int) -> Table:
+    """A line a rule, with what was measured."""
+    table = Table(title=f"Gate of {release}, version {version} of the draws", title_justify="left")
+    for heading in ("rule", "kind", "measured", "bound", "passed"):
+        table.add_column(heading, overflow="fold")
+    for one in result.results:
+        table.add_row(
+            one.name, str(one.kind).replace("_", "-"), _measured(one), _value(one.bound), "yes" if one.passed else "NO"
+        )
+    return table
+
+
+def _measured(result: RuleResult) -> str:
+    return "no figure" if result.value is None else _value(result.value)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "nothing"
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
+    """What a verified manifest says of its table."""
+    manifest = verified.manifest
+    return {
+        "release": manifest.release,
+        "public_version": manifest.public_version,
+        "records": manifest.records,
+        "files": len(manifest.files),
+        "relation": str(manifest.relation),
+        "exposes": ", ".join(manifest.exposes) or "nothing",
+        "created": manifest.created,
+        "manifest_sha256": verified.manifest_sha256,
+        "public_key": "the one you named" if pinned else "not pinned",
+        "pinned": pinned,
+    }
+
+
+def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
+    """Files and bytes of each table, before and after."""
+    table = Table(title="Compacted", title_justify="left")
+    table.add_column("table")
+    for heading in ("files before", "files", "bytes before", "bytes"):
+        table.add_column(heading, justify="right")
+    for name, counts in done.items():
+        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
+    return table
+
+
+def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The rows of the table of ``show``."""
+    gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
+    failed = ", ".join(one["name"] for one in gate["results"] if not one["passed"]) if gate else ""
+    shown = {
+        "path": facts["path"],
+        "runs": f"{len(facts['runs']):,}",
+        "interrupted": ", ".join(facts["open_runs"]) or "none",
+        "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",
+        "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
+        if gate
+        else "not gated yet",
+        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
+        if published
+        else "nothing yet",
+    }
+    if withdrawn is not None:
+        shown["draws"] = f"version {facts['draws_version']}"
+        shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"
+        old = sum(withdrawn["files_of_old_versions"].values())
+        shown["withdrawn text"] = (
+            ("gone" if withdrawn["records"] else "none")
+            if withdrawn["gone"]
+            else f"still there: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
+            f"perhaps some in {old:,} files of old versions"
+        )
+    return shown
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """The last runs."""
+    more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
+    table = Table(title=f"Runs{more}", title_justify="left")
+    for heading in ("run", "kind", "input version", "epoch", "state"):
+        table.add_column(heading, overflow="fold")
+    for run in runs[-_SHOWN_RUNS:]:
+        version = "" if run["input_version"] < 0 else str(run["input_version"])
+        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
+    return table

@@ -1,0 +1,116 @@
+"""The option ``--report``: what a command did, or why it did nothing, as a JSON file for the scheduler that started it.
+
+Standard output is for people and pipes; behind spark-submit it is mixed with other lines, and in cluster mode it stays on the cluster, as
+the exit code does. The file is there once the command has ended, whole, and tells both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote, urlparse
+
+import typer
+
+from wordveil.cli.output import people
+from wordveil.errors import ConfigError, Fault, WordveilError
+
+ReportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report",
+        metavar="PATH",
+        help="Write the result, or why there is none, as JSON to this file too, in place of one there.",
+    ),
+]
+_DRAFT = ".wordveil-draft"
+
+
+@contextmanager
+def reported(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Writes the file at ``place`` once the body has ended, however it ended; the body hands over its result, if it comes to one.
+
+    Raises :class:`ConfigError`, before the body where it can, for a place that cannot be written.
+    """
+    document: dict[str, Any] = {"command": command, "exit_code": 0}
+    if place is None:
+        yield lambda _: None
+        return
+    if (local := local_path(place)) is not None:
+        with _unwritable(place):
+            draft = _draft_of(local)
+    try:
+        yield lambda result: document.update(result=dict(result))
+    except BaseException as error:
+        document |= _failure(error)
+        try:
+            _write(place, local and draft, local, document)
+        except ConfigError as fault:  # what went wrong first is what counts
+            people.print(f"wordveil: {fault}", style="red", markup=False, soft_wrap=True)
+        raise
+    _write(place, local and draft, local, document)
+
+
+def local_path(place: str) -> Path | None:
+    """A path on this machine; None for one on another file system, which Spark reaches."""
+    found = urlparse(place)
+    if found.scheme == "file":
+        return Path(unquote(found.path))
+    return None if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", place) else Path(place)
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """Why a command ended; of an error that is not the user's only its kind, since its message may quote a record."""
+    if isinstance(error, WordveilError):
+        faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
+        return {
+            "exit_code": error.exit_code,
+            "error": {"type": type(error).__name__, "message": str(error), "faults": faults},
+        }
+    code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+    return {"exit_code": code, "error": {"type": type(error).__name__, "message": "", "faults": []}}
+
+
+def _draft_of(path: Path) -> Path:
+    """An empty file beside ``path`` that its owner alone can read: a report is internal. A report of an earlier run goes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        draft.unlink()
+        raise
+    return draft
+
+
+def _write(place: str, draft: Path | None, local: Path | None, document: Mapping[str, Any]) -> None:
+    text = json.dumps(document, indent=1)
+    if local is None:
+        from wordveil.spark.platform.filesystem import replace_file
+
+        replace_file(place, text)
+        return
+    assert draft is not None
+    with _unwritable(place):
+        try:
+            draft.write_text(text, "utf-8")
+            draft.replace(local)
+        finally:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _unwritable(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror}. Name a file in a directory of yours."
+        raise ConfigError("command line", [Fault("--report", place, problem)]) from None

@@ -1,0 +1,40 @@
+"""Files that come with the package for others to keep: the DAGs for Airflow, and the application files that they submit."""
+
+from __future__ import annotations
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from wordveil.errors import ConfigError, Fault, OutputExistsError
+
+JOBS = "wordveil_jobs"
+"""The directory of application files, beside the DAGs, where these look for it."""
+
+
+def write_dags(folder: Path) -> list[Path]:
+    """Write the DAG files into ``folder``, and the application files into a directory in it; says what it wrote.
+
+    Raises :class:`OutputExistsError` where one of them is there, and writes none then; :class:`ConfigError` where they cannot be written.
+    """
+    data = resources.files("wordveil") / "data"
+    files: list[tuple[Path, Traversable]] = []
+    for source, target in ((data / "airflow_dags", folder), (data / "jobs", folder / JOBS)):
+        found = sorted((one for one in source.iterdir() if one.name.endswith(".py")), key=lambda one: one.name)
+        files += [(target / one.name, one) for one in found]
+    there = [path for path, _ in files if path.exists() or path.is_symlink()]
+    if there:
+        raise OutputExistsError(
+            f"--airflow = {folder}: {', '.join(path.name for path in there)} is there already and left as it is; nothing was written. Name "
+            "another directory, or move it away."
+        )
+    try:
+        for path, source in files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(source.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            "command line", [Fault("--airflow", str(folder), f"cannot be written: {error.strerror}.")]
+        ) from None
+    return [path for path, _ in files]

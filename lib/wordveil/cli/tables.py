@@ -1,0 +1,152 @@
+"""Tables and notes of previews and runs, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from wordveil.evaluation.comparison import Comparison, Line
+from wordveil.evaluation.preview import Sample, WordPreview
+
+if TYPE_CHECKING:
+    from wordveil.spark.sanitise.report import RunReport
+
+PRIVATE_NOTE = (
+    "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: choose it on public "
+    "text or on words of the vocabulary (docs/choosing.md)."
+)
+SPEED_NOTE = "core-hours are those of cutting into words and drawing, on one core of this machine. Reading and writing the table come on top."
+COMPARISON_NOTE = (
+    "drawn with a throwaway key. kept: of words evenly spread over the vocabulary, each counted once. pure: what a token's "
+    "replacement loses between any two words at most. Equal nominal epsilons of two mechanisms are not equal protection."
+)
+CHANGES = {
+    "all": "all: nothing of this input was known yet",
+    "feed": "feed: what the table's change data feed names",
+    "scan": "scan: the contents of all records were compared",
+    "none": "none: the input has not changed; nothing was read",
+    "withdraw": "withdraw: records were withdrawn as asked",
+}
+"""What the ``changes`` of a run say, for people."""
+WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
+
+
+def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
+    """The rows of the table of a sample. ``figures`` has ``table_rows``, ``core_hours``, ``core_hours_a_million``."""
+    rate, lengths = sample.unknown_rate, sample.lengths
+    facts = {
+        "records read": f"{sample.records:,} of {figures['table_rows']:,}, the first of the table",
+        "released": f"{sample.released:,}",
+        "quarantined": _reasons(sample.quarantined),
+        "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
+        "tokens a record": "none"
+        if lengths is None
+        else f"{lengths.least:,} least, {lengths.median:,} median, {lengths.high:,} at 95%, {lengths.most:,} most",
+    }
+    if sample.emptied:
+        facts["released as the empty text"] = _reasons(sample.emptied)
+    if sample.cut is not None:
+        facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
+        facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"
+    kept = sample.keep_rate
+    facts["expected keep-rate"] = (
+        "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} known words stay"
+    )
+    facts["speed"] = f"{sample.tokens_per_second:,.0f} tokens a second on one core"
+    facts["core-hours, this table"] = _hours(figures["core_hours"])
+    facts["core-hours, a million records"] = _hours(figures["core_hours_a_million"])
+    return facts
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    shown = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+    return f"{sum(counts.values()):,}" + (f" ({shown})" if shown else "")
+
+
+def _share(count: int, whole: int) -> str:
+    return f"{count:,} ({count / whole:.1%})" if whole else "0"
+
+
+def _hours(hours: float | None) -> str:
+    return "unknown" if hours is None else f"{hours:,.3g}"
+
+
+def word_table(previews: Sequence[WordPreview]) -> Table:
+    """What becomes of each word, a line an epsilon."""
+    draws = previews[0].draws if previews else 0
+    table = Table(title=f"What becomes of a word, by {draws:,} draws each", title_justify="left")
+    for heading in ("word", "epsilon", "stays", "different"):
+        table.add_column(heading, justify="left" if heading == "word" else "right")
+    table.add_column("likeliest others")
+    for word, group in groupby(previews, key=lambda preview: preview.word):
+        lines = list(group)
+        for number, line in enumerate(lines):
+            others = ", ".join(f"{other} {share:.1%}" for other, share in line.replacements) or "none seen twice"
+            last = number == len(lines) - 1
+            cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
+            table.add_row("" if number else word, *cells, end_section=last)
+    return table
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Two tables: each mechanism at the configured one's share of words kept, and at its pure epsilon."""
+    first = comparison.configured
+    titles = (
+        (f"The sentence where {first.kept:.0%} of words are kept", comparison.equal_kept),
+        (f"The sentence where a token loses {first.pure:.3g} at most between any two words", comparison.equal_pure),
+    )
+    return [_lines(title, [first, *lines]) for title, lines in titles]
+
+
+def _lines(title: str, lines: Sequence[Line]) -> Table:
+    table = Table(title=title, title_justify="left", show_lines=True)
+    table.add_column("mechanism", max_width=24)
+    for heading in ("epsilon", "pure", "kept"):
+        table.add_column(heading, justify="right")
+    table.add_column("text", ratio=1)
+    for line in lines:
+        epsilon = "" if line.epsilon is None else f"{line.epsilon:g}"
+        table.add_row(line.mechanism, epsilon, f"{line.pure:.3g}", f"{line.kept:.0%}", line.text)
+    return table
+
+
+def report_facts(report: RunReport, *, lives: bool = False) -> dict[str, str]:
+    """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its input, or nothing."""
+    rate = report.unknown_rate
+    facts = {}
+    if lives:
+        facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
+        if report.corrected:
+            facts["authors corrected"] = f"{report.corrected:,}: charged to the new author too, nothing drawn"
+        if report.input_version is not None:
+            facts["input version"] = str(report.input_version)
+    pure = "none: unbounded for any two texts" if report.released else "nothing released"
+    return facts | {
+        "records": f"{report.records:,}",
+        "released": f"{report.released:,}",
+        "quarantined": _reasons(report.quarantined),
+        "tokens drawn": f"{report.tokens:,}",
+        "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
+        "epsilon a token": f"{report.epsilon:g} per unit of {report.metric.split(':')[0]} distance",
+        "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
+        if report.epsilon_bound
+        else "nothing released",
+        "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else pure,
+        **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
+        "exposes": ", ".join(report.exposes) or "nothing",
+        "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
+        "run": report.run_id,
+        "output": report.output,
+    }
+
+
+def _span(span: tuple[float, float]) -> str:
+    return number(span[0]) if span[0] == span[1] else f"{number(span[0])} to {number(span[1])}"
+
+
+def number(value: float | None) -> str:
+    """A figure in six digits."""
+    return "unknown" if value is None else f"{value:,.6g}"

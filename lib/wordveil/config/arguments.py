@@ -1,0 +1,53 @@
+"""Arguments of code checked like the sections of a configuration: every fault at once, in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from wordveil.config.checks import column_faults, text_faults
+from wordveil.config.load import fault_of
+from wordveil.config.schema import ColumnsSection, ReleaseName, Section, TextSection
+from wordveil.errors import ConfigError, Fault
+from wordveil.text.policy import TextPolicy
+
+_Model = TypeVar("_Model", bound=Section)
+
+
+def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tuple[ColumnsSection, TextPolicy]:
+    """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`."""
+    faults: list[Fault] = []
+    source = _parse(ColumnsSection, "input", columns, column_faults, faults)
+    text = _parse(TextSection, "text", policy, text_faults, faults)
+    if faults or source is None or text is None:
+        raise ConfigError("arguments", faults)
+    return source, TextPolicy(**text.policy_settings())
+
+
+def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:
+    """A release's name, as in the configuration. Raises :class:`ConfigError`, with a fault of ``where`` in ``source``."""
+    try:
+        return TypeAdapter(ReleaseName).validate_python(name, strict=True)
+    except ValidationError as error:
+        fault = fault_of({**error.errors()[0], "loc": ("release",)})
+        raise ConfigError(source, [replace(fault, where=where)]) from None
+
+
+def _parse(
+    model: type[_Model],
+    section: str,
+    values: Mapping[str, Any],
+    between: Callable[[_Model], Iterable[Fault]],
+    faults: list[Fault],
+) -> _Model | None:
+    try:
+        parsed = model.model_validate(dict(values))
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        faults.extend(fault_of({**details, "loc": (section, *details["loc"])}) for details in found)
+        return None
+    faults.extend(between(parsed))
+    return parsed

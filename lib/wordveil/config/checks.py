@@ -1,0 +1,304 @@
+"""Faults of a configuration that no single value shows: settings that contradict each other."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from wordveil.artifacts.ngram_model import find_model, read_model
+from wordveil.config.conditions import reading
+from wordveil.config.schema import (
+    HYPERNYMS,
+    BudgetsSection,
+    ColumnsSection,
+    GateSection,
+    InputSection,
+    LedgerSection,
+    OutputSection,
+    TextSection,
+)
+from wordveil.embeddings.embedding import SHIPPED
+from wordveil.errors import Fault, NgramError
+from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
+from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
+from wordveil.records.schema import RESERVED_COLUMNS
+from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
+from wordveil.release.rules import is_exposure, public_faults
+from wordveil.text.policy import CHOICES, TextPolicy, faults_of
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Sections that are sound by themselves, for the checks between sections; ``mechanism`` as it was written."""
+
+    sections: dict[str, Any]
+
+    def get(self, name: str) -> Any:
+        """A section by its name; None where it is not sound."""
+        return self.sections.get(name)
+
+
+def contradictions(sections: Sections) -> list[Fault]:
+    """Faults that no single value shows."""
+    faults: list[Fault] = []
+    source, output = sections.get("input"), sections.get("output")
+    if source:
+        faults.extend(column_faults(source))
+        faults.extend(_source_faults(source))
+    if source and output:
+        faults.extend(_table_faults(source, output))
+    if text := sections.get("text"):
+        faults.extend(text_faults(text))
+    if source and source.where and text:
+        faults.extend(_condition_faults(source, text))
+    faults.extend(_release_faults(sections))
+    if isinstance(mechanism := sections.get("mechanism"), Mapping):
+        faults.extend(_mechanism_faults(mechanism, text))
+        faults.extend(_training_faults(mechanism))
+    if spark := sections.get("spark"):
+        faults.extend(
+            Fault(
+                "spark.options",
+                name,
+                "would drop damaged or missing files without a word, and their records with them. Remove it.",
+            )
+            for name in spark.options
+            if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles")
+        )
+    key = sections.get("key")
+    if key and (key.file is None) == (key.env is None):
+        faults.append(
+            Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
+        )
+    return faults
+
+
+def _mechanism_faults(mechanism: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
+    """A mechanism's settings that contradict each other, or the text policy."""
+    if mechanism.get("name") == "laplace":
+        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+    additive = mechanism.get("name") in (HyperbolicLaplace.name, HyperbolicFDD.name)
+    if additive and text and text.chosen_settings().get("length") == "pad":
+        yield Fault("text.length", "pad", f"pads texts, and {NO_PADDING}")
+
+
+def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
+    """Training where there is nothing to train on, and an embedding where pairs are needed."""
+    pairs = mechanism.get("embedding_format") == HYPERNYMS
+    if "training" in mechanism and not pairs:
+        problem = (
+            f"is only for an embedding that is trained from pairs. Say embedding_format: {HYPERNYMS}, or remove it."
+        )
+        yield Fault("mechanism.training", "", problem)
+    if pairs and mechanism.get("embedding") in SHIPPED:
+        problem = f"is an embedding, not pairs. Name a file of pairs, or remove embedding_format: {HYPERNYMS}."
+        yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
+
+
+def text_faults(text: TextSection) -> Iterable[Fault]:
+    """Settings of the policy that contradict each other, or the n-gram model."""
+    settings = text.chosen_settings()
+    for name, problem in faults_of(settings):
+        yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
+    if text.ngrams is not None and settings.get("slots") == "carrier_phrases":
+        yield from _model_faults(text.ngrams, settings)
+
+
+def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
+    """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and not the other."""
+    if any(True for _ in text_faults(text)) or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT:
+        return
+    if how := reading(source.where or "", source.text):
+        problem = (
+            f"{how}. That a record is there would tell something of its text, and the text policy's bound is for any two texts. Filter on "
+            "kept columns, in a view of public columns, or take a policy of text.profile: readable, under which exposes says condition."
+        )
+        yield Fault("input.where", shown_value(source.where), problem)
+
+
+def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
+    """An n-gram model that is not there, or was counted over other words than the policy's."""
+    try:
+        counted = read_model(find_model(Path(place)))["content"]["settings"]
+    except NgramError as error:
+        yield Fault("text.ngrams", "", str(error))
+        return
+    for name in ("tokeniser", "hyphens"):
+        chosen = settings.get(name, CHOICES[name][0])
+        if chosen != counted[name]:
+            problem = f"the n-gram model was counted with {name}: {counted[name]}. Say so, or run `wordveil ngrams` with --{name} {chosen}."
+            yield Fault(f"text.{name}", shown_value(chosen), problem)
+
+
+def column_faults(source: ColumnsSection) -> Iterable[Fault]:
+    """Columns that contradict each other, or that the output cannot have."""
+    if source.text == source.id:
+        yield Fault(
+            "input.text", source.text, "is the id column too. An id is published as it is, so it must not be the text."
+        )
+    if source.text in source.keep:
+        yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
+    if source.author == source.text:
+        yield Fault("input.author", source.text, "is the text column.")
+    for name in source.keep:
+        if name == source.id:
+            yield Fault("input.keep", name, "is the id column, which is always there. Remove it.")
+        if source.keep.count(name) > 1:
+            yield Fault("input.keep", name, "stands there twice.")
+    for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
+        if name in RESERVED_COLUMNS or name.startswith("__"):
+            yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
+
+
+def _release_faults(sections: Sections) -> Iterable[Fault]:
+    """What a release needs and a one-shot job cannot have, and rules and budgets that none of its runs can keep."""
+    source, text, output = (sections.get(name) for name in ("input", "text", "output"))
+    gate, ledger, budgets = (sections.get(name) for name in ("gate", "ledger", "budgets"))
+    if output is None:
+        return
+    delta = output.format == "delta"
+    if not delta:
+        given = {
+            "ledger": ledger,
+            "budgets": budgets,
+            "gate": gate and gate.model_dump(exclude_none=True),
+            "output.public": output.public,
+            "output.public_table": output.public_table,
+        }
+        given |= {"input.changes": source.changes} if source else {}
+        for name, value in given.items():
+            if value:
+                yield Fault(
+                    name,
+                    "",
+                    "needs output.format: delta: a Parquet output is one job's, and remembers no run. Say so, or remove it.",
+                )
+        return
+    if source and not source.needs_delta:
+        problem = "a release reads a Delta table, whose versions its retries keep to. Say input.format: delta, or write Parquet."
+        yield Fault("output.format", output.format, problem)
+    if ledger is None:
+        yield Fault(
+            "ledger",
+            "",
+            "is required with output.format: delta: name ledger.path, one for all releases that share records or authors.",
+        )
+    yield from _place_faults(source, output, ledger)
+    if source is None or text is None or any(True for _ in text_faults(text)):
+        return
+    policy = TextPolicy(**text.policy_settings())
+    relation = related(policy.relation, source.shown)
+    if budgets:
+        facts = ReleaseFacts(relation, policy.n_max, source.author is not None)
+        yield from (Fault(where, "", problem) for where, problem in budget_faults(budgets.budget, facts))
+    if gate:
+        columns = (column_exposure(name) for name in source.keep)
+        shown = (*policy.exposes, *source.shown, *output_exposes(output, budgets, policy), *columns)
+        yield from _gate_faults(gate, relation, shown)
+
+
+def _place_faults(source: InputSection | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
+    """Tables one inside the other."""
+    places = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
+    named = {name: place.rstrip("/") for name, place in places.items() if place}
+    if source and source.path:
+        named["input.path"] = source.path.rstrip("/")
+    for name, place in named.items():
+        for other, there in named.items():
+            if (
+                name not in (other, "input.path")
+                and (place + "/").startswith(there + "/")
+                and {name, other} != {"output.path", "input.path"}
+            ):
+                yield Fault(name, place, f"is {other}, or inside it. Choose another place.")
+
+
+def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy: TextPolicy) -> tuple[str, ...]:
+    """What an output shows by its layout; and a release by following its input, and by refusing what is over a budget."""
+    layout = (str(Exposure.LAYOUT),) if output.order == "input" else ()
+    if output.format != "delta":
+        return layout
+    over = budget_exposes(budgets.budget, policy.n_max) if budgets else ()
+    return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *over)
+
+
+def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) -> Iterable[Fault]:
+    """Exposures that do not exist, and rules that no run of this configuration can pass."""
+    unknown = [name for name in gate.exposes or () if not is_exposure(name)]
+    for name in unknown:
+        near = did_you_mean(name, Exposure)
+        yield Fault(
+            "gate.exposes",
+            shown_value(name),
+            f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
+        )
+    if not unknown:
+        for name, problem in public_faults(gate.rules, relation, shown):
+            yield Fault(f"gate.{name}", "", problem)
+
+
+def _source_faults(source: InputSection) -> Iterable[Fault]:
+    if (source.path is None) == (source.table is None):
+        yield Fault(
+            "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
+        )
+    if source.table is not None and source.format is not None:
+        yield Fault("input.format", source.format, "is the catalogue's to say where input.table is set. Remove it.")
+    chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
+    if len(chosen) == 2:
+        yield Fault(
+            "input.timestamp",
+            str(source.timestamp),
+            "and input.version both say which version to read. Remove one of them.",
+        )
+    if source.table is None and source.format != "delta":
+        for name, value in chosen.items():
+            yield Fault(
+                f"input.{name}",
+                shown_value(value),
+                "only Delta tables have versions. Say `format: delta`, or remove it.",
+            )
+    if source.timestamp is not None and not _is_timestamp(source.timestamp):
+        yield Fault(
+            "input.timestamp",
+            shown_value(source.timestamp),
+            'is no date or time. Write "2026-11-20 03:00:00", in quotes.',
+        )
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault]:
+    for name in output.partition_by:
+        if name not in source.keep:
+            near = did_you_mean(name, source.keep)
+            yield Fault(
+                "output.partition_by", name, f"is not among input.keep; only kept columns are in the output.{near}"
+            )
+    here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
+    if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
+        yield Fault("output.path", output.path, "is the input, or inside it, or around it. Choose another place.")
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """A sentence that names the nearest of what is allowed; empty where nothing is near."""
+    return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
+
+
+def shown_value(value: object) -> str:
+    """A value as a fault shows it, cut where it is long."""
+    text = "" if value is None else str(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,0 +1,146 @@
+"""What a condition in Spark SQL reads, told without Spark: what a release shows follows from its configuration alone.
+
+A false alarm costs a message that says what to write instead, a miss would be a leak. So where nothing tells what is read, it counts as
+read; and Spark's own answer is compared with this one before a record is read (:mod:`wordveil.spark.input.condition`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from wordveil.privacy.relations import Exposure
+
+PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
+"""The name of a parameter, a regular expression."""
+
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+_TOKEN = re.compile(
+    rf"""
+      (?P<skipped> \s+ | --(?:\\\n|[^\r\n])* )
+    | (?P<literal> [rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' )
+    | "(?P<double> (?:[^"\\]|\\.|"")* )"
+    | `(?P<name> (?:[^`]|``)* )`
+    | (?P<word> \w+ )
+    | :(?P<parameter> {PARAMETER} )
+    | (?P<sign> :: | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NO_OPERANDS = frozenset(
+    {"ALL", "AND", "BETWEEN", "CASE", "DISTINCT", "ELSE", "IN", "IS", "LIKE", "NOT", "OR", "RLIKE", "THEN", "WHEN"}
+)
+_QUERIES = frozenset({"FROM", "TABLE", "VALUES", "WITH"})
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a condition. ``name`` is one in quotes: in backticks or, as some sessions read them, in double quotes."""
+
+    kind: Literal["word", "name", "literal", "parameter", "sign"]
+    value: str
+
+    @property
+    def keyword(self) -> str:
+        """A plain word in upper case, a sign as it is, nothing for the rest."""
+        return self.value.upper() if self.kind in ("word", "sign") else ""
+
+    @property
+    def is_operand(self) -> bool:
+        """Whether it can be what is multiplied, as far as it alone tells."""
+        return self.kind != "sign" and self.keyword not in _NO_OPERANDS
+
+
+def tokens(condition: str) -> Iterator[Token]:
+    """The pieces of a condition as Spark's lexer cuts it, without spaces and comments."""
+    place = 0
+    while place < len(condition):
+        if _COMMENT_EDGE.match(condition, place):
+            place = _after_comment(condition, place)
+            continue
+        found = _TOKEN.match(condition, place)
+        assert found is not None, "any character is a sign"
+        place = found.end()
+        if token := _token(found):
+            yield token
+
+
+def _token(found: re.Match[str]) -> Token | None:
+    kind, value = found.lastgroup, found[found.lastgroup or 0]
+    match kind:
+        case "name":
+            return Token("name", value.replace("``", "`"))
+        case "double":
+            return Token("name", value.replace('""', '"'))
+        case "word" | "literal" | "parameter" | "sign":
+            return Token(kind, value)
+    return None
+
+
+def _after_comment(condition: str, start: int) -> int:
+    """Where a comment in brackets ends: such comments nest. One that is never closed ends at the first bracket, so that more is seen."""
+    depth, first = 0, None
+    for edge in _COMMENT_EDGE.finditer(condition, start):
+        depth += 1 if edge[0] == "/*" else -1
+        first = edge.end() if first is None and edge[0] == "*/" else first
+        if depth == 0:
+            return edge.end()
+    return len(condition) if first is None else first
+
+
+def reading(condition: str, column: str) -> str:
+    """What in a condition reads ``column`` or may read it, as the end of a sentence; empty where nothing does."""
+    found = [*tokens(condition)]
+    if "${" in condition:
+        return "has a variable ${...}, in whose place Spark puts SQL that stands elsewhere"
+    if any(f".{folded(column)}." in f".{folded(name)}." for name in _names(found)):
+        return f"names {column}, the text column"
+    if _has_query(found):
+        return "has a subquery, and nothing says what it reads"
+    if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
+        return "has IDENTIFIER(...), and nothing says what it names"
+    return "has a * that stands for all columns, the text among them" if _has_star(found) else ""
+
+
+def shown_by(condition: str | None, text: str) -> tuple[str, ...]:
+    """What the condition adds to ``exposes``: that a record is there tells that its text meets it, where it reads the text column."""
+    return (str(Exposure.CONDITION),) if condition and reading(condition, text) else ()
+
+
+def _names(found: Sequence[Token]) -> Iterator[str]:
+    """All names with the dots between them."""
+    name = ""
+    for token in found:
+        if token.kind in ("word", "name"):
+            name = name + token.value if name.endswith(".") else token.value
+            yield name
+        else:
+            name = f"{name}." if token.value == "." else ""
+
+
+def folded(name: str) -> str:
+    """Equal for all names that Java takes for the same regardless of case, and for a few more."""
+    return "".join(letter.upper()[0].lower()[0] for letter in name)
+
+
+def _has_query(found: Sequence[Token]) -> bool:
+    words = [token.keyword for token in found]
+    if {"SELECT", "USING"} & set(words):
+        return True
+    return any(before == "(" and word in _QUERIES for before, word in pairwise(["(", *words]))
+
+
+def _has_star(found: Sequence[Token]) -> bool:
+    """Whether some ``*`` multiplies nothing: it has no operand before it or none after it."""
+    edge = Token("sign", "")
+    for before, star, after in zip([edge, *found], found, [*found[1:], edge], strict=False):
+        if star.keyword != "*":
+            continue
+        if not (before.is_operand or before.keyword in (")", "]")) or not (
+            after.is_operand or after.keyword in ("(", "+", "-", "~", ".")
+        ):
+            return True
+    return False

@@ -1,0 +1,234 @@
+"""The configuration: ``conf/*.yaml`` read, checked, and every fault of a file reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from wordveil.artifacts.bundle import Recipe
+from wordveil.config.checks import Sections, contradictions, did_you_mean, output_exposes, shown_value
+from wordveil.config.schema import (
+    MECHANISM_SECTIONS,
+    AnyMechanism,
+    BudgetsSection,
+    GateSection,
+    InputSection,
+    KeySection,
+    LedgerSection,
+    Name,
+    OutputSection,
+    ReleaseName,
+    Section,
+    SparkSection,
+    TextSection,
+)
+from wordveil.config.yaml_file import read_yaml, set_key
+from wordveil.errors import ConfigError, Fault
+from wordveil.privacy.relations import Relation, related
+from wordveil.text.policy import TextPolicy
+
+FORMAT_VERSION = 1
+
+
+class Config(Section):
+    """A job: one corpus, one mechanism, one policy, one release."""
+
+    format_version: Literal[1]
+    release: ReleaseName
+    input: InputSection
+    mechanism: AnyMechanism
+    bundle: Name
+    build_missing: bool = False
+    text: TextSection = TextSection()
+    key: KeySection
+    output: OutputSection
+    ledger: LedgerSection | None = None
+    budgets: BudgetsSection | None = None
+    gate: GateSection = GateSection()
+    spark: SparkSection = SparkSection()
+
+    @property
+    def policy(self) -> TextPolicy:
+        """The text policy."""
+        return TextPolicy(**self.text.policy_settings())
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What the release shows besides the policy's exposures and kept columns."""
+        return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown + self.input.shown
+
+    @property
+    def relation(self) -> Relation:
+        """The pairs of texts for which the release's bound holds."""
+        return related(self.policy.relation, self.shown)
+
+    def recipe(self, embedding_digest: str) -> Recipe:
+        """What the bundle must be."""
+        return Recipe(
+            mechanism=self.mechanism.name,
+            settings=self.mechanism.recipe,
+            padding=self.policy.pads,
+            embedding=self.mechanism.embedding,
+            embedding_digest=embedding_digest,
+        )
+
+
+def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read and check a configuration. ``overrides`` are ``key=value`` with a dotted key and a YAML value.
+
+    Raises :class:`ConfigError` with every fault of the file.
+    """
+    raw = read_yaml(file)
+    faults: list[Fault] = []
+    for override in overrides:
+        faults.extend(set_key(raw, override))
+    return parse_config(raw, str(file), faults)
+
+
+def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = ()) -> Config:
+    """Check a configuration that is already a mapping; otherwise as :func:`load_config`."""
+    found = [*faults]
+    config = None
+    try:
+        config = Config.model_validate(dict(raw))
+    except ValidationError as error:
+        found.extend(fault_of(details) for details in error.errors(include_url=False))
+    known = {fault.where for fault in found}
+    found.extend(fault for fault in contradictions(_sound_sections(raw)) if fault.where not in known)
+    if found or config is None:
+        raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
+    return config
+
+
+def _sound_sections(raw: Mapping[str, Any]) -> Sections:
+    models: dict[str, type[Section]] = {
+        "input": InputSection,
+        "text": TextSection,
+        "key": KeySection,
+        "output": OutputSection,
+        "gate": GateSection,
+        "ledger": LedgerSection,
+        "budgets": BudgetsSection,
+        "spark": SparkSection,
+    }
+    sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
+    return Sections({**sound, "mechanism": raw.get("mechanism")})
+
+
+def _sound(model: type[Section], values: Any) -> Section | None:
+    """The section without its faulty values, or None where a required one is missing then."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faulty = {details["loc"][0] for details in error.errors() if details["loc"]}
+    if not isinstance(values, Mapping):
+        return None
+    try:
+        return model.model_validate({name: value for name, value in values.items() if name not in faulty})
+    except ValidationError:
+        return None
+
+
+_MESSAGES: dict[tuple[str, str], str] = {
+    ("mechanism.epsilon", "missing"): (
+        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms helps to choose."
+    ),
+    ("mechanism.epsilon", "greater_than"): "should be greater than 0 (and than 1e-100, where noise leaves float64).",
+    ("mechanism.epsilon", "greater_than_equal"): "should be greater than 0 (and at least 1e-9).",
+    ("mechanism.public", "missing"): (
+        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
+        "One made from it leaks it; take another."
+    ),
+    ("mechanism.public", "literal_error"): (
+        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. Take one made from public text."
+    ),
+    ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
+    ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
+    (
+        "format_version",
+        "literal_error",
+    ): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
+    (
+        "budgets.unit",
+        "missing",
+    ): "is required: `pure`, or a metric's identifier as the privacy column has it (euclidean:1f0c9a...).",
+    (
+        "budgets.relation",
+        "missing",
+    ): "is required: the pairs of texts for which the sums hold: any_text, same_length or same_skeleton.",
+    (
+        "release",
+        "string_pattern_mismatch",
+    ): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    (
+        "output.public_table",
+        "string_pattern_mismatch",
+    ): "a table's name in the catalogue: one to three parts with dots between, without quotes.",
+    ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
+    (
+        "key.env",
+        "string_pattern_mismatch",
+    ): "is not the name of an environment variable. Never write the key itself here.",
+}
+
+
+def fault_of(details: ErrorDetails) -> Fault:
+    """What pydantic found, in the user's words."""
+    path = [
+        part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))
+    ]
+    kind = details["type"]
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return _name_fault(details["input"])
+    model: type[BaseModel] | None = None
+    if path[:1] == ["mechanism"] and len(path) > 1:
+        model = MECHANISM_SECTIONS.get(str(path.pop(1)))
+    where = ".".join(str(part) for part in path)
+    if kind == "extra_forbidden":
+        allowed = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
+        near = did_you_mean(str(path[-1]), allowed)
+        return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
+    message = _MESSAGES.get((where, kind)) or _message(details)
+    return Fault(where, "" if kind == "missing" or where.startswith("key") else shown_value(details["input"]), message)
+
+
+def _name_fault(section: Any) -> Fault:
+    """No mechanism has the name that the section gives, if it gives one."""
+    name = section.get("name") if isinstance(section, Mapping) else None
+    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
+    if name is None:
+        return Fault("mechanism.name", "", f"is required: {allowed}")
+    return Fault(
+        "mechanism.name", shown_value(name), f"should be {allowed}{did_you_mean(str(name), MECHANISM_SECTIONS)}"
+    )
+
+
+def _message(details: ErrorDetails) -> str:
+    if details["type"] == "missing":
+        return "is required."
+    if details["type"] == "literal_error":
+        allowed = str(details.get("ctx", {}).get("expected", ""))
+        near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
+        return f"allowed: {allowed}.{near}"
+    text = details["msg"].replace("Input should be", "should be").rstrip(".")
+    if details["type"].startswith("float") and isinstance(details["input"], str):
+        text += " (write 1000.0, not 1e3, and no quotes)"
+    return f"{text}."
+
+
+def _keys_of(path: Sequence[int | str], model: type[BaseModel]) -> list[str]:
+    for part in path:
+        annotation = model.model_fields[str(part)].annotation
+        assert isinstance(annotation, type)
+        assert issubclass(annotation, BaseModel)
+        model = annotation
+    return list(model.model_fields)
+
+
+def _order(where: str) -> int:
+    known = [*Config.model_fields, where.split(".", maxsplit=1)[0]]
+    return known.index(known[-1]) if known[-1] in known[:-1] else -1

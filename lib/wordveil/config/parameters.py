@@ -1,0 +1,53 @@
+"""Values of the command line for the named parameters of ``input.where``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+from wordveil.config.conditions import PARAMETER, tokens
+from wordveil.errors import ConfigError, Fault
+
+
+def parse_params(pairs: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` pairs as a mapping. Raises :class:`ConfigError` with every fault, for a bad name or one given twice."""
+    params: dict[str, str] = {}
+    faults = []
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not re.fullmatch(PARAMETER, name):
+            faults.append(
+                Fault(
+                    "--param",
+                    name[:80],
+                    "should be NAME=VALUE, the name of letters, digits and '_', not beginning with a digit.",
+                )
+            )
+        elif name in params:
+            faults.append(Fault("--param", name, "stands there twice."))
+        params[name] = value
+    if faults:
+        raise ConfigError("command line", faults)
+    return params
+
+
+def named_in(condition: str) -> list[str]:
+    """The parameters that a condition uses, each once, in their order."""
+    return list(dict.fromkeys(token.value for token in tokens(condition) if token.kind == "parameter"))
+
+
+def check_params(where: str | None, params: Mapping[str, str]) -> None:
+    """Raise :class:`ConfigError` unless ``params`` are just those that the condition ``where`` uses."""
+    used = named_in(where or "")
+    faults = [
+        Fault("input.where", f":{name}", "has no value.", f"Add --param {name}=... to the command.")
+        for name in used
+        if name not in params
+    ]
+    for name in params:
+        if name not in used:
+            near = "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, used, n=1))
+            faults.append(Fault("--param", name, f"input.where does not use :{name}.{near or ' Remove it.'}"))
+    if faults:
+        raise ConfigError("command line", faults)

@@ -1,0 +1,367 @@
+"""The sections of a configuration as pydantic models.
+
+Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
+(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the key
+lies.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from wordveil.artifacts.ngram_model import find_model, read_model
+from wordveil.config.conditions import shown_by
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget
+from wordveil.release.rules import GateRules
+from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
+from wordveil.text.stop_words import stop_words
+
+DEFAULT_MAX_BYTES = 16 * 2**20
+HYPERNYMS = "hypernyms"
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(gt=0, le=1)]
+Least = Annotated[int, Field(ge=0)]
+HyperbolicEpsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
+TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
+ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+
+
+class Section(BaseModel):
+    """A part of the configuration: unknown keys are faults, values are not converted between types."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ColumnsSection(Section):
+    """Which columns of a table are what."""
+
+    id: Name
+    text: Name
+    author: Name | None = None
+    keep: list[Name] = []
+    max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
+    """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
+
+
+class InputSection(ColumnsSection):
+    """The corpus: a table by its path or, in the session's catalogue, by its name."""
+
+    path: Name | None = None
+    table: Name | None = None
+    format: Literal["parquet", "delta"] | None = None
+    """Of a path; left out, Parquet. The catalogue knows the format of a table."""
+    version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Of a Delta table; left out, the latest as the run begins."""
+    timestamp: Name | None = None
+    """In place of ``version``: the one that was the latest then, in the session's time zone."""
+    where: Name | None = None
+    """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
+    changes: Literal["feed", "scan"] | None = None
+    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out, by
+    comparing the contents of all records."""
+
+    @property
+    def setting(self) -> str:
+        """The setting that names the table."""
+        return "input.table" if self.table else "input.path"
+
+    @property
+    def source(self) -> str:
+        """The table, as it is named."""
+        return self.table or self.path or ""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What ``where`` adds to ``exposes``."""
+        return shown_by(self.where, self.text)
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the session must know Delta: what a catalogue's table is shows only once it is opened."""
+        return self.format == "delta" or self.table is not None
+
+
+class TrainingSection(Section):
+    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.settings.TrainingSettings`)."""
+
+    trainer: Literal["gensim", "compiled"] = "gensim"
+    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
+    negative: Annotated[int, Field(ge=1, le=1000)] = 10
+    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
+    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
+    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
+    stop_words: Literal["drop", "keep"] = "drop"
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The settings."""
+        return TrainingSettings(**self.model_dump())
+
+
+class MechanismSection(Section):
+    """What replaces a word: what all mechanisms have in common."""
+
+    embedding: Name
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
+        "auto"
+    )
+    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
+    training: TrainingSection = TrainingSection()
+    public: Literal[True]
+
+    own: ClassVar[tuple[str, ...]] = ()
+    """The settings that the mechanism is built with."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the mechanism is built with, with their values."""
+        return {name: getattr(self, name) for name in self.own}
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is trained."""
+        return {**self.settings, **(self.training.settings.recipe if self.embedding_format == HYPERNYMS else {})}
+
+    @property
+    def nominal_epsilon(self) -> float:
+        """Epsilon as configured: per unit of the metric's distance and token; 0 where there is none to configure."""
+        return float(getattr(self, "epsilon", 0.0))
+
+
+class LaplaceSection(MechanismSection):
+    """Noise on word vectors, then the nearest word. ``epsilon`` has no default."""
+
+    name: Literal["laplace"]
+    epsilon: Annotated[float, Field(gt=1e-100, allow_inf_nan=False)]
+    search: Literal["exact", "annoy"] = "exact"
+    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
+        return {name: getattr(self, name) for name in ("epsilon", "search", "pad_height", *trees)}
+
+
+class ExponentialSection(MechanismSection):
+    """Words drawn with weights that fall with their distance. ``epsilon`` has no default."""
+
+    name: Literal["exponential"]
+    epsilon: TableEpsilon
+    metric: Literal["euclidean", "manhattan", "angular", "hyperbolic"] = "euclidean"
+    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Distances beyond it count as it: the truncated exponential mechanism."""
+    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
+    """Words further away than so many nearest ones are drawn alike; left out, each word has a weight of its own."""
+    tight: bool = False
+    """The largest weight of a distance that keeps epsilon, in place of epsilon / 2."""
+
+    own = ("epsilon", "metric", "gamma", "neighbours", "tight")
+
+
+class HyperbolicLaplaceSection(MechanismSection):
+    """Noise on the points of a Poincare embedding, then the nearest word. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-laplace"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
+
+
+class HyperbolicFDDSection(MechanismSection):
+    """The same with the published noise, whose true constant is ``epsilon + n``. ``epsilon`` has no default."""
+
+    name: Literal["hyperbolic-fdd"]
+    epsilon: HyperbolicEpsilon
+
+    own = ("epsilon",)
+
+
+class SynTFSection(MechanismSection):
+    """Words drawn with weights that rise with their similarity. ``epsilon`` is pure, a token, and has no default."""
+
+    name: Literal["syntf"]
+    epsilon: TableEpsilon
+    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
+
+    own = ("epsilon", "neighbours")
+
+
+class RandomSection(MechanismSection):
+    """Words drawn uniformly from the vocabulary."""
+
+    name: Literal["random"]
+
+
+AnyMechanism = Annotated[
+    LaplaceSection
+    | ExponentialSection
+    | HyperbolicLaplaceSection
+    | HyperbolicFDDSection
+    | SynTFSection
+    | RandomSection,
+    Field(discriminator="name"),
+]
+MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
+    "laplace": LaplaceSection,
+    "exponential": ExponentialSection,
+    "hyperbolic-laplace": HyperbolicLaplaceSection,
+    "hyperbolic-fdd": HyperbolicFDDSection,
+    "syntf": SynTFSection,
+    "random": RandomSection,
+}
+
+
+class TextSection(Section):
+    """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
+
+    profile: Literal["strict", "readable", "carrier_phrases"] = "strict"
+    tokeniser: Literal["words", "characters", "whitespace"] | None = None
+    hyphens: Literal["split", "inner"] | None = None
+    unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
+    case: Literal["lower", "exact", "restore"] | None = None
+    digits: Literal["hide", "drop", "keep"] | None = None
+    punctuation: Literal["drop", "keep"] | None = None
+    stop_words: Literal["hide", "drop", "keep"] | None = None
+    stop_word_list: Literal["english"] | list[Name] = "english"
+    length: Literal["as_is", "pad", "sample"] | None = None
+    n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
+    output: Literal["sequence", "bag"] | None = None
+    refused: Literal["quarantine", "empty"] | None = None
+    slots: Literal["all", "carrier_phrases"] | None = None
+    ngrams: Name | None = None
+    """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
+    slot_threshold: Probability | None = None
+    slot_start_threshold: Probability | None = None
+
+    @property
+    def model_path(self) -> Path | None:
+        """The directory of the n-gram model; None where the policy has none. Raises :class:`wordveil.errors.NgramError`."""
+        return find_model(Path(self.ngrams)) if self.ngrams else None
+
+    def policy_settings(self) -> dict[str, Any]:
+        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for its path.
+
+        Raises :class:`wordveil.errors.NgramError` where the model is not there.
+        """
+        settings = self.chosen_settings()
+        if (path := self.model_path) is not None:
+            settings["ngrams"] = read_model(path)["digest"]
+        return settings
+
+    def chosen_settings(self) -> dict[str, Any]:
+        """The same, with the n-gram model's path as it stands here: reads no file."""
+        chosen = {
+            name: value
+            for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items()
+            if value is not None
+        }
+        settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
+        if settings.get("stop_words", "hide") != "hide":
+            settings["stop_word_list"] = stop_words(self.stop_word_list)
+        if settings.get("slots", "all") != "all":
+            settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
+        return settings
+
+
+class KeySection(Section):
+    """Where the master key lies: exactly one of the two."""
+
+    file: Name | None = None
+    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+
+
+class OutputSection(Section):
+    """The table that is written."""
+
+    path: Name
+    """A Parquet table, or the home of a release with Delta tables in it."""
+    format: Literal["parquet", "delta"] = "parquet"
+    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public table."""
+    public: Name | None = None
+    """Where a release's public table is; left out, in its home."""
+    public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
+    """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
+    partition_by: list[Name] = []
+    records_per_file: Annotated[int, Field(ge=1)] | None = None
+    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release's draws). Changes no row."""
+    order: Literal["hashed", "input"] = "hashed"
+    """``hashed``: rows leave in the order of keyed hashes of their ids, in files cut by their number. ``input``: in the order in which Spark reads them,
+    which shows the sizes of the texts (``exposes`` says ``layout``), and without a shuffle. Changes no row."""
+
+
+class LedgerSection(Section):
+    """Where releases that share records and authors are charged."""
+
+    path: Name
+
+
+class BudgetsSection(Section):
+    """Limits of what records may cost (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
+
+    unit: Name
+    """``pure``, or the identifier of a metric, as the ``privacy`` column has it."""
+    relation: Literal["any_text", "same_length", "same_skeleton"]
+    record: EpsilonLimit | None = None
+    author: EpsilonLimit | None = None
+    corpus: EpsilonLimit | None = None
+    on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+    delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
+    """What deltas may add up to in each scope with a limit; required with ``unit: pure`` where the mechanism has a delta."""
+
+    @property
+    def budget(self) -> Budget:
+        """The budget."""
+        return Budget(**{**self.model_dump(), "relation": Relation(self.relation)})
+
+
+class GateSection(Section):
+    """Rules that a release must pass to be published (:class:`wordveil.release.rules.GateRules`); none without this section."""
+
+    relation: Literal["any_text", "same_length", "same_skeleton"] | None = None
+    exposes: list[Name] | None = None
+    epsilon_pure: EpsilonLimit | None = None
+    epsilon_bound: EpsilonLimit | None = None
+    min_records: Least | None = None
+    max_empty_rate: Rate | None = None
+    min_distinct_words: Least | None = None
+    quarantine_rate: Rate | None = None
+    unknown_rate: Rate | None = None
+    unchanged_rate: Rate | None = None
+
+    @property
+    def rules(self) -> GateRules:
+        """The rules. Raises :class:`ValueError` for an exposure that does not exist, which a whole configuration cannot have."""
+        bounds = self.model_dump()
+        relation = None if self.relation is None else Relation(self.relation)
+        return GateRules(
+            **{**bounds, "relation": relation, "exposes": None if self.exposes is None else tuple(self.exposes)}
+        )
+
+
+class SparkSection(Section):
+    """How the job runs. Nothing here changes what is released."""
+
+    master: Name | None = None
+    """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
+    app_name: Name = "wordveil"
+    bundle: Literal["auto", "path", "archive"] = "auto"
+    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
+    local mode and the archive elsewhere."""
+    delta_jars: Name | None = None
+    """A directory with Delta's jars, for machines that cannot fetch them."""
+    allow_unencrypted: bool = False
+    """Whether a session outside local mode may lack authentication or encryption."""
+    options: dict[str, str] = {}

@@ -1,0 +1,249 @@
+"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.records.schema import RESERVED_COLUMNS
+
+TO_FILL = ("mechanism.epsilon", "mechanism.public", "key")
+_IDS = ("id", "uuid", "guid", "key")
+_ID_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
+_TEXTS = ("text", "body", "message", "content", "comment", "description")
+_AUTHORS = ("author", "user", "customer", "sender")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its ``name``, its ``type`` as Spark writes it, and whether the table is partitioned by it."""
+
+    name: str
+    type: str
+    partition: bool = False
+
+    @property
+    def parts(self) -> list[str]:
+        """The name's words in lower case: ``ticketId`` and ``ticket_id`` give ticket, id."""
+        return re.findall(r"[a-z0-9]+", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", self.name).lower())
+
+    @property
+    def usable(self) -> bool:
+        """Whether the output can have a column of this name."""
+        return self.name not in RESERVED_COLUMNS and not self.name.startswith("__") and "`" not in self.name
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the columns seem to be; None where no name tells it, or several do.
+
+    ``candidates`` are the columns that could be the id or the text by name where the guess is None; ``not_kept`` are the
+    columns that the configuration leaves out.
+    """
+
+    id: str | None
+    text: str | None
+    author: str | None
+    keep: tuple[str, ...]
+    not_kept: tuple[str, ...]
+    id_candidates: tuple[str, ...]
+    text_candidates: tuple[str, ...]
+
+    @property
+    def to_fill(self) -> list[str]:
+        """The settings that the user has to say."""
+        missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
+        return [*missing, *TO_FILL]
+
+
+def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
+    """Guess by names and types alone. ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``)."""
+    plain = [column for column in columns if not column.partition]
+    ids = [column for column in plain if column.usable and _is_id(column)]
+    record_id = _one_id(ids, table)
+    texts = [
+        column
+        for column in plain
+        if column.type == "string" and _text_rank(column) is not None and column is not record_id
+    ]
+    text = _first(texts)
+    authors = [column for column in plain if _is_author(column) and column not in (record_id, text)]
+    author = min(authors, key=lambda column: (column.parts[-1] not in _IDS, columns.index(column)), default=None)
+    keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
+    named = {column.name for column in (record_id, text, author) if column} | {*keep}
+    others = [column for column in plain if column.usable and column.type in _ID_TYPES and column not in (text, author)]
+    strings = [column for column in plain if column.type in ("string", "binary") and column not in (record_id, author)]
+    return Guess(
+        id=record_id.name if record_id else None,
+        text=text.name if text else None,
+        author=author.name if author else None,
+        keep=keep,
+        not_kept=tuple(column.name for column in columns if column.name not in named),
+        id_candidates=() if record_id else tuple(column.name for column in ids or others),
+        text_candidates=() if text else tuple(column.name for column in texts or strings),
+    )
+
+
+def _is_id(column: Column) -> bool:
+    return column.type in _ID_TYPES and bool(column.parts) and column.parts[-1] in _IDS and not _is_author(column)
+
+
+def _one_id(ids: Sequence[Column], table: str) -> Column | None:
+    """The id among columns that look like ids. A wrong one would be published, so where it is not clear there is none."""
+    named_so = [column for column in ids if len(column.parts) == 1]
+    if named_so:
+        return min(named_so, key=lambda column: _IDS.index(column.parts[0]))
+    own = [column for column in ids if table.lower().startswith("_".join(column.parts[:-1]))]
+    for choice in (ids, own):
+        if len(choice) == 1:
+            return choice[0]
+    return None
+
+
+def _text_rank(column: Column) -> tuple[bool, int] | None:
+    """Names like ``body`` before names like ``mail_body``, in the order of :data:`_TEXTS`."""
+    last = column.parts[-1].removesuffix("s") if column.parts else ""
+    return (len(column.parts) > 1, _TEXTS.index(last)) if last in _TEXTS else None
+
+
+def _first(texts: Sequence[Column]) -> Column | None:
+    """The text by the best name; None where two columns have names as good."""
+    ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
+    clear = ranked[:1] if len(ranked) < 2 or _text_rank(ranked[0]) != _text_rank(ranked[1]) else []
+    return clear[0] if clear else None
+
+
+def _is_author(column: Column) -> bool:
+    return bool(column.parts) and column.parts[0].removesuffix("s") in _AUTHORS
+
+
+def table_name(path: str) -> str:
+    """The last part of a table's path without its suffix."""
+    return path.rstrip("/").rsplit("/", maxsplit=1)[-1].removesuffix(".parquet")
+
+
+def is_local_delta(path: str) -> bool:
+    """Whether a Delta table lies at a path of this machine; other file systems are only known to Spark."""
+    return (Path(path.removeprefix("file:")) / "_delta_log").is_dir()
+
+
+def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet") -> str:
+    """The configuration as commented YAML, of a table of format ``kind``. It loads once :attr:`Guess.to_fill` is filled in."""
+    name = table_name(path)
+    release = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:128] or "corpus"
+    types = {column.name: column.type for column in columns}
+    left = [
+        f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
+    ]
+    return _TEMPLATE.format(
+        release=_scalar(release),
+        path=_scalar(path),
+        format=kind,
+        id=_named(guess.id, guess.id_candidates, "unique; published as it is, so nothing private may stand in it"),
+        text=_named(guess.text, guess.text_candidates, "what is sanitised; it never reaches the output"),
+        author=f"author: {_scalar(guess.author)}"
+        if guess.author
+        else "# author: the column that says who wrote a record, if any",
+        keep=", ".join(map(_scalar, guess.keep)),
+        partitions="These are partition columns, guessed to be public: check."
+        if guess.keep
+        else "None was guessed to be public.",
+        left="\n".join(left) or "  #   none",
+        output=_scalar(f"{path.rstrip('/').removesuffix('.parquet')}-sanitised"),
+        partition_by=", ".join(map(_scalar, guess.keep)),
+    )
+
+
+def _named(name: str | None, candidates: Sequence[str], meaning: str) -> str:
+    if name is not None:
+        return f"{_scalar(name)}   # guessed by its name: check. {meaning[0].upper()}{meaning[1:]}"
+    choice = f"one of {', '.join(map(_scalar, candidates))}?" if candidates else "no column's name tells."
+    return f"null   # FILL IN: {choice} {meaning[0].upper()}{meaning[1:]}"
+
+
+def _scalar(value: str) -> str:
+    """``value`` as one line of YAML that reads back as the same string, in a comment too."""
+    if re.fullmatch(r"[A-Za-z_/][A-Za-z0-9_./-]*", value) and yaml.safe_load(value) == value:
+        return value
+    quoted: str = yaml.safe_dump(value, default_style='"', width=10**9, allow_unicode=False)
+    return quoted.strip()
+
+
+def write_draft(file: Path, content: str) -> None:
+    """Write a new file. Raises :class:`OutputExistsError` where there is one, :class:`ConfigError` where it cannot be written."""
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(content)
+    except FileExistsError:
+        refuse_existing(file)
+    except OSError as error:
+        raise ConfigError(
+            "command line", [Fault("--output", str(file), f"cannot be written: {error.strerror}.")]
+        ) from None
+
+
+def refuse_existing(file: Path) -> None:
+    """Raise :class:`OutputExistsError` where there is such a file: it may be somebody's work."""
+    if file.exists() or file.is_symlink():
+        raise OutputExistsError(
+            f"--output = {file}: exists already and is left as it is. Choose another name, or move it away."
+        )
+
+
+def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
+    """What was guessed, as plain values."""
+    names = ("id", "id_candidates", "text", "text_candidates", "author", "keep", "not_kept")
+    guessed = {name: list(value) if isinstance(value := getattr(guess, name), tuple) else value for name in names}
+    return {"output": str(file), "input": path, **guessed, "to_fill": guess.to_fill}
+
+
+_TEMPLATE = """\
+# Made from the table's schema by `wordveil init`; no row was read. What is left to say: FILL IN, and the lines below that begin
+# with `# epsilon`, `# public` and `# key`. Then: `wordveil build`, `wordveil plan --sample 1000`, `wordveil sanitise`.
+format_version: 1
+
+# Long-lived: the name of what is published, not of one run. Another name draws other noise.
+release: {release}
+
+input:
+  path: {path}
+  format: {format}
+  id: {id}
+  text: {text}
+  {author}
+  # Published unchanged beside the text. {partitions}
+  keep: [{keep}]
+  # Not kept, and so not in the output. Add to keep only what may be published:
+{left}
+
+mechanism:
+  name: exponential # conf/mechanisms has the others
+  neighbours: 256   # so many nearest words have weights of their own
+  tight: true       # as much weight on near words as epsilon allows
+  # No two words cost more than epsilon x gamma: the distance at which words are strangers, about 3.0 in demo.
+  # gamma: (a number)
+  # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on the
+  # embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
+  # epsilon: (a number)
+  embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
+  # Say so only if it is true: neither vectors nor vocabulary were made from the private corpus. True of demo.
+  # public: true
+bundle: bundles     # where `wordveil build` puts what the job draws with
+
+text:
+  profile: strict   # covers every string and hides the length; readable keeps layout, case and stop-words and shows them
+  n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
+
+# Make one with: wordveil key new wordveil.key. Keep it as secret as the corpus.
+# key: {{file: wordveil.key}}
+
+output:
+  path: {output}
+  partition_by: [{partition_by}]
+"""

@@ -1,0 +1,1 @@
+"""Keys, and streams of random numbers that come from them."""

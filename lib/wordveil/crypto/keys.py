@@ -1,0 +1,342 @@
+"""Key files, epochs, subkeys and fingerprints.
+
+One master key of 32 bytes is all that a release needs. Everything that is keyed uses a subkey of its own, derived by
+HKDF-SHA256 (RFC 5869) with the release and the purpose in ``info``, so that no two purposes and no two releases share
+key bytes. The master key stays on the driver; Spark's workers receive the subkeys of one release.
+
+A file may hold several master keys, one an **epoch**. The first is the root: tags, the fingerprint and signatures come
+from it for as long as the release lives. Noise comes from the last, so that what was drawn under earlier epochs does not
+depend on a key that is in use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from string import hexdigits
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from wordveil.errors import KeyMaterialError
+
+KEY_BYTES = 32
+_MAKE_ONE = "Make one with: wordveil key new FILE"
+_TOMBSTONE = re.compile(r"wordveil key ([0-9a-f]{16}) was destroyed on (\d{4}-\d{2}-\d{2})\s*", re.ASCII)
+
+
+class Secret:
+    """Bytes that do not show themselves: ``repr``, ``str`` and format specs print ``<secret>``."""
+
+    __slots__ = ("_material",)
+
+    def __init__(self, material: bytes) -> None:
+        self._material = bytes(material)
+
+    def reveal(self) -> bytes:
+        """The bytes, for a cipher or a MAC and nothing else."""
+        return self._material
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._material == self._material
+
+    def __hash__(self) -> int:
+        return hash(("wordveil.Secret", self._material))
+
+
+@dataclass(frozen=True)
+class ReleaseKeys:
+    """The subkeys of one release: 32 bytes each, independent of each other.
+
+    ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` likewise
+    for positions drawn and order destroyed, ``tag`` the content tags, ``layout`` the order of an output's rows. All but ``tag`` and
+    ``layout`` belong to the current epoch.
+    """
+
+    context: Secret
+    noise: Secret
+    sampling: Secret
+    shuffle: Secret
+    tag: Secret
+    layout: Secret
+
+    @property
+    def layout_seed(self) -> int:
+        """What the order of an output's rows is keyed with: 64 bits, signed. It stands in Spark's plans, where it may be seen."""
+        return int.from_bytes(self.layout.reveal()[:8], "little", signed=True)
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """What is left of a destroyed key: the root's fingerprint and the UTC date (``2026-11-20``)."""
+
+    fingerprint: str
+    date: str
+
+    def __str__(self) -> str:
+        return f"wordveil key {self.fingerprint} was destroyed on {self.date}"
+
+
+class MasterKey:
+    """A 32-byte master key and those of later epochs. Use :func:`load_key` to get one from where the configuration says it lies.
+
+    ``material`` is the root's, epoch 1; ``later`` those of the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
+    """
+
+    def __init__(self, material: bytes, place: str = "this key", *, later: Sequence[bytes] = ()) -> None:
+        epochs = (material, *later)
+        for number, epoch in enumerate(epochs, 1):
+            where = place if len(epochs) == 1 else f"{place}, epoch {number},"
+            if len(epoch) != KEY_BYTES:
+                raise KeyMaterialError(f"{where} has {len(epoch)} bytes; a key has {KEY_BYTES} bytes. {_MAKE_ONE}")
+            if len(set(epoch)) < 8:
+                raise KeyMaterialError(f"{where} repeats a few byte values and is no random key. {_MAKE_ONE}")
+            if epoch in epochs[: number - 1]:
+                first = epochs.index(epoch) + 1
+                raise KeyMaterialError(
+                    f"{where} repeats epoch {first}: a new epoch needs a key of its own. Remove the line, then: wordveil key rotate FILE"
+                )
+        self._epochs = tuple(Secret(epoch) for epoch in epochs)
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, counted from 1."""
+        return len(self._epochs)
+
+    def subkey(self, purpose: str, release: str = "") -> Secret:
+        """32 bytes derived from the root for ``purpose`` (ASCII) and ``release`` by HKDF-SHA256."""
+        return _derived(self._epochs[0], purpose, release)
+
+    def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
+        """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's in every epoch.
+
+        Raises :class:`IndexError` for an epoch that the key does not have.
+        """
+        chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
+        current = {name: _derived(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
+        return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
+
+    def signing_key(self, release: str) -> Ed25519PrivateKey:
+        """The Ed25519 key that signs manifests of ``release``, the same in every epoch."""
+        return Ed25519PrivateKey.from_private_bytes(self.subkey("signing", release).reveal())
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that identify the root, and with it the release's key, without telling it."""
+        return self.epoch_fingerprints[0]
+
+    @property
+    def epoch_fingerprints(self) -> tuple[str, ...]:
+        """One fingerprint an epoch; the first is :attr:`fingerprint`."""
+        return tuple(_derived(epoch, "fingerprint", "").reveal()[:8].hex() for epoch in self._epochs)
+
+    def __repr__(self) -> str:
+        return f"<MasterKey {self.fingerprint}>"
+
+
+def _derived(key: Secret, purpose: str, release: str) -> Secret:
+    label = f"wordveil 1|{purpose}|".encode("ascii") + release.encode("utf-8")
+    kdf = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=label)
+    return Secret(kdf.derive(key.reveal()))
+
+
+def public_hex(key: Ed25519PrivateKey) -> str:
+    """The public half of a signing key, 64 hexadecimal digits: what a reader of a release pins."""
+    return key.public_key().public_bytes_raw().hex()
+
+
+def key_faults(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
+    """What is wrong with using ``key`` for a release that recorded these fingerprints, or None.
+
+    ``recorded_epochs`` holds one fingerprint an epoch, the root's first. A key with more epochs than were recorded is right:
+    it was rotated since.
+    """
+    found = key.epoch_fingerprints
+    if key.fingerprint != recorded_root:
+        return (
+            f"the key is {key.fingerprint}, and the release was drawn with {recorded_root}. "
+            "Name the release's own key; with another one every record is drawn anew and charged again, so that needs a new release."
+        )
+    for number, (recorded, given) in enumerate(zip(recorded_epochs, found, strict=False), 1):
+        if recorded != given:
+            return (
+                f"epoch {number} of key {recorded_root} is {given}, and the release was drawn with {recorded}: "
+                "the key was rotated twice, in two places. Put back the file that the release was drawn with."
+            )
+    if len(found) < len(recorded_epochs):
+        return (
+            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, and the release was drawn with "
+            f"{len(recorded_epochs)}: the key is older than the release. Put back the rotated one."
+        )
+    return None
+
+
+def new_key(file: Path) -> MasterKey:
+    """Write a random key to a file that is not there yet, readable by its owner alone.
+
+    Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be drawn again.
+    """
+    material = secrets.token_bytes(KEY_BYTES)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise KeyMaterialError(f"{file} is there already, and a key is never overwritten. Name another file.") from None
+    except OSError as error:
+        raise KeyMaterialError(
+            f"{file} cannot be written ({error.strerror}). Name a place where you may write."
+        ) from None
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(material.hex() + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return MasterKey(material, str(file))
+
+
+def rotate_key(file: Path) -> MasterKey:
+    """Append a random key to a key file: a new epoch, whole or not at all. Mode and owner stay.
+
+    Raises :class:`KeyMaterialError` where the file is no sound key or cannot be replaced.
+    """
+    load_key(str(file), None)
+    with _alone(file) as (path, draft, stream):
+        # Read again: until here another rotation may have added an epoch, and replacing the file would lose it.
+        epochs = [*_digits(_read_private(path), f"key.file {file}"), secrets.token_hex(KEY_BYTES)]
+        master = _master(epochs, f"key.file {file}")
+        before = path.stat()
+        os.fchown(stream, before.st_uid, before.st_gid)
+        os.fchmod(stream, stat.S_IMODE(before.st_mode))
+        os.write(stream, "".join(f"{epoch}\n" for epoch in epochs).encode("ascii"))
+        os.fsync(stream)
+        draft.replace(path)
+        _sync_directory(path.parent)
+    return master
+
+
+def destroy_key(file: Path) -> Tombstone:
+    """Overwrite a key file in place and leave a :class:`Tombstone` there, with which :func:`load_key` refuses it.
+
+    This reaches the file's blocks as the file system has them now: no backup, no snapshot, no copy elsewhere, and no
+    earlier block where storage writes to new places (copy-on-write, flash). Raises :class:`KeyMaterialError`.
+    """
+    master = load_key(str(file), None)
+    tombstone = Tombstone(master.fingerprint, f"{datetime.now(UTC):%Y-%m-%d}")
+    with _alone(file) as (path, _, _):
+        before = path.stat()
+        path.chmod(stat.S_IMODE(before.st_mode) | stat.S_IWUSR)
+        try:
+            # Opened without truncation, which would free the blocks that are to be overwritten.
+            with path.open("r+b") as stream:
+                stream.write(str(tombstone).encode("ascii").ljust(before.st_size) + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        finally:
+            path.chmod(stat.S_IMODE(before.st_mode))
+    return tombstone
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[tuple[Path, Path, int]]:
+    """The file itself where ``file`` is a link, a draft beside it and the draft's descriptor.
+
+    The draft's name is always the same, so that of two who change a key one is refused.
+    """
+    path = file.resolve()
+    draft = path.with_name(f".{path.name}.wordveil-draft")
+    try:
+        stream = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            yield path, draft, stream
+        finally:
+            os.close(stream)
+            draft.unlink(missing_ok=True)
+    except FileExistsError:
+        raise KeyMaterialError(
+            f"{draft} is there: another command is changing the key, or one was killed. If none runs, delete it; it may hold the key."
+        ) from None
+    except OSError as error:
+        raise KeyMaterialError(
+            f"{file} cannot be changed ({error.strerror}). It needs its owner, and a directory to write to."
+        ) from None
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load_key(file: str | None, env: str | None) -> MasterKey:
+    """The master key from a file or an environment variable, exactly one of which is named.
+
+    The content is 64 hexadecimal digits for each epoch, the root's first, with white space between and around them. A file
+    must be readable by its owner alone. Raises :class:`KeyMaterialError`, which names the place and never shows what stands there.
+    """
+    if (file is None) == (env is None):
+        raise KeyMaterialError("Name exactly one of key.file and key.env. No key, no run.")
+    if file is not None:
+        if len(file.strip()) >= 2 * KEY_BYTES and set(file.strip()) <= set(hexdigits):
+            raise KeyMaterialError(
+                "key.file holds what looks like a key. Put the key into a file of its own and name that file; take a new key."
+            )
+        return _parse(_read_private(Path(file)), f"key.file {file}")
+    assert env is not None
+    content = os.environ.get(env)
+    if not content:
+        raise KeyMaterialError(
+            f"key.env names {env}, which is not set. Put the key's 64 hexadecimal digits there, or use key.file. {_MAKE_ONE}"
+        )
+    return _parse(content, f"key.env {env}")
+
+
+def _read_private(path: Path) -> str:
+    try:
+        mode = path.stat().st_mode
+        if stat.S_IMODE(mode) & 0o077:
+            raise KeyMaterialError(
+                f"key.file {path} can be read by others than its owner. Mend it with: chmod 600 {path}"
+            )
+        return path.read_text("ascii")
+    except OSError as error:
+        raise KeyMaterialError(f"key.file {path} cannot be read ({error.strerror}). {_MAKE_ONE}") from None
+    except UnicodeDecodeError:
+        raise KeyMaterialError(f"key.file {path} does not hold 64 hexadecimal digits. {_MAKE_ONE}") from None
+
+
+def _parse(content: str, place: str) -> MasterKey:
+    return _master(_digits(content, place), place)
+
+
+def _digits(content: str, place: str) -> list[str]:
+    """The digits of each epoch."""
+    if dead := _TOMBSTONE.fullmatch(content):
+        raise KeyMaterialError(
+            f"{place}: key {dead[1]} was destroyed on {dead[2]}: what was drawn with it is frozen. "
+            "To draw again take a new key and a new release name; every record is then charged again."
+        )
+    epochs = content.split()
+    if not epochs or not all(len(digits) == 2 * KEY_BYTES and set(digits) <= set(hexdigits) for digits in epochs):
+        raise KeyMaterialError(f"{place} does not hold 64 hexadecimal digits, or as many for each epoch. {_MAKE_ONE}")
+    return epochs
+
+
+def _master(epochs: Sequence[str], place: str) -> MasterKey:
+    root, *later = (bytes.fromhex(digits) for digits in epochs)
+    return MasterKey(root, place, later=later)
+
+
+def throwaway_keys() -> ReleaseKeys:
+    """Keys of no release, other ones at each call."""
+    return MasterKey(secrets.token_bytes(32)).for_release(f"throwaway-{secrets.token_hex(8)}")

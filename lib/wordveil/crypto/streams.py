@@ -1,0 +1,190 @@
+"""Keyed streams: contexts to uniforms and integers, a whole batch at a time.
+
+Noise is a pseudo-random function of a *context* and a position in it; nothing is ever drawn from global state. The
+context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record
+id, the canonical token ids and what the policy copies. Two executions with equal contexts give equal draws (a retried task reveals nothing
+new); different contexts give independent draws up to the security of the MAC and of AES.
+
+Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
+keep the chance of any two of 10^9 records sharing noise under 10^-10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.crypto.keys import KEY_BYTES, Secret
+
+CONTEXT_BYTES = 12
+TAG_BYTES = 16
+DIGIT_BITS = 52
+_COUNTERS = 2**32
+_BLOCK_BYTES = 16
+
+Contexts = NDArray[np.uint8]
+Payload = tuple[bytes | memoryview, NDArray[np.int64]]
+
+
+class CounterOverflowError(ValueError):
+    """A position does not fit the 32 counter bits; reusing a counter would reuse noise."""
+
+
+def framed(*parts: bytes) -> bytes:
+    """The parts with their lengths before them: an injective encoding."""
+    return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
+
+
+def macs(
+    key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int
+) -> NDArray[np.uint8]:
+    """One keyed BLAKE2b a record, over ``scope``, the record id and the record's slice of each payload.
+
+    A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
+    """
+    base = hashlib.blake2b(framed(scope), key=key.reveal(), digest_size=size)
+    bounds = [(memoryview(data), offsets.tolist()) for data, offsets in payloads]
+    out = bytearray()
+    for record, record_id in enumerate(record_ids):
+        mac = base.copy()
+        mac.update(struct.pack("<Q", len(record_id)) + record_id)
+        for data, offsets in bounds:
+            start, stop = offsets[record], offsets[record + 1]
+            mac.update(struct.pack("<Q", stop - start))
+            mac.update(data[start:stop])
+        out += mac.digest()
+    return np.frombuffer(bytes(out), np.uint8).reshape(len(record_ids), size)
+
+
+def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
+    """Ragged token ids as a payload of :func:`macs`."""
+    return ids.astype("<i4", copy=False).tobytes(), offsets * 4
+
+
+def contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
+    """The context of each record: uint8 ``(records, 12)``.
+
+    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token ids after the
+    text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
+    """
+    return macs(key, scope, record_ids, content, CONTEXT_BYTES)
+
+
+def max_positions(blocks: int) -> int:
+    """How many positions a record may have when each owns ``blocks`` counters."""
+    return _COUNTERS // blocks
+
+
+class KeyedStream:
+    """Random words addressed by (context, position): AES-256-ECB over counter blocks.
+
+    ``blocks`` is the number of 16-byte blocks that one position owns; position ``p`` uses the counters
+    ``p * blocks`` to ``p * blocks + blocks - 1``.
+    """
+
+    def __init__(self, key: Secret, blocks: int) -> None:
+        self._key = key
+        self.blocks = blocks
+
+    def words(
+        self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None
+    ) -> NDArray[np.uint64]:
+        """Uniform 64-bit words, shape ``(2 * blocks, count)``.
+
+        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's blocks from the
+        first up to the second, for samplers that rarely need all. Raises :class:`CounterOverflowError`.
+        """
+        count = len(position)
+        if count and int(position.max()) >= max_positions(self.blocks):
+            raise CounterOverflowError(
+                f"position {int(position.max())} is beyond the {max_positions(self.blocks)} a record has"
+            )
+        start, stop = part or (0, self.blocks)
+        first = np.empty((count, 4), "<u4")
+        first[:, :3] = np.ascontiguousarray(context).view("<u4")
+        first[:, 3] = position * self.blocks
+        plain = np.empty((stop - start, count, 4), "<u4")
+        plain[:] = first
+        plain[:, :, 3] += np.arange(start, stop, dtype="<u4")[:, None]
+        words = self._encrypted(plain).reshape(stop - start, count, 2)
+        return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
+
+    def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64 ``(tokens, 2)``.
+
+        ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises :class:`CounterOverflowError`.
+        """
+        assert self.blocks == 1
+        longest = int(np.diff(offsets).max(initial=0))
+        if longest > max_positions(1):
+            raise CounterOverflowError(f"a record has {longest} positions, more than {max_positions(1)}")
+        plain = np.empty((int(offsets[-1]), 4), np.uint32)
+        counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
+        return self._encrypted(plain).reshape(-1, 2)
+
+    def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
+        """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
+
+        They come from a key of their own, so that no counter of this stream is used twice. One at a time, for the few uniforms that need them.
+        """
+        address = context.tobytes() + struct.pack("<QQ", position, number)
+        key = hashlib.blake2b(
+            address, key=self._key.reveal(), person=b"wordveil digits", digest_size=KEY_BYTES
+        ).digest()
+        further = KeyedStream(Secret(key), 1)
+        nowhere = np.zeros((1, CONTEXT_BYTES), np.uint8)
+        for place in range(_COUNTERS):
+            for word in further.words(nowhere, np.array([place])).ravel().tolist():
+                yield word >> (64 - DIGIT_BITS)
+
+    def _encrypted(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
+        encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
+        encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)
+        return cipher[: plain.nbytes].view("<u8")
+
+    def uniforms(
+        self, context: Contexts, position: NDArray[np.int64], part: tuple[int, int] | None = None
+    ) -> NDArray[np.float64]:
+        """Uniforms ``(k + 0.5) / 2**52`` with ``0 <= k < 2**52``: float64 ``(2 * blocks, count)``, never 0 or 1.
+
+        ``part``: as in :meth:`words`.
+        """
+        words = self.words(context, position, part)
+        words >>= np.uint64(12)
+        mantissa = words.astype(np.float64)
+        mantissa += 0.5
+        mantissa *= 2.0**-52
+        return mantissa
+
+
+@compiled
+def counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out: NDArray[np.uint32]) -> None:
+    """The counter block of every position: the record's context as three numbers, then the position."""
+    for record in range(len(contexts)):
+        a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
+        start = offsets[record]
+        for place in range(start, offsets[record + 1]):
+            out[place, 0] = a
+            out[place, 1] = b
+            out[place, 2] = c
+            out[place, 3] = place - start
+
+
+def scaled(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
+
+    ``limit`` must be below 2**32; shapes broadcast.
+    """
+    low_half = np.uint64(0xFFFFFFFF)
+    shift = np.uint64(32)
+    low = (words & low_half) * limit
+    return (((words >> shift) * limit + (low >> shift)) >> shift).astype(np.int64)

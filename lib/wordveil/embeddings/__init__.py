@@ -1,0 +1,1 @@
+"""Word embeddings and their vocabularies."""

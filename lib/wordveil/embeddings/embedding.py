@@ -1,0 +1,311 @@
+"""Word vectors with their words, checked on entry, and their import from the usual files.
+
+On disk an embedding is a directory: ``embedding.json`` (format version, rows, dimension, decoding, source),
+``words.txt`` (UTF-8, one word a line) and ``vectors.npy`` (float32, or uint8 with ``scale`` and ``offset``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.errors import EmbeddingError
+
+FORMAT_VERSION = 1
+DEMO = "demo"
+DEMO_POINCARE = "demo-poincare"
+SHIPPED = {DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
+"""The embeddings that come with the package: their names, and their directories."""
+FORMATS = ("auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext")
+_MANIFEST = "embedding.json"
+_WORDS = "words.txt"
+_VECTORS = "vectors.npy"
+_FASTTEXT_MAGIC = (0x2F4F16BA).to_bytes(4, "little")
+_CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Words and their vectors, row by row.
+
+    Attributes
+    ----------
+    words: string array ``(size,)``, distinct and not empty.
+    vectors: float32 ``(size, dimension)``, finite, no zero row.
+    source: what the vectors come from, for people.
+    warnings: what a user should know before relying on it.
+    """
+
+    words: pa.StringArray
+    vectors: NDArray[np.float32]
+    source: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.words)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.vectors.shape[1])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of words and float32 vectors, hexadecimal: equal for equal content, whatever file it came from."""
+        digest = hashlib.sha256(f"{self.size} {self.dimension}\n".encode())
+        digest.update("\n".join(self.words.to_pylist()).encode())
+        for start in range(0, self.size, _CHUNK):
+            digest.update(np.ascontiguousarray(self.vectors[start : start + _CHUNK], "<f4").tobytes())
+        return digest.hexdigest()
+
+    def save(self, directory: Path) -> None:
+        """Write the embedding as a new directory."""
+        directory.mkdir(parents=True)
+        np.save(directory / _VECTORS, self.vectors)
+        (directory / _WORDS).write_text("".join(f"{word}\n" for word in self.words.to_pylist()), "utf-8")
+        manifest = {"format_version": FORMAT_VERSION, "rows": self.size, "dim": self.dimension, "source": self.source}
+        (directory / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def checked(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
+    """An :class:`Embedding` of ``words`` and ``vectors`` ``(len(words), n)``, or :class:`EmbeddingError`.
+
+    Refused: wrong shapes, empty or duplicate words or words with line breaks, NaN or infinite rows, zero rows. Rows of
+    unit length give a warning, since Euclidean distance then depends on the angle alone.
+    """
+    if vectors.ndim != 2 or vectors.shape[0] != len(words) or 0 in vectors.shape:
+        raise EmbeddingError(
+            f"{source}: {len(words)} words but vectors of shape {vectors.shape}; one row a word is needed."
+        )
+    _check_words(words, source)
+    vectors = np.asarray(vectors, np.float32)
+    smallest, largest = np.inf, 0.0
+    for start in range(0, len(words), _CHUNK):
+        with np.errstate(over="ignore"):
+            norm = np.linalg.norm(vectors[start : start + _CHUNK].astype(np.float64), axis=1)
+        _refuse_rows(~(norm < np.inf), start, words, source, "holds NaN or infinite values")
+        _refuse_rows(norm == 0, start, words, source, "is all zeros: it has no direction and no meaning")
+        smallest, largest = min(smallest, norm.min()), max(largest, norm.max())
+    if not 1e-9 <= largest <= 1e9:
+        raise EmbeddingError(
+            f"{source}: the longest vector has length {largest:.3g}; 1e-9 to 1e9 is supported. Rescale them."
+        )
+    return Embedding(pa.array(words, pa.string()), vectors, source, _advice(smallest, largest))
+
+
+def _advice(smallest: float, largest: float) -> tuple[str, ...]:
+    if abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3:
+        advice = (
+            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and is at "
+            "most 2, so an epsilon chosen for unnormalised vectors means something else here."
+        )
+        return (advice,)
+    return ()
+
+
+def _check_words(words: list[str], source: str) -> None:
+    seen: dict[str, int] = {}
+    for row, word in enumerate(words):
+        if not word.strip():
+            raise EmbeddingError(f"{source}: the word of row {row} is empty. Remove the row.")
+        if "\n" in word or "\r" in word or "\0" in word:
+            raise EmbeddingError(f"{source}: the word of row {row} holds a line break or NUL. Remove the row.")
+        if seen.setdefault(word, row) != row:
+            raise EmbeddingError(f"{source}: {word!r} stands in rows {seen[word]} and {row}. Keep one of them.")
+
+
+def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: str, problem: str) -> None:
+    if bad.any():
+        row = start + int(np.argmax(bad))
+        raise EmbeddingError(f"{source}: row {row} ({words[row]!r}) {problem}. Remove the row or repair the file.")
+
+
+def load(place: str, file_format: str = "auto", progress: Callable[[str], None] = lambda _: None) -> Embedding:
+    """The embedding at ``place``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
+
+    ``file_format`` is one of :data:`FORMATS`; ``auto`` tells directories, fastText and word2vec binaries and text
+    files with and without a header apart by their first bytes. Raises :class:`EmbeddingError`.
+    """
+    if place in SHIPPED:
+        with _shipped(place) as directory:
+            return _load_directory(directory, f"{place} embedding")
+    path = Path(place)
+    _check_there(path)
+    chosen = _detect(path) if file_format == "auto" else file_format
+    progress(f"reading {place} as {chosen}")
+    try:
+        return _READERS[chosen](path, place)
+    except EmbeddingError:
+        raise
+    except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
+        raise EmbeddingError(
+            f"{place}: not readable as {chosen} ({error}). Set mechanism.embedding_format to one of {', '.join(FORMATS[1:])}."
+        ) from error
+
+
+def source_digest(place: str) -> str:
+    """SHA-256 of the files of the embedding at ``place``, hexadecimal: tells whether a bundle was built from them."""
+    if place in SHIPPED:
+        with _shipped(place) as directory:
+            return _digest_files(directory)
+    _check_there(Path(place))
+    return _digest_files(Path(place))
+
+
+def is_there(place: str) -> bool:
+    """Whether there is something at ``place``."""
+    return place in SHIPPED or Path(place).exists()
+
+
+def _shipped(name: str) -> AbstractContextManager[Path]:
+    return resources.as_file(resources.files("wordveil") / "data" / SHIPPED[name])
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        names = " or ".join(map(repr, SHIPPED))
+        raise EmbeddingError(f"mechanism.embedding = {path}: no such file or directory. Give a path, or {names}.")
+
+
+def _digest_files(path: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _detect(path: Path) -> str:
+    if path.is_dir():
+        return "wordveil"
+    from smart_open import open as open_any
+
+    with open_any(str(path), "rb") as file:
+        head = file.read(4096)
+    if head[:4] == _FASTTEXT_MAGIC:
+        return "fasttext"
+    first, _, rest = head.partition(b"\n")
+    fields = first.split()
+    if len(fields) == 2 and all(field.isdigit() for field in fields):
+        return "word2vec" if _looks_textual(rest, int(fields[1])) else "word2vec-binary"
+    return "glove"
+
+
+def _looks_textual(body: bytes, dimension: int) -> bool:
+    """Whether the first fields after the first word are decimal numbers."""
+    numbers = body.split(b"\n", 1)[0].split(b" ")[1 : min(dimension, 4) + 1]
+    try:
+        return bool([float(number) for number in numbers])
+    except ValueError:
+        return False
+
+
+def _load_directory(path: Path, source: str) -> Embedding:
+    manifest = json.loads((path / _MANIFEST).read_text("utf-8"))
+    version = manifest.get("format_version")
+    if version != FORMAT_VERSION:
+        raise EmbeddingError(
+            f"{source}: format_version {version} is not {FORMAT_VERSION}. Write it anew with this wordveil."
+        )
+    words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
+    vectors = np.load(path / _VECTORS, mmap_mode="r", allow_pickle=False)
+    if vectors.shape != (manifest["rows"], manifest["dim"]):
+        raise EmbeddingError(
+            f"{source}: {_VECTORS} has shape {vectors.shape}, {_MANIFEST} says {manifest['rows']} x {manifest['dim']}."
+        )
+    if vectors.dtype == np.uint8:
+        # One table of 256 values, rounded once: the same float32 on every machine.
+        decoded = manifest["scale"] * np.arange(256, dtype=np.float64) + manifest["offset"]
+        vectors = decoded.astype(np.float32)[vectors]
+    return checked(words, vectors, manifest.get("source", source))
+
+
+def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
+    from gensim.models import KeyedVectors
+
+    with _no_duplicates(source):
+        model = KeyedVectors.load_word2vec_format(str(path), binary=binary)
+    return checked(list(model.index_to_key), model.vectors, source)
+
+
+def _load_fasttext(path: Path, source: str) -> Embedding:
+    from gensim.models.fasttext import load_facebook_vectors
+
+    with _no_duplicates(source):
+        model = load_facebook_vectors(str(path))
+    # `vectors` holds each vocabulary word with its subwords averaged in, which is what fastText itself prints.
+    return checked(list(model.index_to_key), model.vectors[: len(model.index_to_key)], source)
+
+
+def _load_glove(path: Path, source: str) -> Embedding:
+    """GloVe's text form has no header, and some of its words hold spaces, which gensim's reader refuses."""
+    from smart_open import open as open_any
+
+    with open_any(str(path), "rb") as file:
+        first = file.readline().split(b" ")
+    dimension = len(first) - 1
+    if dimension < 1:
+        raise EmbeddingError(
+            f"{source}: the first line holds no vector; a GloVe line is a word and its numbers. For another format set mechanism.embedding_format."
+        )
+    words: list[str] = []
+    rows: list[NDArray[np.float32]] = []
+    with open_any(str(path), "rb") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.rstrip(b"\n").rsplit(b" ", dimension)
+            if len(fields) != dimension + 1:
+                raise EmbeddingError(
+                    f"{source}: line {number} has {len(fields) - 1} numbers, the first line has {dimension}."
+                )
+            try:
+                words.append(fields[0].decode("utf-8"))
+                rows.append(np.array(fields[1:], np.float32))
+            except ValueError:
+                raise EmbeddingError(f"{source}: line {number} is not a UTF-8 word and {dimension} numbers.") from None
+    return checked(words, np.stack(rows), source)
+
+
+@contextmanager
+def _no_duplicates(source: str) -> Iterator[None]:
+    """gensim drops a duplicate word with a warning in its log; here that is an error."""
+    logger = logging.getLogger("gensim.models.keyedvectors")
+    found: list[str] = []
+
+    class _Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "duplicate word '" in str(record.msg) and isinstance(record.args, tuple):
+                found.append(str(record.args[0]))
+
+    listener = _Listener(logging.WARNING)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(listener)
+    try:
+        yield
+    finally:
+        logger.removeHandler(listener)
+        logger.propagate = propagate
+    if found:
+        raise EmbeddingError(
+            f"{source}: {found[0]!r} stands there twice ({len(found)} duplicates in all). Keep one of each."
+        )
+
+
+_READERS: dict[str, Callable[[Path, str], Embedding]] = {
+    "wordveil": _load_directory,
+    "word2vec": lambda path, source: _load_word2vec(path, source, binary=False),
+    "word2vec-binary": lambda path, source: _load_word2vec(path, source, binary=True),
+    "glove": _load_glove,
+    "fasttext": _load_fasttext,
+}

@@ -1,0 +1,105 @@
+"""Poincare embeddings trained by gensim's PoincareModel, one epoch after another.
+
+gensim is imported when a model is made, so that nothing that only imports this module loads it. The same seed gives the same bits
+on one machine; gensim uses powers, exponentials and NumPy's generator, which another machine or version may round or draw otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.embeddings.training.hypernyms import Hierarchy
+from wordveil.embeddings.training.settings import BURN_IN_SHARE, TrainingSettings
+from wordveil.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    from gensim.models.poincare import PoincareModel
+
+MOST_DRAWS = 10_000.0
+"""Draws a pair, on average, beyond which training is refused: it would take over 0.1 s a pair."""
+
+# PoincareModel._sample_negatives draws anew until all fits where a word's hypernyms are a smaller share of the words than this.
+_FEW = 0.01
+# The largest power of e that is asked for: far beyond MOST_DRAWS, and no overflow.
+_LARGEST_POWER = 100.0
+
+
+def model_of(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
+    """gensim's model, not trained yet: float64, one thread, without the regularisation, which the paper does not have.
+
+    Words are named by their rows. Raises :class:`EmbeddingError` where gensim would draw without end (:func:`draws`).
+    """
+    expected = draws(graph, settings.negative)
+    if expected > MOST_DRAWS:
+        raise EmbeddingError(
+            f"{source}: gensim would draw about {expected:,.0f} times for a pair until mechanism.training.negative = {settings.negative} "
+            f"different words come that are no hypernyms. Lower it, or take trainer: compiled."
+        )
+    with _quiet():
+        from gensim.models.poincare import PoincareModel
+
+        return PoincareModel(
+            [(str(word), str(hypernym)) for word, hypernym in graph.edges.tolist()],
+            size=settings.dimension,
+            alpha=settings.learning_rate,
+            negative=settings.negative,
+            workers=1,
+            regularization_coeff=0.0,
+            burn_in=0,  # run() does it, epoch by epoch
+            seed=settings.seed,
+        )
+
+
+def run(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, int], None]) -> None:
+    """Train: first burn-in, then the epochs, as ``PoincareModel.train`` does; ``steps`` is told how many of how many are done."""
+    passes = settings.burn_in + settings.epochs
+    with _quiet(), threadpool_limits(limits=1):
+        for epoch in range(passes):
+            steps(epoch, passes)
+            model.train_alpha = settings.learning_rate * (BURN_IN_SHARE if epoch < settings.burn_in else 1.0)
+            model.train(1)
+    steps(passes, passes)
+
+
+def points_of(model: PoincareModel, size: int) -> NDArray[np.float64]:
+    """The points ``(size, dimension)`` of a model of a graph with ``size`` words, in the graph's order."""
+    rows = [model.kv.key_to_index[str(row)] for row in range(size)]
+    return np.asarray(model.kv.vectors[rows], np.float64)
+
+
+def draws(graph: Hierarchy, negative: int) -> float:
+    """How often gensim draws for a pair until all words fit, on average over the pairs; an estimate.
+
+    gensim draws ``negative`` words by their number of links, and all anew where one is a hypernym or comes twice. With h the share of
+    a word's hypernyms among all links, and s the sum of the squared shares of the others, that goes well with a probability of about
+    (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second factor as in the birthday problem.
+    """
+    size = len(graph.words)
+    share = graph.links / graph.links.sum()
+    words, hypernyms = graph.edges.T
+    known = np.bincount(words, minlength=size)
+    mass = np.bincount(words, share[hypernyms], minlength=size)
+    rest = np.maximum(1.0 - mass, np.finfo(float).tiny)
+    squares = np.maximum(np.square(share).sum() - np.bincount(words, np.square(share[hypernyms]), minlength=size), 0.0)
+    power = -negative * np.log(rest) + squares / np.square(rest) * (negative * (negative - 1) / 2)
+    expected = np.where(known / size < _FEW, np.exp(np.minimum(power, _LARGEST_POWER)), 1.0)
+    return float((expected * known).sum() / known.sum())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """gensim tells its log about every thousandth batch; warnings pass."""
+    logger = logging.getLogger("gensim")
+    level = logger.level
+    logger.setLevel(max(logging.WARNING, level))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,166 @@
+"""Pairs of a word and a hypernym of it: read, checked, filtered, and numbered.
+
+Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, how often a pair was seen (1 where it is left out):
+as text with tabs between, without a header, and compressed by what the file's name ends in (.gz, .xz, .bz2, .zst); or as
+Parquet, a file or a directory of files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.errors import EmbeddingError
+
+PAIR_SCHEMA = pa.schema([("word", pa.string()), ("hypernym", pa.string()), ("count", pa.int64())])
+_PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A directed graph of words.
+
+    Attributes
+    ----------
+    words: distinct, by falling number of links, then alphabetically (by code point).
+    edges: int64 ``(size, 2)``: the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
+    """
+
+    words: tuple[str, ...]
+    edges: NDArray[np.int64]
+
+    @property
+    def links(self) -> NDArray[np.int64]:
+        """int64 ``(len(words),)``: the edges that each word is an end of."""
+        return np.bincount(self.edges.ravel(), minlength=len(self.words))
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether pairs lie as Parquet: a directory, or a file that begins as Parquet does."""
+    if path.is_dir():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+
+
+def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
+    """The pairs of a file as a table of :data:`PAIR_SCHEMA`, as they stand there. Raises :class:`EmbeddingError`."""
+    if not path.exists():
+        raise EmbeddingError(
+            f"mechanism.embedding = {path}: no such file or directory. Give a file of (word, hypernym) pairs."
+        )
+    try:
+        return _read_parquet(path) if is_parquet(path) else _read_text(path)
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        mend = "Two columns are needed, word and hypernym, and a whole number as third where there are counts."
+        raise EmbeddingError(f"{path}: not readable as pairs ({error}). {mend}") from error
+
+
+def check_columns(schema: dict[str, str], source: str) -> list[str]:
+    """The columns to read of a Parquet file with ``schema``, a type by name. Raises :class:`EmbeddingError`."""
+    for name in ("word", "hypernym"):
+        if schema.get(name) not in ("string", "large_string"):
+            raise EmbeddingError(
+                f"{source}: column {name} is {schema.get(name, 'missing')}; strings are needed. Rename or cast it."
+            )
+    if not schema.get("count", "int64").startswith(("int", "uint", "bigint", "smallint", "tinyint")):
+        raise EmbeddingError(f"{source}: column count is {schema['count']}; whole numbers are needed. Cast or drop it.")
+    return [name for name in PAIR_SCHEMA.names if name in schema]
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    from pyarrow import dataset
+
+    data = dataset.dataset(path, format="parquet")
+    names = check_columns({field.name: str(field.type) for field in data.schema}, str(path))
+    return _completed(data.to_table(columns=names))
+
+
+def _read_text(path: Path) -> pa.Table:
+    from pyarrow import csv
+    from smart_open import open as open_any
+
+    with open_any(str(path), "rb") as file:
+        columns = file.readline().count(b"\t") + 1
+    if columns not in (2, 3):
+        raise EmbeddingError(f"{path}: the first line has {columns} column(s), with tabs between; 2 or 3 are needed.")
+    names = PAIR_SCHEMA.names[:columns]
+    with open_any(str(path), "rb") as file:
+        table = csv.read_csv(
+            file,
+            csv.ReadOptions(use_threads=False, column_names=names),
+            csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=PAIR_SCHEMA, strings_can_be_null=False),
+        )
+    return _completed(table)
+
+
+def _completed(table: pa.Table) -> pa.Table:
+    """The table with a column of counts."""
+    if "count" not in table.column_names:
+        table = table.append_column("count", pa.array(np.ones(len(table), np.int64)))
+    return table.cast(PAIR_SCHEMA)
+
+
+def hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
+    """The graph of the pairs that the settings let through.
+
+    In this order: counts of the same pair are added up; pairs of a word with itself go; pairs with too small a count go; pairs
+    with a stop-word go; words with too few links go, once, with their pairs; words without a pair go. Raises
+    :class:`EmbeddingError` for missing or empty words and counts under 1, and where nothing is left.
+    """
+    _check(pairs, source)
+    pairs = pairs.group_by(["word", "hypernym"]).aggregate([("count", "sum")])
+    keep = pc.and_(
+        pc.not_equal(pairs["word"], pairs["hypernym"]), pc.greater_equal(pairs["count_sum"], settings.min_count)
+    )
+    pairs = pairs.filter(keep)
+    for name in ("word", "hypernym"):
+        stop = pc.is_in(pc.utf8_lower(pairs[name]), pa.array(sorted(settings.left_out), pa.string()))
+        pairs = pairs.filter(pc.invert(stop))
+    ends = (
+        pa.chunked_array([*pairs["word"].chunks, *pairs["hypernym"].chunks], pa.string())
+        .combine_chunks()
+        .dictionary_encode()
+    )
+    edges = np.asarray(ends.indices, np.int64).reshape(2, -1).T
+    enough = np.bincount(edges.ravel(), minlength=len(ends.dictionary)) >= settings.min_links
+    edges = edges[enough[edges].all(axis=1)]
+    if len(edges) == 0:
+        raise EmbeddingError(
+            f"{source}: no pair is left of {len(pairs):,} after min_count and stop_words, all by mechanism.training.min_links = "
+            f"{settings.min_links}. Lower min_count or min_links, or give more pairs."
+        )
+    return _numbered(ends.dictionary.to_pylist(), edges)
+
+
+def _numbered(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
+    """The graph with its words in order."""
+    links = np.bincount(edges.ravel(), minlength=len(names))
+    order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))
+    place = np.zeros(len(names), np.int64)
+    place[order] = np.arange(len(order))
+    edges = place[edges]
+    return Hierarchy(tuple(names[row] for row in order), edges[np.lexsort(edges.T[::-1])])
+
+
+def _check(pairs: pa.Table, source: str) -> None:
+    for name in ("word", "hypernym"):
+        blank = pc.fill_null(pc.match_substring_regex(pairs[name], r"^\s*$|[\n\r\x00]"), fill_value=True)
+        row = pc.index(blank, value=True).as_py()
+        if row >= 0:
+            raise EmbeddingError(
+                f"{source}: the {name} of pair {row + 1} is missing, or empty, or holds a line break or NUL. Remove it."
+            )
+    row = pc.index(pc.fill_null(pc.less(pairs["count"], 1), fill_value=True), value=True).as_py()
+    if row >= 0:
+        value = pairs["count"][row].as_py()
+        raise EmbeddingError(
+            f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}; 1 or more is needed."
+        )

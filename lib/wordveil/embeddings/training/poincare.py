@@ -1,0 +1,126 @@
+"""Poincare embeddings: words as points of the open unit ball, general ones near the centre, special ones near the rim.
+
+Nickel and Kiela 2017, "Poincare Embeddings for Learning Hierarchical Representations".
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.embeddings import embedding as embeddings
+from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.training import gensim_trainer
+from wordveil.embeddings.training.descent import descend, scattered, shuffled
+from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.settings import BURN_IN_SHARE, TrainingSettings
+from wordveil.errors import EmbeddingError
+from wordveil.neighbours.blocks import BuildContext
+
+LARGEST_NORM = 1.0 - 1e-5
+"""No point lies further out: the paper's projection has epsilon = 1e-5 (section 3.1)."""
+
+_WIDTH = 0.001
+# A few units in the last place of float32 less, so that rounding to float32 cannot push a point out.
+_RIM = LARGEST_NORM - 2.0**-22
+
+ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
+
+
+def trained(
+    path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
+) -> Embedding:
+    """The embedding of the pairs at ``path``: from the directory ``kept`` where it was trained before, else trained and kept there.
+
+    ``read`` gives the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises :class:`EmbeddingError`.
+    """
+    place = kept / settings.digest(embeddings.source_digest(str(path)))
+    if not place.exists():
+        work.progress(f"reading the pairs of {path}")
+        made = embed(hierarchy(read(path, settings), settings, str(path)), settings, str(path), work)
+        _keep(made, place)
+    return embeddings.load(str(place), "wordveil")
+
+
+def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> Embedding:
+    """An embedding with the words of ``graph``, in its order, as float32 points of norm at most :data:`LARGEST_NORM`."""
+    points = in_ball(train(graph, settings, source, work))
+    words, pairs = len(graph.words), len(graph.edges)
+    described = f"{source}: Poincare embedding of {words:,} words by {pairs:,} hypernym pairs, seed {settings.seed}"
+    return embeddings.checked(list(graph.words), points, described)
+
+
+def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
+    """Points ``(len(graph.words), dimension)``, by the trainer of the settings: equal bit for bit for equal arguments.
+
+    By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises :class:`EmbeddingError` where a
+    word has too few words but its hypernyms, and for an unknown trainer.
+    """
+    size = len(graph.words)
+    most = int(np.bincount(graph.edges[:, 0]).max())
+    if most + settings.negative >= size:
+        raise EmbeddingError(
+            f"{source}: a word has {most} hypernyms of {size} words, which leaves fewer than mechanism.training.negative = "
+            f"{settings.negative} others. Lower it, or give more pairs."
+        )
+    work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
+    if settings.trainer == "compiled":
+        return _compiled(graph, settings, work)
+    if settings.trainer == "gensim":
+        model = gensim_trainer.model_of(graph, settings, source)
+        gensim_trainer.run(model, settings, work.steps)
+        return gensim_trainer.points_of(model, size)
+    raise EmbeddingError(f"mechanism.training.trainer = {settings.trainer}: unknown. Take gensim or compiled.")
+
+
+def _compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
+    """Points by the compiled loop: equal for equal arguments on every machine.
+
+    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are contrasted with are
+    drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles the general words first (the
+    authors' published code draws by links then too).
+    """
+    size, passes = len(graph.words), settings.burn_in + settings.epochs
+    offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
+    # links ** 3/4 by square roots, which are the same on every machine; powers are not.
+    roots = np.sqrt(graph.links)
+    tickets = np.repeat(np.arange(size), np.rint(roots * np.sqrt(roots)).astype(np.int64))
+    points = scattered(settings.seed, size, settings.dimension, _WIDTH)
+    for epoch in range(passes):
+        work.steps(epoch, passes)
+        burning = epoch < settings.burn_in
+        rate = settings.learning_rate * (BURN_IN_SHARE if burning else 1.0)
+        lottery = tickets if burning else np.arange(size)
+        order = shuffled(settings.seed, epoch, len(graph.edges))
+        descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, _RIM)
+    work.steps(passes, passes)
+    return points
+
+
+def in_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The points as float32, those further out than :data:`LARGEST_NORM` drawn in to just within it."""
+    rounded = points.astype(np.float32)
+    norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
+    shrunk = points * (_RIM / np.maximum(norms, LARGEST_NORM))[:, None]
+    return np.where(norms[:, None] > LARGEST_NORM, shrunk, points).astype(np.float32)
+
+
+def _keep(made: Embedding, place: Path) -> None:
+    """Write the embedding whole or not at all; one that another process wrote meanwhile is the same."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".training-", dir=place.parent))
+    try:
+        made.save(draft / place.name)
+        try:
+            (draft / place.name).rename(place)
+        except OSError:
+            if not place.exists():
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,67 @@
+"""What decides a trained embedding besides the pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+BURN_IN_SHARE = 0.1
+"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 say "a reduced learning rate" (section 3.1)."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How pairs are filtered and points are trained. Ranges are checked by the configuration's section.
+
+    Attributes
+    ----------
+    trainer: ``gensim`` trains with gensim's PoincareModel, ``compiled`` with the loop of :mod:`wordveil.embeddings.training.descent`.
+    dimension: of the ball.
+    epochs: passes over all pairs after burn-in.
+    negative: words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
+    burn_in: passes before that, at :data:`BURN_IN_SHARE` of the learning rate.
+    learning_rate: of Riemannian stochastic gradient descent (equation 5).
+    seed: of everything random in training.
+    min_count: pairs with smaller counts are left out.
+    min_links: words with fewer links are left out, once: words that have fewer only because others went stay. 3 is what Feyisetan,
+        Diethe and Drake 2019 take (words with two links or fewer go).
+    stop_words: ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` takes them.
+    """
+
+    trainer: str = "gensim"
+    dimension: int = 10
+    epochs: int = 50
+    negative: int = 10
+    burn_in: int = 10
+    learning_rate: float = 0.1
+    seed: int = 1
+    min_count: int = 1
+    min_links: int = 3
+    stop_words: str = "drop"
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings as a bundle's recipe has them: ``training.dimension`` and so on."""
+        return {f"training.{name}": value for name, value in asdict(self).items()}
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Words no pair of which is taken."""
+        return _stop_words() if self.stop_words == "drop" else frozenset()
+
+    def digest(self, source: str) -> str:
+        """Identifies the embedding trained from a file with SHA-256 ``source``."""
+        content = json.dumps([_VERSION, source, asdict(self)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    text = (resources.files("wordveil") / "data" / "stop_words" / "english.txt").read_text("utf-8")
+    return frozenset(text.split())

@@ -1,0 +1,140 @@
+"""Words and their ids, on Arrow arrays.
+
+Words have the ids ``0 .. size - 1``. Two symbols follow them: ``pad`` (= size), which fills a text up to its public
+length, and ``unknown`` (= size + 1), which stands for every word outside the vocabulary.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+UInt8 = NDArray[np.uint8]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+# FNV-1a, 64 bits.
+SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+_EMPTY = np.int32(-1)
+
+
+class Vocabulary:
+    """An ordered set of words.
+
+    ``words``: string array without nulls, empty strings or duplicates (:mod:`wordveil.embeddings.embedding` checks that).
+    """
+
+    def __init__(self, words: pa.StringArray) -> None:
+        self.array = words
+        self.size = len(words)
+        self.pad = self.size
+        self.unknown = self.size + 1
+        self.index = WordIndex(words)
+
+    def lookup(self, tokens: pa.StringArray) -> NDArray[np.int32]:
+        """The id of each token, ``unknown`` where it is not in the vocabulary: int32 ``(len(tokens),)``."""
+        numbers = self.index.numbers(tokens)
+        numbers[numbers < 0] = self.unknown
+        return numbers
+
+    def words(self, ids: NDArray[np.int32]) -> pa.StringArray:
+        """The word of each id (``0 <= id < size``), as a string array."""
+        return self.array.take(pa.array(ids))
+
+
+class WordIndex:
+    """Finds words by their bytes, in a hash table that is built once; Arrow's ``index_in`` would build one at each call.
+
+    Attributes
+    ----------
+    data, offsets: the words' bytes, uint8, and where each begins, int64 ``(words + 1,)``.
+    slots: int32, the number of a word or -1, at its hash or the next free place after it.
+    """
+
+    def __init__(self, words: pa.StringArray) -> None:
+        self.data, self.offsets = _bytes_of(words)
+        size = 4
+        while size < 3 * len(words):
+            size *= 2
+        self.slots = np.full(size, _EMPTY, np.int32)
+        fill_slots(self.data, self.offsets, self.slots)
+
+    @classmethod
+    def of(cls, data: UInt8, offsets: Int64, slots: Int32) -> WordIndex:
+        """One that was built before, by its arrays, which may be mapped."""
+        index = cls.__new__(cls)
+        index.data, index.offsets, index.slots = data, offsets, slots
+        return index
+
+    def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
+        """The number of each token among the words, -1 where it is none of them: int32 ``(len(tokens),)``."""
+        data, offsets = _bytes_of(tokens)
+        found = np.empty(len(tokens), np.int32)
+        find_all(data, offsets, self.data, self.offsets, self.slots, found)
+        return found
+
+
+def _bytes_of(words: pa.StringArray) -> tuple[UInt8, Int64]:
+    """The bytes of all strings, and the offsets into them: int64 ``(words + 1,)``."""
+    large = words.cast(pa.large_string())
+    if not len(large):
+        return np.zeros(1, np.uint8), np.zeros(1, np.int64)
+    offsets = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
+    return np.frombuffer(large.buffers()[2] or b"\0", np.uint8), offsets
+
+
+@compiled
+def mixed(code: np.uint64, byte: np.uint8) -> np.uint64:
+    """The hash after one more byte; it begins as :data:`SEED`."""
+    return (code ^ np.uint64(byte)) * _FACTOR
+
+
+@compiled
+def _slot(code: np.uint64, mask: np.uint64) -> np.uint64:
+    return (code ^ (code >> np.uint64(29))) & mask
+
+
+@compiled
+def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
+    """Open addressing: each word's number in the first free slot from its hash on."""
+    mask = np.uint64(len(slots) - 1)
+    for word in range(len(offsets) - 1):
+        code = SEED
+        for place in range(offsets[word], offsets[word + 1]):
+            code = mixed(code, data[place])
+        slot = _slot(code, mask)
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = word
+
+
+@compiled
+def find(code: np.uint64, word: UInt8, length: int, data: UInt8, offsets: Int64, slots: Int32) -> int:
+    """The number of the word in ``word``, or -1."""
+    mask = np.uint64(len(slots) - 1)
+    slot = _slot(code, mask)
+    while slots[slot] >= 0:
+        found = slots[slot]
+        start = offsets[found]
+        if offsets[found + 1] - start == length:
+            place = 0
+            while place < length and data[start + place] == word[place]:
+                place += 1
+            if place == length:
+                return int(found)
+        slot = (slot + np.uint64(1)) & mask
+    return -1
+
+
+@compiled
+def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, slots: Int32, out: Int32) -> None:
+    """The number of each token, or -1."""
+    for token in range(len(out)):
+        start, stop = token_offsets[token], token_offsets[token + 1]
+        code = SEED
+        for place in range(start, stop):
+            code = mixed(code, tokens[place])
+        out[token] = find(code, tokens[start:stop], stop - start, data, offsets, slots)

@@ -1,0 +1,304 @@
+"""What a configuration would do to a corpus and to words, by arrays alone: counts, shares and speeds.
+
+Everything here draws with a throwaway key, so that what it shows says nothing about any release. The figures of a sample
+of the corpus are functions of private text and stay inside; those of words of the vocabulary are public.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import ReleaseKeys, throwaway_keys
+from wordveil.crypto.streams import contexts, id_payload
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import ConfigError, Fault
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
+
+# Bounds that keep a preview to seconds: tokens of the sample that are drawn, draws of one word, and seconds of drawing.
+SAMPLE_TOKENS = 20_000
+WORD_DRAWS = 2_000
+_DRAW_SECONDS = 10.0
+_CHUNK = 2_000
+# Default words stand behind the words that every text has, and where embeddings hold everyday words.
+_FREQUENT = slice(200, 2_000)
+_DEFAULT_WORDS = 5
+_SHOWN = 4
+PADDING = "(padding)"
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """How a count is spread over the records."""
+
+    least: int
+    median: int
+    high: int
+    """At most this in 95% of the records."""
+    most: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the job would do to the records that were read; counts only.
+
+    Attributes
+    ----------
+    records: records read.
+    released: those that get a sanitised text.
+    quarantined: the others, by reason.
+    emptied: those released as the empty text (``refused: empty``), by reason.
+    words, unknown: words of the released records before the policy, and those outside the vocabulary.
+    lengths: tokens to be replaced in a released record, before it is cut or filled; None where none is released.
+    cut, padded: released records longer and shorter than ``n_max``; None where the policy does not pad.
+    tokens: tokens that the job would draw for the released records.
+    keep_rate: share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words
+        were drawn for it.
+    tokens_per_second: of one core of this machine, by processor time, so that a busy machine does not count.
+    seconds: of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
+    """
+
+    records: int
+    released: int
+    quarantined: dict[str, int]
+    emptied: dict[str, int]
+    words: int
+    unknown: int
+    lengths: Quantiles | None
+    cut: int | None
+    padded: int | None
+    tokens: int
+    keep_rate: float | None
+    keep_draws: int
+    tokens_per_second: float
+    seconds: float
+
+    @property
+    def unknown_rate(self) -> float | None:
+        """Share of words outside the vocabulary; None where no word was seen."""
+        return self.unknown / self.words if self.words else None
+
+    def core_hours(self, records: int) -> float | None:
+        """Hours of one core for ``records`` records like these; None where none was read."""
+        return self.seconds / self.records * records / 3600 if self.records else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "unknown_rate": self.unknown_rate}
+
+
+@dataclass(frozen=True)
+class WordPreview:
+    """What becomes of a word at an epsilon, by ``draws`` draws.
+
+    ``stays``: the share of draws that gave the word itself; ``replacements``: the likeliest others with theirs, likeliest
+    first, each drawn more than once; ``different``: how many words the draws gave, the word itself included.
+    """
+
+    word: str
+    epsilon: float
+    draws: int
+    stays: float
+    replacements: tuple[tuple[str, float], ...]
+    different: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        likeliest = [{"word": word, "probability": share} for word, share in self.replacements]
+        return {**self.__dict__, "replacements": likeliest}
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``; ``seconds`` it took."""
+
+    records: int
+    reasons: Counter[str]
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    words: int
+    unknown: int
+    seconds: float
+
+
+def inspect(
+    batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None = None
+) -> Sample:
+    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``; ``model``: the policy's."""
+    with threadpool_limits(limits=1):  # as in a worker
+        encoded = _encode(batches, policy, bundle, model)
+        chosen = _evenly(encoded.ids, SAMPLE_TOKENS)
+        drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
+    known = chosen[: len(drawn)] < bundle.vocabulary.size
+    same = (drawn == chosen[: len(drawn)])[known]
+    released = len(encoded.lengths)
+    tokens = released * policy.n_max if policy.n_max else int(encoded.lengths.sum())
+    emptied = {
+        reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
+    }
+    pads, width = policy.pads, policy.n_max or 0
+    return Sample(
+        records=encoded.records,
+        released=released,
+        quarantined={reason: n for reason, n in encoded.reasons.items() if reason not in emptied},
+        emptied=emptied,
+        words=encoded.words,
+        unknown=encoded.unknown,
+        lengths=_spread(encoded.lengths),
+        cut=int((encoded.lengths > width).sum()) if pads else None,
+        padded=int((encoded.lengths < width).sum()) if pads else None,
+        tokens=tokens,
+        keep_rate=float(same.mean()) if len(same) else None,
+        keep_draws=len(same),
+        tokens_per_second=speed,
+        seconds=encoded.seconds + tokens / speed,
+    )
+
+
+def _encode(
+    batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None
+) -> _Encoded:
+    # Cutting and padding would hide the lengths; a record refused for its text is told apart before it becomes empty.
+    codec = Codec(replace(policy, length="as_is", n_max=None, refused="quarantine"), bundle.vocabulary, model)
+    limit = None if policy.n_max else bundle.mechanism.max_tokens
+    records, seconds, words, unknown = 0, 0.0, 0, 0
+    reasons: Counter[str] = Counter()
+    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    for batch in batches:
+        reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
+        started = time.process_time()
+        encoded = codec.encode(pc.fill_null(batch.column(TEXT_COLUMN), ""))
+        seconds += time.process_time() - started
+        length = np.diff(encoded.offsets)
+        fine = reason == None  # noqa: E711 - elementwise
+        reason[fine] = encoded.refused[fine]
+        if limit is not None:
+            reason[(reason == None) & (length > limit)] = TOO_MANY_TOKENS  # noqa: E711 - elementwise
+        sound = reason == None  # noqa: E711 - elementwise
+        emptied = (
+            np.isin(reason.astype(str), TEXT_REASONS) if policy.refused == "empty" else np.zeros(len(reason), bool)
+        )
+        records += batch.num_rows
+        reasons.update(reason[~sound].tolist())
+        ids.append(encoded.ids[np.repeat(sound, length)])
+        lengths.append(np.where(sound, length, 0)[sound | emptied])
+        words += int(encoded.words[sound | emptied].sum())
+        unknown += int(encoded.unknown[sound | emptied].sum())
+    return _Encoded(records, reasons, np.concatenate(ids), np.concatenate(lengths), words, unknown, seconds)
+
+
+def _spread(lengths: NDArray[np.int64]) -> Quantiles | None:
+    if not len(lengths):
+        return None
+    return Quantiles(*(int(value) for value in np.quantile(lengths, (0, 0.5, 0.95, 1), method="inverted_cdf")))
+
+
+def _evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """At most ``count`` of the ids, from everywhere, in an order that mixes them: a prefix of it is from everywhere too."""
+    places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
+    stride = 61  # any step that leaves no remainder out
+    mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
+    return mixed
+
+
+def _draw_sample(
+    mechanism: Mechanism, ids: NDArray[np.int32], vocabulary: Vocabulary
+) -> tuple[NDArray[np.int32], float]:
+    """What the first of ``ids`` became, as many as the time allows, and tokens a second."""
+    keys = throwaway_keys()
+    timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
+    _draw(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
+    drawn, seconds, done = [], 0.0, 0
+    while done < len(timed) and seconds < _DRAW_SECONDS:
+        started = time.process_time()
+        drawn.append(_draw(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
+        seconds += time.process_time() - started
+        done += len(drawn[-1])
+    return np.concatenate(drawn)[: len(ids)], done / seconds
+
+
+def _draw(mechanism: Mechanism, ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
+    """What the words ``ids`` become as one record of that name."""
+    offsets = np.array([0, len(ids)])
+    return mechanism.draw(
+        TokenBatch(ids, offsets, contexts(keys.context, b"", [name], [id_payload(ids, offsets)])), keys
+    ).ids
+
+
+def default_words(vocabulary: Vocabulary) -> list[str]:
+    """A few everyday words, where the vocabulary begins with its frequent ones, as embeddings' files do."""
+    front = vocabulary.array[_FREQUENT].to_pylist() or vocabulary.array.to_pylist()
+    plain = [word for word in front if word.isalpha() and len(word) >= 4] or front
+    step = max(len(plain) // _DEFAULT_WORDS, 1)
+    return plain[step // 2 :: step][:_DEFAULT_WORDS]
+
+
+def check_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> list[str]:
+    """``words`` as they are looked up, each once. Raises :class:`ConfigError`, which names those that are not in the vocabulary."""
+    stripped = [word.strip() for word in words]
+    plain = [word if policy.case == "exact" else word.lower() for word in stripped if word]
+    ids = vocabulary.lookup(pa.array(plain, pa.string()))
+    missing = [word for word, found in zip(plain, ids.tolist(), strict=True) if found == vocabulary.unknown]
+    problem = "is not in the vocabulary, so it goes the way of unknown words (text.unknown). Name words that are in it."
+    if missing or not plain:
+        faults = [Fault("--words", word, problem) for word in missing] or [
+            Fault("--words", "", "name at least one word.")
+        ]
+        raise ConfigError("command line", faults)
+    return list(dict.fromkeys(plain))
+
+
+def preview_words(
+    bundle: Bundle,
+    words: Sequence[str],
+    epsilon: float,
+    draws: int = WORD_DRAWS,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[WordPreview]:
+    """What becomes of ``words``, which are in the vocabulary, at half ``epsilon``, at it and at twice it.
+
+    ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown at its own alone.
+    """
+    keys = throwaway_keys()
+    changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
+    mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
+    ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))
+    found = []
+    with threadpool_limits(limits=1):
+        for word, index in zip(words, ids.tolist(), strict=True):
+            progress(f"drawing {word}")
+            for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
+                drawn = _draw(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
+                found.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
+    return found
+
+
+def _word_preview(
+    word: str, index: int, epsilon: float, drawn: NDArray[np.int32], vocabulary: Vocabulary
+) -> WordPreview:
+    values, counts = np.unique(drawn, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    others = [(int(values[i]), int(counts[i])) for i in order if values[i] != index and counts[i] > 1][:_SHOWN]
+    names = [PADDING if value == vocabulary.pad else vocabulary.array[value].as_py() for value, _ in others]
+    return WordPreview(
+        word=word,
+        epsilon=epsilon,
+        draws=len(drawn),
+        stays=float((drawn == index).mean()),
+        replacements=tuple((name, count / len(drawn)) for name, (_, count) in zip(names, others, strict=True)),
+        different=len(values),
+    )

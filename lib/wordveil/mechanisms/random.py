@@ -1,0 +1,65 @@
+"""Random-R: each word is replaced by one drawn uniformly from the vocabulary (Bo, Ding, Fung, Iqbal 2021, baseline).
+
+The output does not depend on the word, so that a token's loss is 0. What remains of a text is its length, where that is shown.
+It is the lower bound of utility to which the others compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import KeyedStream, max_positions, scaled
+from wordveil.embeddings.embedding import Embedding
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+
+
+class Random(Mechanism):
+    """See the module. It has no arrays."""
+
+    name = "random"
+    sampler_version = 1
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    @classmethod
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: Mapping[str, Any],  # noqa: ARG003
+        *,
+        padding: bool,
+        work: BuildContext,  # noqa: ARG003
+    ) -> MechanismArtifact:
+        digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
+        guarantee = WordGuarantee(Metric("discrete", digest), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0)
+        return MechanismArtifact({"padding": padding}, {}, guarantee)
+
+    @classmethod
+    def load(
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],  # noqa: ARG003
+        arrays: Mapping[str, NDArray[Any]],  # noqa: ARG003
+        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003
+    ) -> Self:
+        return cls(size)
+
+    @property
+    def max_tokens(self) -> int:
+        return max_positions(1)
+
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
+        drawn = scaled(words[:, 0], np.array(self._size, np.uint64)).astype(np.int32)
+        return TokenBatch(drawn, batch.offsets, batch.contexts)

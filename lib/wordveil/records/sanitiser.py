@@ -1,0 +1,296 @@
+"""The whole of what happens to a record, without Spark: RecordBatch in, RecordBatch out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import TAG_BYTES, Payload, contexts, framed, id_payload, macs
+from wordveil.mechanisms.base import TokenBatch
+from wordveil.privacy.accounting import Price, price
+from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.relations import Relation, column_exposure, related
+from wordveil.records.schema import (
+    INSPECTED_FIELDS,
+    INVALID_ID,
+    NULL_ID,
+    NULL_TEXT,
+    OUTPUT_FIELDS,
+    OVERSIZE,
+    PRIVACY_TYPE,
+    QUARANTINED,
+    REASON_COLUMN,
+    RELEASED,
+    STATISTIC_FIELDS,
+    TEXT_COLUMN,
+    TEXT_REASONS,
+    TOO_MANY_TOKENS,
+    UNDECODABLE,
+)
+from wordveil.text.codec import Codec, Encoded
+from wordveil.text.order import kept_words, sample, shuffle
+from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
+
+_SLICE_TOKENS = 2**20
+
+
+@dataclass(frozen=True)
+class RecordSettings:
+    """What a release is, beyond its bundle and keys.
+
+    ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
+    configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass unchanged and are never published.
+    """
+
+    release: str
+    run_id: str
+    policy: TextPolicy
+    kept: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    internal: int = 0
+
+    @property
+    def exposes(self) -> tuple[str, ...]:
+        """What is shown besides the sanitised words: by policy and configuration, then kept columns, each sorted."""
+        return (*sorted({*self.policy.exposes, *self.shown}), *sorted(column_exposure(name) for name in self.kept))
+
+    @property
+    def relation(self) -> Relation:
+        """The pairs of texts for which the bound holds."""
+        return related(self.policy.relation, self.shown)
+
+
+def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
+    """The constant part of the ``privacy`` column."""
+    policy = settings.policy
+    return ReleaseTerms(
+        release=settings.release,
+        mechanism=bundle.mechanism.name,
+        bundle=bundle.fingerprint,
+        guarantee=bundle.guarantee,
+        composition=policy.composition,
+        relation=settings.relation,
+        exposes=settings.exposes,
+        n_max=policy.n_max,
+        search=bundle.mechanism.search,
+        search_recall=bundle.mechanism.search_recall,
+    )
+
+
+class RecordSanitiser:
+    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason`` (string), in this order.
+
+    A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
+    output batches with the same records in the same order and the columns id, kept and internal columns,
+    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the n-gram model that the policy names, if it names one.
+    """
+
+    def __init__(
+        self, settings: RecordSettings, bundle: Bundle, keys: ReleaseKeys, model: NgramModel | None = None
+    ) -> None:
+        self._settings = settings
+        self._policy = settings.policy
+        self._bundle = bundle
+        self._keys = keys
+        self._terms = release_terms(settings, bundle)
+        self._codec = Codec(settings.policy, bundle.vocabulary, model)
+        self._scope = framed(
+            settings.release.encode(), bundle.fingerprint.encode(), settings.policy.fingerprint.encode()
+        )
+        self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
+
+    def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The sanitised records of ``batch``, in slices that bound memory.
+
+        Raises :class:`ValueError` where there are more or fewer columns than are accounted for.
+        """
+        expected = len(self._settings.kept) + self._settings.internal + 3
+        if batch.num_columns != expected:
+            raise ValueError(f"Expected {expected} columns, got {batch.num_columns}.")
+        for start in range(0, batch.num_rows, self._rows):
+            piece = batch.slice(start, self._rows)
+            yield self._assemble(piece, *self._encode(piece))
+
+    def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """All but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content tag and the tokens that it would cost.
+
+        Draws nothing. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
+        """
+        for start in range(0, batch.num_rows, self._rows):
+            piece = batch.slice(start, self._rows)
+            reason, accepted, encoded = self._encode(piece)
+            place = np.full(piece.num_rows, -1)
+            place[accepted] = np.arange(len(accepted))
+            spread = pa.array(place, mask=place < 0)
+            record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
+            tokens = (
+                np.diff(encoded.offsets) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
+            )
+            columns = [
+                pa.array(reason, pa.string()),
+                self._tags(record_ids, _content(encoded)).take(spread),
+                pa.array(tokens, pa.int64()).take(spread),
+            ]
+            passed = piece.num_columns - 2
+            schema = pa.schema([*(piece.schema.field(place) for place in range(passed)), *INSPECTED_FIELDS])
+            yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
+
+    def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Encoded]:
+        """Why each record is refused (None if it is not), the places of those that are not, and their tokens."""
+        reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
+        if self._policy.refused == "empty":
+            reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
+        texts = batch.column(TEXT_COLUMN)
+        while True:
+            accepted = np.flatnonzero(reason == None)  # noqa: E711 - elementwise
+            encoded = self._codec.encode(pc.fill_null(texts.take(pa.array(accepted)), ""))
+            late = encoded.refused
+            if self._policy.n_max is None:
+                late[np.diff(encoded.offsets) > self._bundle.mechanism.max_tokens] = TOO_MANY_TOKENS
+            if self._policy.refused == "empty" or not (late != None).any():  # noqa: E711 - elementwise
+                return reason, accepted, encoded
+            reason[accepted] = late
+
+    def _assemble(
+        self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
+    ) -> pa.RecordBatch:
+        record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
+        content = _content(encoded)
+        texts, drawn, unchanged = self._draw(record_ids, encoded, content)
+        place = np.full(batch.num_rows, -1)
+        place[accepted] = np.arange(len(accepted))
+        quarantined = place < 0
+        spread = pa.array(place, mask=quarantined)
+        columns = [
+            texts.take(spread),
+            pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
+            pa.array(reason, pa.string()),
+            self._privacy(drawn, place, quarantined),
+            self._tags(record_ids, content).take(spread),
+            pa.repeat(self._settings.run_id, batch.num_rows),
+            pa.array(encoded.words, pa.int64()).take(spread),
+            pa.array(encoded.unknown, pa.int64()).take(spread),
+            pa.array(unchanged, pa.int64()).take(spread),
+        ]
+        passed = batch.num_columns - 2
+        fields = [batch.schema.field(place) for place in range(passed)]
+        schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
+        return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
+
+    def _draw(
+        self, record_ids: list[bytes], encoded: Encoded, content: list[Payload]
+    ) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
+        """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of accepted records."""
+        ids, offsets = encoded.ids, encoded.offsets
+        context = contexts(self._keys.context, self._scope, record_ids, content)
+        if self._policy.length == "sample":
+            assert self._policy.n_max is not None
+            unknown = self._bundle.vocabulary.unknown
+            ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
+        drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
+        same = kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
+        ids = drawn.ids
+        if self._policy.output == "bag":
+            ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
+        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), same
+
+    def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
+        """Content tags: equal in one release for equal content of one record, and telling nothing else."""
+        tags = macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
+        return pa.array([bytes(tag) for tag in tags], pa.binary())
+
+    def _privacy(
+        self, drawn: NDArray[np.int64], place: NDArray[np.int64], quarantined: NDArray[np.bool_]
+    ) -> pa.StructArray:
+        counts, which = np.unique(drawn, return_inverse=True)
+        prices = [price(self._terms, int(count)) for count in counts] or [Price(0, 0.0, None)]
+        spread = pa.array(which[place] if len(which) else np.zeros_like(place))
+        terms = self._terms
+        constants = {
+            "release_id": terms.release,
+            "mechanism": terms.mechanism,
+            "bundle": terms.bundle,
+            "search": terms.search,
+            "search_recall": terms.search_recall,
+            "policy": self._policy.fingerprint,
+            "metric": terms.guarantee.metric.identifier,
+            "nominal_epsilon": terms.guarantee.nominal_epsilon,
+            "epsilon": terms.guarantee.epsilon,
+            "slack": terms.guarantee.slack,
+            "composition": str(terms.composition),
+            "relation": str(terms.relation),
+            "exposes": list(terms.exposes),
+        }
+        varying = {
+            name: [getattr(item, name) for item in prices]
+            for name in ("tokens", "epsilon_bound", "epsilon_pure", "delta")
+        }
+        arrays = [
+            pa.array(varying[field.name], field.type).take(spread)
+            if field.name in varying
+            else pa.repeat(pa.scalar(constants[field.name], field.type), len(place))
+            for field in PRIVACY_TYPE
+        ]
+        return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
+
+
+def _content(encoded: Encoded) -> list[Payload]:
+    """All of each text that its output depends on: the hidden words' ids, and what the policy copies.
+
+    Both the content tag and the noise's context cover all of it. If two versions of a record that differ in a comma shared their noise,
+    equal hidden words in both outputs would prove that no hidden word was changed.
+    """
+    hidden = id_payload(encoded.ids, encoded.offsets)
+    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
+
+
+def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
+    """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has checked.
+
+    ``ids`` are strings or whole numbers, ``texts`` strings. An id that stands twice is not found here.
+    """
+    reason = pa.nulls(len(ids), pa.string())
+    for name, applies in (
+        (UNDECODABLE, _undecodable(texts)),
+        (OVERSIZE, pc.greater(pc.binary_length(texts), max_bytes)),
+        (NULL_TEXT, texts.is_null()),
+        (INVALID_ID, _undecodable(ids)),
+        (NULL_ID, ids.is_null()),
+    ):
+        reason = pc.if_else(pc.fill_null(applies, False), name, reason)
+    return reason
+
+
+def _undecodable(values: pa.Array) -> pa.BooleanArray:
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return pa.repeat(False, len(values))
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.array(
+            [value is not None and not _is_utf8(value) for value in values.cast(pa.large_binary()).to_pylist()]
+        )
+    return pa.repeat(False, len(values))
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _id_bytes(ids: pa.Array) -> list[bytes]:
+    """Record ids as bytes, the same for a number and its decimal string."""
+    text = ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.cast(pa.string())
+    values: list[bytes] = text.cast(pa.binary()).to_pylist()
+    return values

@@ -1,0 +1,1 @@
+"""Builds that take long, on the executors."""

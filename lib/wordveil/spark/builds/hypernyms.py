@@ -1,0 +1,57 @@
+"""Pairs of words and hypernyms that lie as a large Parquet table: added up and thinned by Spark before they reach the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA, check_columns, is_parquet, read_pairs
+from wordveil.embeddings.training.poincare import ReadPairs
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.errors import EmbeddingError
+from wordveil.spark.platform.errors import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def on_session(session: Callable[[], SparkSession]) -> ReadPairs:
+    """What reads pairs with the executors of ``session``, which is called where they lie as Parquet; text is read on the driver."""
+
+    def read(path: Path, settings: TrainingSettings) -> pa.Table:
+        return pairs_of(session(), path, settings) if path.exists() and is_parquet(path) else read_pairs(path)
+
+    return read
+
+
+def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
+    """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no order.
+
+    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.hierarchy` makes of the result what it
+    makes of all pairs. The path must be one that every executor sees. Raises :class:`EmbeddingError` and
+    :class:`wordveil.errors.SparkJobError`.
+    """
+    from pyspark.sql import functions as sql
+
+    with job_errors():
+        frame = spark.read.parquet(path.absolute().as_uri())
+        names = check_columns(dict(frame.dtypes), str(path))
+        word, hypernym = sql.col("word"), sql.col("hypernym")
+        count = sql.col("count") if "count" in names else sql.lit(1)
+        pairs = frame.select(word, hypernym, count.cast("bigint").alias("count"))
+        bad = pairs.where(
+            "word is null or hypernym is null or trim(word) = '' or trim(hypernym) = '' or not coalesce(count >= 1, false)"
+        )
+        if bad.head(1):
+            raise EmbeddingError(
+                f"{path}: a pair lacks a word or a hypernym, or its count is under 1. Remove such pairs."
+            )
+        taken = pairs.where("word != hypernym")
+        if settings.left_out:
+            stop = sorted(settings.left_out)
+            taken = taken.where(~sql.lower(word).isin(stop) & ~sql.lower(hypernym).isin(stop))
+        added = taken.groupBy("word", "hypernym").agg(sql.sum("count").alias("count"))
+        return added.where(sql.col("count") >= settings.min_count).toArrow().cast(PAIR_SCHEMA)

@@ -1,0 +1,63 @@
+"""Lists of neighbours computed by Spark's executors, for vocabularies that keep one machine busy for long."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from wordveil.neighbours.blocks import Span, Task
+from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
+from wordveil.spark.platform.errors import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class SpanLists:
+    """What an executor does: the lists of one span. The points come as a Spark file; they are public."""
+
+    file: str
+    metric: str
+    most: int | None
+    within: float
+
+    def __call__(self, span: Span) -> tuple[Span, NeighbourLists]:
+        """The span and its lists."""
+        from pyspark import SparkFiles
+
+        with threadpool_limits(1):
+            search = _search(str(Path(SparkFiles.get(self.file)).absolute()), self.metric, self.most, self.within)
+            return span, search.block(*span)
+
+
+@lru_cache(maxsize=1)
+def _search(file: str, metric: str, most: int | None, within: float) -> NeighbourSearch:
+    return Task(metric, np.load(file, mmap_mode="r"), most, within).search()
+
+
+def on_executors(
+    session: Callable[[], SparkSession],
+) -> Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
+    """What computes blocks on the executors of ``session``, which is called once there is something to do."""
+
+    def compute(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+        if not spans:
+            return
+        context = session().sparkContext
+        with tempfile.TemporaryDirectory(prefix="wordveil-points-") as directory, job_errors():
+            file = Path(directory) / f"wordveil-points-{task.digest}.npy"
+            np.save(file, task.points)
+            context.addFile(str(file))
+            work = SpanLists(file.name, task.metric, task.most, task.within)
+            # One task a block; the driver takes their results one at a time.
+            yield from context.parallelize(list(spans), len(spans)).map(work).toLocalIterator(prefetchPartitions=True)
+
+    return compute

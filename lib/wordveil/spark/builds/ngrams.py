@@ -1,0 +1,180 @@
+"""Building an n-gram model of public text on Spark.
+
+Two passes over the texts: words are counted first, then the n-grams of the words that are frequent enough, as any other stands
+less often still. Executors count in batches and Spark adds up; what is frequent enough comes to the driver sorted, a partition
+at a time, so that its memory holds the model and little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.artifacts.ngram_model import open_model, write_model
+from wordveil.config.checks import did_you_mean
+from wordveil.errors import ConfigError, Fault, NgramError
+from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.errors import job_errors
+from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
+from wordveil.text.slots import Grams, NgramModel, NgramSettings, assembled
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LONGEST_TEXT = 4 * 2**20
+"""Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
+MOST_NGRAMS = 50_000_000
+"""A driver needs some 70 bytes for each while it builds."""
+
+
+def _silent(_: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class BuiltNgrams:
+    """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not UTF-8, longer
+    than :data:`LONGEST_TEXT` or of a script that the tokeniser refuses."""
+
+    model: NgramModel
+    texts: int
+    left_out: int
+
+
+def build_ngrams(
+    table: DataFrame,
+    text: str,
+    store: Path,
+    settings: NgramSettings,
+    source: str,
+    progress: Callable[[str], None] = _silent,
+) -> BuiltNgrams:
+    """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
+
+    ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned. Raises
+    :class:`ConfigError` for the column, :class:`NgramError` where the model would hold no word or too many n-grams.
+    """
+    from pyspark import StorageLevel
+
+    spark = table.sparkSession
+    with job_errors("no n-gram model was written"):
+        texts = _texts(table, text)
+        progress("counting words")
+        rows = table.count()
+        words, counts, total = _frequent_words(texts, settings)
+        progress("counting n-grams")
+        sent = spark.sparkContext.broadcast(words)
+        grams = _frequent_grams(texts, CountGrams(settings, sent), settings).persist(StorageLevel.DISK_ONLY)
+        try:
+            number = grams.count()
+            if number > MOST_NGRAMS:
+                raise NgramError(
+                    f"{number:,} n-grams stand {settings.min_count} times or more; a model holds {MOST_NGRAMS:,} at most. "
+                    "Raise --min-count, or lower --max-n."
+                )
+            progress(f"collecting {number:,} n-grams")
+            found, numbers = _collected(grams, settings, number)
+        finally:
+            grams.unpersist()
+            sent.unpersist()
+    read = int(counts[0])
+    provenance = {
+        "wordveil": __version__,
+        "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "source": source,
+        "texts": read,
+        "left_out": rows - read,
+    }
+    path = write_model(store, settings, words, total, assembled(counts, found, numbers), provenance)
+    return BuiltNgrams(open_model(path), read, rows - read)
+
+
+def _texts(table: DataFrame, name: str) -> DataFrame:
+    """The texts alone, as strings that can be read."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import BinaryType, StringType
+
+    if name not in table.columns:
+        near = did_you_mean(name, table.columns) or f" It has: {', '.join(table.columns)}."
+        raise ConfigError("command line", [Fault("--text", name, f"the table has no such column.{near}")])
+    kind = table.schema[name].dataType
+    if not isinstance(kind, (StringType, BinaryType)):
+        problem = f"is of type {kind.simpleString()}; text is a string (or binary, read as UTF-8)."
+        raise ConfigError("command line", [Fault("--text", name, problem)])
+    text = column(name)
+    as_string = text.cast("string")
+    fit = text.isNotNull() & (F.octet_length(text) <= LONGEST_TEXT) & F.is_valid_utf8(as_string)
+    return table.where(fit).select(as_string.alias("text"))
+
+
+def _mapped(
+    frame: DataFrame, body: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: Any
+) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    def wordveil_ngrams(batches: Any) -> Any:
+        return body(batches)
+
+    return frame.mapInArrow(wordveil_ngrams, from_arrow_schema(pa.schema(fields)))
+
+
+def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
+    """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the words of all texts."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counted = _mapped(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
+    counted = counted.persist(StorageLevel.DISK_ONLY)
+    try:
+        total = counted.where(F.col("word") != "").agg(F.sum("number")).first()
+        found = (
+            counted.where((F.col("word") == "") | (F.col("number") >= settings.min_count)).toArrow().combine_chunks()
+        )
+    finally:
+        counted.unpersist()
+    # By number, then by bytes: the same whatever order Spark gives them in. The empty string, the beginning of a text, comes first.
+    words = found.column("word").cast(pa.string())
+    keyed = pa.table(
+        {"word": words, "number": found.column("number"), "start": pc.cast(pc.equal(words, ""), pa.int8())}
+    )
+    keyed = keyed.sort_by([("start", "descending"), ("number", "descending"), ("word", "ascending")]).combine_chunks()
+    if keyed.num_rows < 2:
+        raise NgramError(
+            f"no word stands {settings.min_count} times or more in the text, so that the model would keep none. "
+            "Take more text, or lower --min-count."
+        )
+    words, numbers = keyed.column("word").combine_chunks(), keyed.column("number").to_numpy()
+    return _one_array(words), numbers, int(total[0] if total else 0)
+
+
+def _one_array(words: Any) -> pa.StringArray:
+    return pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
+
+
+def _frequent_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counted = _mapped(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
+    return counted.where(F.col("number") >= settings.min_count)
+
+
+def _collected(grams: DataFrame, settings: NgramSettings, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The n-grams in the order of a trie: int32 ``(number, max_n)`` and int64 ``(number,)``."""
+    code = Grams(settings.max_n)
+    found, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
+    place = 0
+    for block, counts in _mapped(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
+        rows = code.decode(bytes(block))
+        found[place : place + len(rows)] = rows
+        numbers[place : place + len(rows)] = np.frombuffer(bytes(counts), "<i8")
+        place += len(rows)
+    return found, numbers

@@ -1,0 +1,1 @@
+"""The corpus: opened at one version, and screened before any text reaches Python."""

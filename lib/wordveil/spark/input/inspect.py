@@ -1,0 +1,47 @@
+"""The columns of a table, for a first configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from wordveil.config.template import Column
+from wordveil.errors import InputError
+from wordveil.spark.input.source import is_delta_path
+from wordveil.spark.platform.delta import EXTENSION
+from wordveil.spark.platform.errors import input_errors
+from wordveil.spark.platform.filesystem import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
+    """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises :class:`InputError`."""
+    table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
+    partitions = _partition_columns(table)
+    return [
+        Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in table.schema.fields
+    ]
+
+
+def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:
+    """The Parquet or Delta table at ``path``, which ``option`` of the command line named; reads file names, a Delta log and one footer.
+
+    Raises :class:`InputError`; ``otherwise`` is the mend for a Delta table that the session cannot read.
+    """
+    with input_errors(option, path):
+        if not Files(spark, path).exists():
+            raise InputError(f"{option} = {path}: no such file or directory.")
+        delta = is_delta_path(spark, path)
+        if delta and EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+            raise InputError(
+                f"{option} = {path}: a Delta table can be read here only from this machine's disk. {otherwise}"
+            )
+        return spark.read.format("delta" if delta else "parquet").load(path)
+
+
+def _partition_columns(table: DataFrame) -> set[str]:
+    """The columns that stand in directory names; only Spark's plan of the table tells them from the others."""
+    plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
+    return set(plan.relation().partitionSchema().fieldNames())

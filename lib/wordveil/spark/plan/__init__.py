@@ -1,0 +1,1 @@
+"""What a run would do, before it does it."""

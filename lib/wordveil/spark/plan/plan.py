@@ -1,0 +1,108 @@
+"""What a configuration would do, from its settings and the input's schema alone: no row is read, nothing is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordveil.config.artifacts import find_bundle
+from wordveil.config.load import Config
+from wordveil.config.parameters import check_params
+from wordveil.errors import BundleError
+from wordveil.privacy.accounting import price
+from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.spark.input.source import NO_PARAMS, read_input
+from wordveil.spark.platform.errors import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would release and what it would cost.
+
+    ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
+    ``epsilon_bound`` is the price of one token, and ``delta`` is one token's. Prices are None while there is no bundle to take the diameter from.
+    ``output_format`` is ``delta`` where the output is a release that lives on. ``has_records`` says whether the input, under
+    ``input.where``, has a record; None where nobody looked.
+    """
+
+    release: str
+    input: str
+    columns: dict[str, str]
+    kept: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    bundle: str | None
+    bundle_problem: str | None
+    metric: str | None
+    diameter: float | None
+    composition: str
+    relation: str
+    exposes: tuple[str, ...]
+    tokens: int | None
+    epsilon_bound: float | None
+    epsilon_pure: float | None
+    delta: float | None
+    output_format: str
+    has_records: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return dict(self.__dict__)
+
+
+def make_plan(
+    config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS, look: bool = False
+) -> Plan:
+    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of ``input.where``;
+    ``look``: also look for one record that the run would read.
+
+    Raises a :class:`WordveilError` that says what is wrong.
+    """
+    check_params(config.input.where, params)
+    policy = config.policy
+    problem = None
+    try:
+        bundle = find_bundle(config)
+    except BundleError as error:
+        bundle, problem = None, str(error)
+    table = read_input(session(), config, params)
+    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
+    terms = release_terms(settings, bundle) if bundle else None
+    priced = price(terms, policy.n_max or 1) if terms else None
+    named = [
+        config.input.id,
+        config.input.text,
+        *([config.input.author] if config.input.author else []),
+        *config.input.keep,
+    ]
+    return Plan(
+        release=config.release,
+        input=config.input.source,
+        columns={name: table.schema[name].dataType.simpleString() for name in named},
+        kept=tuple(config.input.keep),
+        mechanism=config.mechanism.name,
+        epsilon=config.mechanism.nominal_epsilon,
+        bundle=bundle.fingerprint if bundle else None,
+        bundle_problem=problem,
+        metric=terms.guarantee.metric.identifier if terms else None,
+        diameter=terms.guarantee.diameter if terms else None,
+        composition=str(policy.composition),
+        relation=str(settings.relation),
+        exposes=settings.exposes,
+        tokens=policy.n_max,
+        epsilon_bound=priced.epsilon_bound if priced else None,
+        epsilon_pure=priced.epsilon_pure if priced else None,
+        delta=priced.delta if priced else None,
+        output_format=config.output.format,
+        has_records=_has_records(table) if look else None,
+    )
+
+
+def _has_records(table: DataFrame) -> bool:
+    """Whether there is a record: Spark reads files until it has found one, and of them the columns of the condition alone."""
+    with job_errors("nothing was planned"):
+        return not table.isEmpty()

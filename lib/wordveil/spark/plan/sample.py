@@ -1,0 +1,150 @@
+"""Reading a few records of the corpus the way the job reads them, and counting the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.config.artifacts import find_bundle, find_ngrams
+from wordveil.config.load import Config
+from wordveil.errors import BundleError, ConfigError, Fault
+from wordveil.evaluation.preview import Sample, WordPreview, check_words, default_words, inspect, preview_words
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.spark.input.screening import screen_input
+from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.platform.errors import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A sample lies in the driver's memory; more records would hardly change its figures.
+MOST_RECORDS = 100_000
+_BATCH = 1024
+_A_MILLION = 1_000_000
+
+
+def _silent(_: str) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class TableSample:
+    """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of ``input.where``."""
+
+    sample: Sample
+    rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        hours = {
+            "core_hours": self.sample.core_hours(self.rows),
+            "core_hours_a_million": self.sample.core_hours(_A_MILLION),
+        }
+        return {**self.sample.to_dict(), "table_rows": self.rows, **hours}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a preview was asked to show: ``rows`` of the corpus where not None, and ``words``; drawn with ``bundle``."""
+
+    bundle: Bundle
+    rows: int | None
+    words: list[str]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a preview shows; empty where nothing was asked for."""
+
+    sample: TableSample | None
+    words: list[WordPreview]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parts that were asked for, as plain values."""
+        sample = {"sample": self.sample.to_dict()} if self.sample else {}
+        return {**sample, **({"words": [word.to_dict() for word in self.words]} if self.words else {})}
+
+
+def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted | None:
+    """What to show, checked before Spark starts; None where neither ``rows`` nor ``words`` (with commas) are given.
+
+    Raises :class:`ConfigError`, and :class:`BundleError` where there is no bundle: a preview builds none.
+    """
+    if rows is not None and not 1 <= rows <= MOST_RECORDS:
+        raise ConfigError("command line", [Fault("--sample", str(rows), f"1 to {MOST_RECORDS:,} records.")])
+    if rows is None and words is None:
+        return None
+    bundle = find_bundle(config)
+    if bundle is None:
+        raise BundleError(
+            f"bundle = {config.bundle}: holds no bundle, and a preview draws with it. Run `wordveil build` first."
+        )
+    chosen = (
+        default_words(bundle.vocabulary)
+        if words is None
+        else check_words(words.split(","), config.policy, bundle.vocabulary)
+    )
+    return Wanted(bundle, rows, chosen)
+
+
+def make_preview(
+    config: Config,
+    wanted: Wanted | None,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = _silent,
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+) -> Preview:
+    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded. ``params``: those of ``input.where``.
+
+    Raises a :class:`WordveilError`.
+    """
+    if wanted is None:
+        return Preview(None, [])
+    sample = (
+        None
+        if wanted.rows is None
+        else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params)
+    )
+    return Preview(
+        sample, preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
+    )
+
+
+def sample_table(
+    config: Config,
+    bundle: Bundle,
+    session: Callable[[], SparkSession],
+    rows: int,
+    progress: Callable[[str], None] = _silent,
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+) -> TableSample:
+    """Read the first ``rows`` records of the corpus and say what the job would do to them.
+
+    The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were read.
+    Raises a :class:`WordveilError`.
+    """
+    source = open_input(session(), config.input, params)
+    table = source.read()
+    with job_errors("no sample was read"):
+        progress("counting rows")
+        number = table.count()
+        progress(f"reading {min(rows, number):,} records")
+        records = screen_input(source.first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
+        # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors' disks.
+        rows_read = records.limit(rows).collect()
+    progress("drawing with a throwaway key")
+    return TableSample(inspect(_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
+
+
+def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
+    """Rows of text and reason as batches as small as the job's."""
+    for start in range(0, len(rows), _BATCH):
+        texts, reasons = zip(*rows[start : start + _BATCH], strict=True)
+        arrays = [pa.array(texts, pa.string()), pa.array(reasons, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, names=[TEXT_COLUMN, REASON_COLUMN])

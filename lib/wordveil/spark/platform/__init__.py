@@ -1,0 +1,1 @@
+"""What Spark, Delta and Hadoop give: sessions, tables, files, locks."""

@@ -1,0 +1,120 @@
+"""Delta in a Spark session: its options, its jars, and whether a session has it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wordveil.errors import PlatformError
+from wordveil.spark.platform.jvm import java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+OPTIONS: dict[str, str] = {
+    # Catalogue tables in Delta's format are opened by its own catalogue, which passes all others through.
+    "spark.sql.catalog.spark_catalog": CATALOG,
+    # A table's state is computed in so many tasks; Delta's own 50 take seconds where a log of one corpus has thousands of files.
+    "spark.databricks.delta.snapshotPartitions": "4",
+}
+INSTALL = "Install it with: pip install 'wordveil[spark]'"
+_JARS = ("delta-spark", "delta-storage")
+
+
+def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -> dict[str, str]:
+    """What a new session is given for Delta, beside its other options ``given``.
+
+    ``submitted``: spark-submit began its Java process, which has the jars that it was given and takes no more. ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none. Raises
+    :class:`PlatformError` where there is no delta-spark or no such jar.
+    """
+    options = {name: value for name, value in OPTIONS.items() if name not in given} | _extensions(given)
+    if submitted:
+        return options
+    found = _jars_in(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
+    if found:
+        return {**options, "spark.jars": _joined(given.get("spark.jars"), *map(str, found))}
+    return {**options, "spark.jars.packages": _joined(*_packages(given.get("spark.jars.packages")))}
+
+
+def _extensions(given: dict[str, str]) -> dict[str, str]:
+    others = given.get("spark.sql.extensions")
+    return {"spark.sql.extensions": others if others and EXTENSION in others else _joined(others, EXTENSION)}
+
+
+def require_delta(session: SparkSession) -> None:
+    """Raise :class:`PlatformError` unless the session has Delta's extension, catalog and jars."""
+    mend = (
+        f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
+        f"({' and '.join(_JARS)}, by spark.jars or --jars), or with --packages."
+    )
+    if EXTENSION not in (session.conf.get("spark.sql.extensions", "") or ""):
+        raise PlatformError(
+            f"the configuration names a Delta or catalogue table, and the Spark session has no Delta extension. {mend}"
+        )
+    if not java_class(session, "org.apache.spark.util.Utils").classIsLoadable(EXTENSION):
+        raise PlatformError(
+            f"the Spark session is set up for Delta, but its Java process began without Delta's jars. {mend}"
+        )
+    if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
+        raise PlatformError(f"the Spark session has Delta's extension without Delta's catalog. {mend}")
+
+
+def fetched_jars(ivy: str | None = None) -> list[Path]:
+    """Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or where Spark does by default; empty if one is missing.
+
+    By path they need no resolving, which takes seconds, is told line by line, and races where two processes do it at once.
+    """
+    home = Path(ivy) if ivy else ivy_home()
+    group, name, version = artifact().split(":")
+    names = (f"{group}_{name}-{version}.jar", f"{group}_delta-storage-{version}.jar")
+    found = [home / "jars" / name for name in names]
+    return found if all(path.is_file() for path in found) else []
+
+
+def ivy_home() -> Path:
+    """Where Spark's Ivy keeps what it fetches, as Java sees it: in the home of the user's account, whatever HOME says."""
+    try:
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        home = Path.home()
+    return home / ".ivy2.5.2"
+
+
+def artifact() -> str:
+    """The Maven coordinates of Delta for this PySpark, as delta-spark's helper has them. Raises :class:`PlatformError` without delta-spark."""
+    return _packages(None)[-1]
+
+
+def _packages(others: str | None) -> list[str]:
+    """Delta's package by delta-spark's own helper, which knows the versions that fit, and ``others``."""
+    from pyspark.sql import SparkSession
+
+    try:
+        from delta import configure_spark_with_delta_pip
+    except ImportError:
+        raise PlatformError(
+            f"delta-spark is not installed, and the configuration names a Delta or catalogue table. {INSTALL}"
+        ) from None
+    builder = configure_spark_with_delta_pip(
+        SparkSession.Builder(), extra_packages=others.split(",") if others else None
+    )
+    package, *rest = str(builder._options["spark.jars.packages"]).split(",")  # noqa: SLF001 - a builder tells nothing else
+    return [*rest, package]
+
+
+def _jars_in(directory: str) -> list[Path]:
+    found = sorted(Path(directory).glob("*.jar"))
+    missing = [name for name in _JARS if not any(name in path.name for path in found)]
+    if missing:
+        raise PlatformError(
+            f"spark.delta_jars = {directory}: holds no jar of {' and of '.join(missing)}. docs/operations.md says which are needed."
+        )
+    return found
+
+
+def _joined(*parts: str | None) -> str:
+    return ",".join(part for part in parts if part)

@@ -1,0 +1,240 @@
+"""Delta tables of a release and of the ledger: made with their properties, appended to exactly once, compared and swapped."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wordveil.errors import ReleaseError
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import java_class
+from wordveil.spark.platform.locks import exclusive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+TABLE_VERSION = 2
+FILE_ROWS = 1_000_000
+"""The most rows of a file that is appended, unless an output says otherwise."""
+_VERSION_PROPERTY = "wordveil.formatVersion"
+_SWAP = "wordveil swap"
+# Conflicts end in a new look at the table; a table that is never quiet for so many looks is not used as it should be.
+_ATTEMPTS = 50
+PROPERTIES: dict[str, str] = {
+    _VERSION_PROPERTY: str(TABLE_VERSION),
+    # A purge must rewrite files: a deletion vector would leave the text in them.
+    "delta.enableDeletionVectors": "false",
+}
+
+
+def _unseen(step: str) -> None:
+    """Called after each commit; tests put something that kills in its place."""
+
+
+committed: Callable[[str], None] = _unseen
+
+
+class DeltaTable:
+    """One Delta table by its path. ``kind`` says what it is, for messages."""
+
+    def __init__(self, spark: SparkSession, path: str, kind: str) -> None:
+        self.spark = spark
+        self.path = path.rstrip("/")
+        self.kind = kind
+
+    def _snapshot(self) -> Any:
+        """Delta's own view of the table as it is now."""
+        none = java_class(self.spark, "scala.Option").apply(None)
+        # Delta has no Python for transaction identifiers.
+        logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
+        log = logs.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
+        return log.update(False, none, none)
+
+    def exists(self) -> bool:
+        """Whether there is a table."""
+        return self.version() >= 0
+
+    def version(self) -> int:
+        """The latest version; -1 where there is no table."""
+        return int(self._snapshot().version())
+
+    def create(
+        self, schema: StructType, *, partition_by: Sequence[str] = (), indexed: Sequence[str] | None = None
+    ) -> None:
+        """Make the table where there is none. Raises :class:`ReleaseError` for one of another layout.
+
+        ``indexed``: the columns whose least and greatest values Delta may write into its log; by default the first 32. A text
+        must not be among them: it would stay in the log when it is long deleted.
+        """
+        if self.exists():
+            self.check()
+            return
+        from delta import tables as delta_tables
+
+        with exclusive(self.spark, self.path):
+            # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table in both.
+            place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
+            builder = delta_tables.DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
+            chosen = (
+                {} if indexed is None else {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in indexed)}
+            )
+            for name, value in {**PROPERTIES, **chosen}.items():
+                builder = builder.property(name, value)
+            if partition_by:
+                builder = builder.partitionedBy(*partition_by)
+            builder.execute()
+        committed(f"create {self.kind}")
+
+    def identifier(self) -> str:
+        """Delta's own name of the table, another one once it is deleted and made anew."""
+        return str(self._snapshot().metadata().id())
+
+    def check(self) -> None:
+        """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""
+        found = self._snapshot().metadata().configuration().get(_VERSION_PROPERTY)
+        version = str(found.get()) if found.isDefined() else None
+        if version != str(TABLE_VERSION):
+            problem = (
+                "was not made by wordveil"
+                if version is None
+                else f"has format_version {version}, this wordveil reads {TABLE_VERSION}"
+            )
+            mend = (
+                "Name another place."
+                if version is None
+                else "Take the wordveil that wrote it, or begin a release of another name at another place."
+            )
+            raise ReleaseError(f"{self.kind} {self.path}: {problem}. {mend}")
+
+    def has(self, once: str) -> bool:
+        """Whether :meth:`append` has written under the name ``once``."""
+        return bool(self._snapshot().transactions().get(f"wordveil {once}").isDefined())
+
+    def read(self, version: int | None = None) -> DataFrame:
+        """The table, at ``version`` if it is given."""
+        reader = self.spark.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
+
+    def append(self, frame: DataFrame, *, step: str, once: str, records_per_file: int | None = None) -> None:
+        """Append in one commit; a second time under the same name ``once`` does nothing."""
+        with exclusive(self.spark, self.path):
+            writer = (
+                frame.write.format("delta")
+                .mode("append")
+                .option("txnAppId", f"wordveil {once}")
+                .option("txnVersion", 1)
+            )
+            writer = writer.option("maxRecordsPerFile", records_per_file or FILE_ROWS)
+            try:
+                writer.save(self.path)
+            except Exception as error:
+                if not _lost_race(error):
+                    raise
+        committed(step)
+
+    def replace(self, rows: DataFrame, *, once: str, number: int, records_per_file: int | None = None) -> None:
+        """Replace all rows in one commit; under one name ``once`` a ``number`` that is not greater than the last does nothing."""
+        with exclusive(self.spark, self.path):
+            writer = (
+                rows.write.format("delta")
+                .mode("overwrite")
+                .option("txnAppId", f"wordveil {once}")
+                .option("txnVersion", number)
+            )
+            # A session may say that only partitions with rows in them are replaced: withdrawn text would stay in the others.
+            writer = writer.option("partitionOverwriteMode", "static")
+            if records_per_file:
+                writer = writer.option("maxRecordsPerFile", records_per_file)
+            writer.save(self.path)
+        committed(self.kind)
+
+    def delete(self, ids: DataFrame, name: str, condition: str) -> None:
+        """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet ``condition``."""
+        from delta import tables as delta_tables
+
+        with exclusive(self.spark, self.path):
+            table = delta_tables.DeltaTable.forPath(self.spark, self.path).alias("t")
+            table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
+        committed(f"delete {self.kind}")
+
+    def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
+        """Delete files that no version of the last ``retain_hours`` needs; with ``rewrite``, write small ones together before."""
+        from delta import tables as delta_tables
+
+        with exclusive(self.spark, self.path):
+            table = delta_tables.DeltaTable.forPath(self.spark, self.path)
+            if rewrite:
+                table.optimize().executeCompaction()
+            table.vacuum(retain_hours)
+        committed(f"compact {self.kind}")
+
+    def compare_and_append(self, rows: Callable[[DataFrame, int], DataFrame | None], *, step: str) -> int:
+        """Append ``rows(table, version)`` if the table is still at ``version`` when they are written; else look again.
+
+        ``rows`` returns None where there is nothing to do. Returns the version that holds the rows. Two who swap at once: the
+        second sees the first's rows before its own are decided. Raises :class:`ReleaseError` after many conflicts.
+        """
+        for _ in range(_ATTEMPTS):
+            with exclusive(self.spark, self.path) as locked:
+                snapshot = self._snapshot()
+                version = int(snapshot.version())
+                frame = rows(self.read(version), version)
+                if frame is None:
+                    return version
+                writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
+                if locked:
+                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or so each time.
+                    writer.save(self.path)
+                    committed(step)
+                    return self.version()
+                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
+                token = secrets.token_hex(16)
+                number = self._last_swap(snapshot) + 1
+                try:
+                    writer.option("userMetadata", token).option("txnAppId", _SWAP).option("txnVersion", number).save(
+                        self.path
+                    )
+                except Exception as error:
+                    if not _lost_race(error):
+                        raise
+                if (done := self._commit_of(token, version)) is not None:
+                    committed(step)
+                    return done
+        raise ReleaseError(
+            f"{self.kind} {self.path}: others wrote to it {_ATTEMPTS} times while it was looked at. Try again later."
+        )
+
+    def _last_swap(self, snapshot: Any) -> int:
+        """The number of the last swap; 0 where there was none. As a rule the last commit tells it, and Delta's whole state need not be computed."""
+        for action in self._actions(int(snapshot.version())):
+            transaction = action.get("txn", {})
+            if transaction.get("appId") == _SWAP:
+                return int(transaction["version"])
+        last = snapshot.transactions().get(_SWAP)
+        return int(last.get()) if last.isDefined() else 0
+
+    def _actions(self, version: int) -> list[dict[str, Any]]:
+        """What a commit holds."""
+        return [
+            json.loads(line)
+            for line in Files(self.spark, f"{self.path}/_delta_log/{version:020d}.json").read().splitlines()
+        ]
+
+    def _commit_of(self, token: str, after: int) -> int | None:
+        """The version newer than ``after`` whose commit carries ``token``."""
+        for version in range(after + 1, self.version() + 1):
+            if any(action.get("commitInfo", {}).get("userMetadata") == token for action in self._actions(version)):
+                return version
+        return None
+
+
+def _lost_race(error: Exception) -> bool:
+    """Whether Delta refused a commit since another one came first."""
+    return (
+        "Concurrent" in type(error).__name__
+        or "io.delta.exceptions.Concurrent" in str(error)
+        or "DELTA_CONCURRENT" in str(error)
+    )

@@ -1,0 +1,221 @@
+"""The file system under a path, through Hadoop, and outputs written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.spark.platform.jvm import java_array, java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DRAFT = ".wordveil-"
+_HADOOP = "org.apache.hadoop.fs"
+
+
+class Files:
+    """The file system under one path, through Hadoop: local, HDFS and whatever else the session is set up for."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._conf = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._path = java_class(spark, f"{_HADOOP}.Path")
+        given = self._path(path)
+        self._system: Any = given.getFileSystem(self._conf)
+        self.path: Any = self._system.makeQualified(given)
+
+    def sibling(self, name: str) -> Any:
+        """The path ``name`` beside this one."""
+        return self._path(self.path.getParent(), name)
+
+    def below(self, name: str) -> Any:
+        """The path ``name`` inside this one."""
+        return self._path(self.path, name)
+
+    def exists(self, path: Any | None = None) -> bool:
+        """Whether there is anything at the path."""
+        return bool(self._system.exists(path or self.path))
+
+    def move(self, source: Any, target: Any, *, over: bool = False) -> None:
+        """Rename. Where ``target`` exists this fails (a plain rename would move the source into it), or with ``over`` takes its place."""
+        rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
+        options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
+        self._context().rename(source, target, options)
+
+    def _context(self) -> Any:
+        return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
+
+    def try_directory(self, path: Any) -> None:
+        """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
+        try:
+            self._context().mkdir(path, None, True)
+        except BaseException:
+            with suppress(Exception):  # a signal can come while the directory is made
+                self.delete(path)
+            raise
+        self.delete(path)
+
+    def delete(self, path: Any) -> None:
+        """Delete whatever is there."""
+        self._system.delete(path, True)
+
+    def matching(self, name: str) -> list[Any]:
+        """Paths in this one's directory by a glob of their name, in order."""
+        found = self._system.globStatus(self.sibling(name)) or []
+        return [status.getPath() for status in found]
+
+    def children(self) -> list[Any]:
+        """Paths in this directory; none where there is no such directory."""
+        if not self._system.exists(self.path):
+            return []
+        return [status.getPath() for status in self._system.listStatus(self.path)]
+
+    def check_sums(self, *, on: bool) -> None:
+        """Whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
+        self._system.setVerifyChecksum(on)
+
+    def tree(self) -> dict[str, int]:
+        """All files below this directory, by their paths relative to it, with their bytes."""
+        found: dict[str, int] = {}
+        if not self._system.exists(self.path):
+            return found
+        root = str(self.path.toUri().getPath()).rstrip("/") + "/"
+        files = self._system.listFiles(self.path, True)
+        while files.hasNext():
+            status = files.next()
+            found[str(status.getPath().toUri().getPath()).removeprefix(root)] = int(status.getLen())
+        return found
+
+    def make_parent(self) -> None:
+        """Make the directory that this path is in."""
+        self._system.mkdirs(self.path.getParent())
+
+    def read(self, path: Any | None = None) -> str:
+        """The text of a small file: this one, or the one at ``path``."""
+        stream = self._system.open(path or self.path)
+        try:
+            return str(java_class(self._spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, text: str) -> None:
+        """Write a small file, in place of one that is there."""
+        self._fill(self._system.create(self.path, True), text)
+
+    def replace(self, text: str) -> None:
+        """Write a small file whole, beside its place, and give it its name in one step, in place of one that is there."""
+        draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
+        self._fill(self._system.create(draft, True), text)
+        self.move(draft, self.path, over=True)
+
+    def write_new(self, text: str) -> None:
+        """Write a small file, whole; fails where there is one."""
+        self._fill(self._system.create(self.path, False), text)
+
+    @staticmethod
+    def _fill(stream: Any, text: str) -> None:
+        try:
+            stream.write(text.encode("utf-8"))
+        finally:
+            stream.close()
+
+    def leftovers(self) -> list[str]:
+        """Drafts of this path beside it: other runs write them, or interrupted ones left them."""
+        parent = self.path.getParent()
+        if not self._system.exists(parent):
+            return []
+        prefix = f".{self.path.getName()}{_DRAFT}"
+        return [
+            str(status.getPath())
+            for status in self._system.listStatus(parent)
+            if status.getPath().getName().startswith(prefix)
+        ]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An output on its way: written beside its final place and moved there in one step."""
+
+    files: Files
+    place: Any
+    run_id: str
+
+    @property
+    def path(self) -> str:
+        """Where to write."""
+        return str(self.place)
+
+    def publish(self, *, overwrite: bool) -> None:
+        """Give the table its name. With ``overwrite`` a table already there is put aside first and deleted last."""
+        aside = None
+        if overwrite and self.files.exists():
+            aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")
+            self.files.move(self.files.path, aside)
+        try:
+            self.files.move(self.place, self.files.path)
+        except Exception:
+            if aside is not None:
+                self.files.move(aside, self.files.path)
+                raise
+            if self.files.exists():
+                raise OutputExistsError(
+                    f"output.path = {self.files.path}: appeared while the job ran. Nothing was changed there."
+                ) from None
+            raise
+        if aside is not None:
+            self.files.delete(aside)
+
+    def discard(self) -> None:
+        """Delete what was written, if anything."""
+        with suppress(Exception):
+            self.files.delete(self.place)
+
+
+def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
+    """A place of this attempt's own to write the output to.
+
+    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError` where nothing can be written.
+    """
+    from py4j.protocol import Py4JError
+
+    files = Files(spark, path)
+    if files.exists() and not overwrite:
+        raise OutputExistsError(
+            f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it."
+        )
+    place = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
+    try:
+        files.try_directory(place)
+    except Py4JError:
+        problem = "no directory can be made beside it: a file is in the way, or the place is read-only or not yours."
+        raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
+    return Draft(files, place, run_id)
+
+
+def replace_file(place: str, text: str) -> None:
+    """Write a small file on the file system of ``place``, through the running session.
+
+    Raises :class:`ConfigError` where there is no session, since the command ended before it began one, or the place cannot be written.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        problem = "was not written: the command ended before Spark began, and only Spark reaches that file system."
+        raise ConfigError("command line", [Fault("--report", place, problem)])
+    try:
+        Files(session, place).replace(text)
+    except Py4JError as error:
+        kind = re.search(
+            r"([A-Za-z]+(?:Exception|Error))\b", str(getattr(error, "java_exception", "")) or type(error).__name__
+        )
+        problem = (
+            f"cannot be written ({kind[1] if kind else type(error).__name__}). Name a file that the session may write."
+        )
+        raise ConfigError("command line", [Fault("--report", place, problem)]) from None

@@ -1,0 +1,76 @@
+"""Exclusion between processes that write to one local file system, where Delta alone does not give it.
+
+The lock is the Java virtual machine's, since that is the process which commits: it is held until that process ends,
+however it ends, and not only until the Python that drives it does.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_POLL_SECONDS = 0.1
+_held = threading.local()
+
+
+@contextmanager
+def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+    """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
+
+    Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are exclusive
+    there. A thread may hold a lock more than once.
+    """
+    files = Files(spark, path)
+    if files.path.toUri().getScheme() != "file":
+        yield False
+        return
+    mine: dict[str, int] = _held.__dict__.setdefault("locks", {})
+    name = str(files.sibling(f".{files.path.getName()}.lock").toUri().getPath())
+    if name in mine:
+        mine[name] += 1
+        try:
+            yield True
+        finally:
+            mine[name] -= 1
+        return
+    channel = _acquire(spark, files, name, waiting)
+    mine[name] = 1
+    try:
+        yield True
+    finally:
+        del mine[name]
+        channel.close()
+
+
+def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[], None]) -> Any:
+    """An open channel on the file, locked."""
+    from py4j.protocol import Py4JJavaError
+
+    files.make_parent()
+    channel = java_class(spark, "java.io.RandomAccessFile")(name, "rw").getChannel()
+    told = False
+    try:
+        while True:
+            try:
+                if channel.tryLock() is not None:
+                    return channel
+            except Py4JJavaError as error:
+                # Another thread of this process has it.
+                if error.java_exception.getClass().getSimpleName() != "OverlappingFileLockException":
+                    raise
+            if not told:
+                waiting()
+                told = True
+            time.sleep(_POLL_SECONDS)
+    except BaseException:
+        channel.close()
+        raise

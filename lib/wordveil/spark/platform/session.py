@@ -1,0 +1,214 @@
+"""Spark sessions: which options the job needs, each with its reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from wordveil.config.schema import SparkSection
+from wordveil.errors import PlatformError
+from wordveil.spark.platform.delta import delta_options, require_delta
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_VERSION = 17
+
+# Set on every session that this package builds.
+OPTIONS: dict[str, str] = {
+    # A batch is cut off at 4 MiB and at 1,024 rows, so that a worker's memory does not depend on the corpus.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
+    # A task takes far longer for a byte than Spark's own work does: smaller tasks end together and lose less when one is tried again.
+    "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
+    "spark.sql.files.openCostInBytes": str(256 * 2**10),
+    # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    # Kept timestamps come out as the Parquet type that other readers know, not as Spark's old 96-bit one.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",
+    "spark.executorEnv.MKL_NUM_THREADS": "1",
+    # The command line draws its own progress.
+    "spark.ui.showConsoleProgress": "false",
+}
+# Never left to anybody: without them records are lost in silence. The configuration refuses to set them otherwise.
+SAFETY = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+# Set besides in local mode, where nothing outside the machine takes part.
+LOCAL_OPTIONS: dict[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+# Set on every session; outside local mode a session without them is refused, unless the configuration says otherwise.
+ENCRYPTION: dict[str, str] = {
+    # Shuffled ids, spilled texts and broadcasts lie in scratch encrypted, under a key of this session alone.
+    "spark.io.encryption.enabled": "true",
+    # Tasks, with a release's subkeys in them, cross the network encrypted.
+    "spark.network.crypto.enabled": "true",
+    # Only processes that know the session's secret take part; the encryption above rests on it.
+    "spark.authenticate": "true",
+}
+
+
+def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession:
+    """A session with :data:`OPTIONS`, or the running one with those that a running one can take; with ``delta``, one that knows Delta.
+
+    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all. Raises :class:`PlatformError` where PySpark, Java or
+    Delta is missing or does not fit, and for a session outside local mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted``.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PlatformError("PySpark is not installed. Install it with: pip install 'wordveil[spark]'") from None
+    if (running := SparkSession.getActiveSession()) is not None:
+        for name, value in {**OPTIONS, **section.options}.items():
+            if running.conf.isModifiable(name):
+                running.conf.set(name, value)
+        return _checked(running, section, delta=delta)
+    submitted = _submitted()
+    master = submitted.get("spark.master") or section.master or "local[*]"
+    if section.master not in (None, master):
+        raise PlatformError(
+            f"spark.master = {section.master}, but spark-submit was given --master {master}. Remove one of them."
+        )
+    if not submitted:
+        check_java()
+    options = {
+        **OPTIONS,
+        **(local_options() if master.startswith("local") else {}),
+        **_encryption(master, section, submitted),
+    }
+    if master.startswith("local"):
+        # Workers run the Python that runs this; PySpark would take whatever python3 comes first on the PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
+    chosen |= section.options
+    if delta:
+        chosen |= delta_options({**submitted, **chosen}, section.delta_jars, submitted=bool(submitted))
+    builder = SparkSession.builder.appName(section.app_name).master(master)
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return _checked(_started(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
+
+
+def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError:
+        if not fetching:
+            raise
+        raise PlatformError(
+            "Spark did not start: Delta's jars, or others of spark.jars.packages, could not be fetched. "
+            "Set spark.delta_jars to a directory that has them; docs/operations.md says which."
+        ) from None
+
+
+def _checked(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
+    require_encryption(session, allow_unencrypted=section.allow_unencrypted)
+    if delta:
+        require_delta(session)
+    return session
+
+
+def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -> dict[str, str]:
+    if _is_local(master):
+        return ENCRYPTION
+    if master.startswith("local-cluster"):
+        return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # else Spark asks for one
+    if section.allow_unencrypted:
+        return {}
+    if master.startswith("spark://") and not any(
+        "spark.authenticate.secret" in given for given in (submitted, section.options)
+    ):
+        raise PlatformError(
+            "a standalone cluster needs spark.authenticate.secret: the same on master, workers and driver, in a spark-defaults.conf that "
+            "its owner alone can read; docs/deploy.md shows it. Or say spark.allow_unencrypted: true."
+        )
+    return ENCRYPTION
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
+    """Raise :class:`PlatformError` for a session outside local mode that lacks some of :data:`ENCRYPTION`, unless that is allowed."""
+    context = session.sparkContext
+    missing = [name for name in ENCRYPTION if str(context.getConf().get(name, "false")).lower() != "true"]
+    if missing and not allow_unencrypted and not _is_local(str(context.master)):
+        raise PlatformError(
+            f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}: ids and a release's subkeys would cross the network or "
+            "lie in scratch in clear. Start it with them, or allow it: spark.allow_unencrypted: true in the configuration, "
+            "allow_unencrypted=True in code."
+        )
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was given, where it started this process; only the JVM knows."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; SparkConf is empty before
+    return dict(SparkConf().getAll())
+
+
+def local_options() -> dict[str, str]:
+    """:data:`LOCAL_OPTIONS` and a log configuration that shows errors only."""
+    log4j = resources.files("wordveil") / "data" / "log4j2.properties"
+    return {**LOCAL_OPTIONS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"}
+
+
+def check_java() -> None:
+    """Raise :class:`PlatformError` unless Java 17 or newer is at hand."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java")
+    mend = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
+    if java is None:
+        raise PlatformError(f"Spark needs Java and there is none. {mend}")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        raise PlatformError(f"{java} does not run. {mend}") from None
+    version = re.search(r'version "(\d+)', answer.stderr)
+    if version is None or int(version[1]) < JAVA_VERSION:
+        found = version[1] if version else "of an unknown version"
+        raise PlatformError(f"{java} is Java {found}. {mend}")
+
+
+def require_classic(session: SparkSession) -> None:
+    """Raise :class:`PlatformError` for a Spark Connect session."""
+    if not hasattr(session, "_jsparkSession"):
+        raise PlatformError(
+            "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
+        )
+
+
+def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
+    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is; see :func:`require_encryption`."""
+    require_classic(session)
+    require_encryption(session, allow_unencrypted=allow_unencrypted)
+    for name in SAFETY:
+        if session.conf.get(name, "false") != "false":
+            raise PlatformError(
+                f"{name} = true would drop damaged or missing files without a word, and their records with them. Set it to false."
+            )
+    for name in ("spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"):
+        value = session.conf.get(name, OPTIONS[name]) or ""
+        if not value.isdigit() or int(value) == 0 or int(value) > 2**28:
+            raise PlatformError(
+                f"{name} = {value} does not bound a worker's memory. Set it to {OPTIONS[name]}, as the job does, or to 2^28 at most."
+            )

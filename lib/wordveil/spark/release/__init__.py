@@ -1,0 +1,1 @@
+"""Incremental releases: runs, draws, journal, ledger, gate and publication."""

@@ -1,0 +1,143 @@
+"""Which candidates a budget admits, on the ledger as it stands: what :func:`wordveil.release.budgets.admit` says, in Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import (
+    NULL_AUTHOR,
+    OVER_AUTHOR_BUDGET,
+    OVER_CORPUS_BUDGET,
+    OVER_RECORD_BUDGET,
+    PURE,
+    Budget,
+)
+from wordveil.spark.release.ledger import ATTRIBUTE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from wordveil.spark.release.ledger import Terms
+
+
+def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
+    """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = candidates.withColumn("owner", owner())
+    ours = ledger.where(F.col("release") == terms.release)
+    reason = F.lit(None).cast("string")
+    scopes = (
+        # A record's draws that were charged to a further author were the record's before.
+        ("record_id", budget.record, ours.where(F.col("kind") != ATTRIBUTE), OVER_RECORD_BUDGET),
+        ("author", budget.author, ledger.where(F.col("author").isNotNull()), OVER_AUTHOR_BUDGET),
+        ("owner", budget.corpus, ours.withColumn("owner", owner()), OVER_CORPUS_BUDGET),
+    )
+    for key, limit, entries, name in scopes:
+        if limit is None:
+            continue
+        if key == "author":
+            reason = F.coalesce(reason, F.when(F.col("author").isNull(), NULL_AUTHOR))
+        for measure in _measures(budget, limit):
+            found = _with_total(found, _spent(entries, key, measure), key, terms, measure)
+            reason = F.coalesce(reason, F.when(F.col(f"{key}_{measure.name}") > measure.limit, name))
+    return found.select("record_id", "author", "tokens", reason.alias("reason"))
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """One sum that a scope limits: of what, in which unit, and how much. ``price``: of an entry's unit, from its columns."""
+
+    name: str
+    limit: float
+    unit: Literal["tokens", "draws"]
+    price: Callable[[], Column]
+
+
+def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
+    """What is limited in a scope: the budget's unit, and deltas where the budget says so."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", lambda: price_of(budget))
+    if budget.delta is not None:
+        yield _Measure("delta_total", budget.delta, "tokens", lambda: F.col("delta"))
+
+
+def price_of(budget: Budget) -> Column:
+    """What one unit of an entry costs in the budget: a token's price or a draw's epsilon, infinite where the budget does not cover it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    covering = [str(relation) for relation in Relation if relation.covers(budget.relation)]
+    if budget.unit == PURE:
+        return F.when(F.col("relation").isin(covering), F.col("price")).otherwise(F.lit(math.inf))
+    same = F.col("relation").isin(covering) & (F.col("metric") == budget.unit)
+    return F.when(same, F.col("epsilon")).otherwise(F.lit(math.inf))
+
+
+def total(parts: Column) -> Column:
+    """The sum of an array of (unit_price, quantity) as :func:`wordveil.release.budgets.total` defines it: in ascending order of price."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.aggregate(
+        F.array_sort(parts), F.lit(0.0), lambda sum_, part: sum_ + cost(part["unit_price"], part["quantity"])
+    )
+
+
+def cost(price: Column, quantity: Column) -> Column:
+    """A quantity at a price, which is infinite also for a quantity of 0 where the price is."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.when(price == math.inf, F.lit(math.inf)).otherwise(price * quantity.cast("double"))
+
+
+def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
+    """What each key has used: ``key`` and ``key_parts``, an array of (unit_price, quantity)."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    used = entries.groupBy(key, measure.price().alias("unit_price")).agg(
+        F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
+        F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
+    )
+    # A context without tokens costs nothing, but infinitely much where the budget does not cover it.
+    return (
+        used.where("draws <> 0")
+        .groupBy(key)
+        .agg(F.collect_list(F.struct("unit_price", "quantity")).alias(f"{key}_parts"))
+    )
+
+
+def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
+    """``found`` with what ``key`` would have used once this candidate, and all before it in the order of ids, were drawn."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.window import Window
+
+    order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    quantity = F.col("tokens") if measure.unit == "tokens" else F.lit(1).cast("bigint")
+    priced = found.join(spent, key, "left").select(
+        "*",
+        F.sum(quantity).over(order).alias("running"),
+        F.lit(terms.price).alias("price"),
+        F.lit(terms.epsilon).alias("epsilon"),
+        F.lit(terms.delta).alias("delta"),
+        F.lit(terms.metric).alias("metric"),
+        F.lit(terms.relation).alias("relation"),
+    )
+    priced = priced.withColumn("unit_price", measure.price())
+    parts, price = F.col(f"{key}_parts"), F.col("unit_price")
+    none = F.array().cast("array<struct<unit_price:double,quantity:bigint>>")
+    others = F.coalesce(F.filter(parts, lambda part: part["unit_price"] != price), none)
+    same = F.coalesce(F.filter(parts, lambda part: part["unit_price"] == price), none)
+    quantity = F.aggregate(same, F.col("running"), lambda sum_, part: sum_ + part["quantity"])
+    name = f"{key}_{measure.name}"
+    return priced.withColumn(name, total(others) + price * quantity.cast("double")).select(*found.columns, name)
+
+
+def owner() -> Column:
+    """Who a record counts for in the corpus: its author, or itself."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.coalesce(F.concat(F.lit("author "), "author"), F.concat(F.lit("record "), "record_id"))

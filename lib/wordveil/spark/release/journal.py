@@ -1,0 +1,214 @@
+"""What a release has been through: an append-only table of events, from which every retry knows what it is part of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from wordveil.errors import ReleaseError
+from wordveil.release.budgets import Budget
+from wordveil.spark.platform.delta_table import DeltaTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
+GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
+_SCHEMA = "seq bigint, event string, run_id string, at string, body string"
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What a run is going to do, written before it draws. A retry does this and nothing else.
+
+    Attributes
+    ----------
+    run_id: the run's name.
+    seq: the run's place among the runs of the release; a later draw of a record has the greater one.
+    kind: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
+    terms: fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
+    epoch, epochs: the key's noise epoch, and the fingerprints of all its epochs.
+    source, source_id: the input as the configuration names it, and Delta's identifier of that table.
+    version, since: the input's version; with ``changes: feed`` the version up to which the slice has been read before.
+    where, params: the slice of the input.
+    changes: ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
+    full_snapshot: records that are not in the input leave the release.
+    budgets, max_bytes: what decides which records are refused besides the policy. A retry keeps to them, whatever the configuration then says.
+    shown: what the run's rows say that the release shows besides policy and columns.
+    retried: whether budgets or longest text differ from the slice's run before.
+    anew: whether the release had other tables before, which were given up: the ledger knows draws of it that its draws do not.
+    nameless: how many records without an id the slice's runs before have reported.
+    ids: records to withdraw.
+    """
+
+    run_id: str
+    seq: int
+    kind: str
+    terms: dict[str, str]
+    epoch: int
+    epochs: tuple[str, ...]
+    source: str = ""
+    source_id: str = ""
+    version: int = -1
+    since: int = -1
+    where: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+    changes: str = "all"
+    full_snapshot: bool = False
+    budgets: dict[str, Any] | None = None
+    max_bytes: int = 0
+    shown: tuple[str, ...] = ()
+    retried: bool = False
+    anew: bool = False
+    nameless: int = 0
+    ids: tuple[str, ...] = ()
+
+    @property
+    def slice(self) -> str:
+        """What part of which input the run reads: the same text for the same part."""
+        return json.dumps([self.source, self.where, self.params], sort_keys=True)
+
+    @property
+    def budget(self) -> Budget | None:
+        """The limits that the run keeps to."""
+        return None if self.budgets is None else Budget.from_dict(self.budgets)
+
+    def refuses_as(self, other: Intent) -> bool:
+        """Whether both refuse the same records, as far as settings decide it that may change between runs."""
+        return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Intent:
+        """The inverse of ``dataclasses.asdict``, from JSON."""
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the journal; ``body`` holds plain values."""
+
+    seq: int
+    event: str
+    run_id: str
+    at: str
+    body: dict[str, Any]
+
+
+class Journal:
+    """The events of one release as they are at the time of making; :meth:`add` keeps them so."""
+
+    def __init__(self, store: DeltaTable) -> None:
+        self._store = store
+        self.events: list[Event] = self._load(store.read()) if store.exists() else []
+
+    @staticmethod
+    def create(store: DeltaTable) -> None:
+        """Make the table where there is none."""
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromDDL(_SCHEMA)
+        assert isinstance(schema, StructType)
+        store.create(schema)
+
+    @staticmethod
+    def _load(table: DataFrame) -> list[Event]:
+        rows = sorted(table.collect(), key=lambda row: row.seq)
+        return [Event(row.seq, row.event, row.run_id, row["at"], json.loads(row.body)) for row in rows]
+
+    def add(
+        self,
+        event: str,
+        run_id: str,
+        body: Callable[[int], dict[str, Any]],
+        *,
+        unless: Callable[[list[Event]], bool] = lambda _: False,
+    ) -> Event | None:
+        """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the events as they are then."""
+        import pyarrow as pa
+
+        made: list[Event] = []
+
+        def rows(table: DataFrame, version: int) -> DataFrame | None:
+            made.clear()
+            if version != self._version():
+                self.events = self._load(table)
+            if unless(self.events):
+                return None
+            seq = len(self.events) + 1
+            made.append(Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq)))
+            values = {**asdict(made[0]), "body": json.dumps(made[0].body, sort_keys=True)}
+            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer than the commit.
+            return table.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
+
+        self._store.compare_and_append(rows, step=event)
+        self.events.extend(made)
+        return made[0] if made else None
+
+    def _version(self) -> int:
+        """The table's version if nobody but this object has written since it was read: one event a commit, the first makes the table."""
+        return len(self.events)
+
+    def open_intents(self) -> list[Intent]:
+        """Runs that began and have not ended, the oldest first. One that was refused has ended, and may begin again."""
+        begun: dict[str, Intent] = {}
+        for event in self.events:
+            if event.event == INTENT:
+                begun[event.run_id] = Intent.from_dict(event.body)
+            elif event.event in (FINISHED, ABANDONED, REFUSED):
+                begun.pop(event.run_id, None)
+        return list(begun.values())
+
+    def intents(self) -> list[Intent]:
+        """All runs, the oldest first."""
+        return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
+
+    def states(self) -> dict[str, str]:
+        """How each run ended, by its name: finished, abandoned, refused; or open."""
+        found: dict[str, str] = {}
+        for event in self.events:
+            if event.event in (INTENT, FINISHED, ABANDONED, REFUSED):
+                found[event.run_id] = "open" if event.event == INTENT else event.event
+        return found
+
+    def finished(self, run_id: str) -> dict[str, Any] | None:
+        """What a finished run reported; None for others. Raises :class:`ReleaseError` for one that was abandoned."""
+        for event in self.events:
+            if event.run_id == run_id and event.event == ABANDONED:
+                raise ReleaseError(
+                    f"run {run_id} was abandoned at {event.at} and is charged in full. Take another --run-id."
+                )
+            if event.run_id == run_id and event.event == FINISHED:
+                return event.body
+        return None
+
+    def last_of(self, part: str) -> Intent | None:
+        """The last finished run over this slice."""
+        done = {event.run_id for event in self.events if event.event == FINISHED}
+        found = [
+            intent
+            for intent in self.intents()
+            if intent.kind == "sanitise" and intent.slice == part and intent.run_id in done
+        ]
+        return found[-1] if found else None
+
+    def latest(self, event: str) -> Event | None:
+        """The last event of a kind."""
+        found = [item for item in self.events if item.event == event]
+        return found[-1] if found else None
+
+
+def intent_body(intent: Intent) -> dict[str, Any]:
+    """An intent as an event's body."""
+    return asdict(intent)
+
+
+def open_journal(spark: SparkSession, path: str) -> Journal:
+    """The journal at ``path``; empty where there is none. Raises :class:`ReleaseError` for one of another format."""
+    store = DeltaTable(spark, path, "journal")
+    if store.exists():
+        store.check()
+    return Journal(store)

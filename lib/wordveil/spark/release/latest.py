@@ -1,0 +1,59 @@
+"""The newest draw of each record, whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordveil.spark.platform.columns import column
+from wordveil.spark.release.tables import AUTHOR_COLUMN, SEQ_COLUMN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Up to so many ids are sent to every executor instead of shuffling the texts to meet them.
+_FEW = 1_000_000
+
+
+def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
+    """The draws, of so many ``runs``, without those of a record, by its id in the column ``name``, that a later run has superseded.
+
+    The texts meet only the ids that were drawn more than once.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if runs == 1:
+        return draws
+    seq = F.col(SEQ_COLUMN)
+    drawn = draws.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
+    again = (
+        drawn.agg(F.min(seq).alias("__first"), F.max(seq).alias("__newest"))
+        .where("__first < __newest")
+        .drop("__first")
+        .persist()
+    )
+    try:
+        if again.isEmpty():
+            return draws
+        later = filter_by_ids(draws, name, again, "left")
+        return later.where(F.col("__newest").isNull() | (seq == F.col("__newest"))).drop("__id", "__newest")
+    finally:
+        again.unpersist()
+
+
+def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
+    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag, ``__author``."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
+    state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
+    return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
+
+
+def filter_by_ids(
+    rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None
+) -> DataFrame:
+    """Those of ``rows`` whose id is among ``ids`` (column ``__id``, so many if ``number`` is known); few ids are sent to the rows, not the rows to the ids."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
+    return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)

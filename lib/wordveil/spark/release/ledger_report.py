@@ -1,0 +1,168 @@
+"""What the ledger holds, summed in Spark: spent, reserved and left, by record, author or release, and context by context."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordveil.errors import ReleaseError
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import PURE, Budget
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.release.admission import cost, owner, price_of, total
+from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Scope = Literal["record", "author", "release"]
+KEYS: dict[Scope, tuple[str, ...]] = {
+    "record": ("release", "record_id"),
+    "author": ("author",),
+    "release": ("release",),
+}
+"""What a row of a report is about, by scope."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Entries of the ledger. None: of all."""
+
+    release: str | None = None
+    author: str | None = None
+    record: str | None = None
+
+    def cuts(self, by: Scope) -> bool:
+        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums are not those that a limit is held against."""
+        given = {name for name in ("release", "author", "record") if getattr(self, name) is not None}
+        return not given <= {"record": {"release", "record"}, "author": {"author"}, "release": {"release"}}[by]
+
+
+def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFrame:
+    """The entries of the ledger at ``path``. Raises :class:`ReleaseError` where there is none."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    store = DeltaTable(spark, path, "ledger")
+    if not store.exists():
+        raise ReleaseError(
+            f"ledger {path}: is no Delta table. It is made by the first run of a release; name another place."
+        )
+    store.check()
+    entries = store.read().where(F.col("kind").isin(*COSTS))
+    for column, wanted in (
+        ("release", selection.release),
+        ("author", selection.author),
+        ("record_id", selection.record),
+    ):
+        if wanted is not None:
+            entries = entries.where(F.col(column) == wanted)
+    return entries
+
+
+def relation_of(entries: DataFrame) -> Relation:
+    """The widest relation for which the costs of all entries are finite; ``any_text`` where there is none."""
+    found = [Relation(row.relation) for row in entries.select("relation").distinct().collect()]
+    fitting = [wanted for wanted in Relation if all(relation.covers(wanted) for relation in found)]
+    return fitting[0] if fitting else Relation.ANY_TEXT
+
+
+def totals(
+    entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
+) -> DataFrame:
+    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved`` and ``left``.
+
+    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that does not
+    cover them. A row of a release has besides ``corpus``, the most that an author (or a record without one) has used in it.
+    ``delta`` is the sum of deltas of what is spent and reserved. ``left`` is what the budget's limit leaves; null without a limit and where the costs are infinite. ``release``: the one whose records
+    and corpus are limited; authors are over all releases. With ``limited`` false nothing is. Entries without an author are no author's.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    keys = KEYS[by]
+    # What was charged to a further author counts for authors alone.
+    once = entries.where(F.col("author").isNotNull()) if by == "author" else entries.where(F.col("kind") != ATTRIBUTE)
+    found = _used(once, keys, budget)
+    used = F.col("spent") + F.col("reserved")
+    if by == "release":
+        owners = _used(entries.withColumn("owner", owner()), ("release", "owner"), budget)
+        most = owners.groupBy("release").agg(F.max("used").alias("corpus"))
+        found = found.join(most, "release", "left").withColumn("corpus", F.coalesce("corpus", F.lit(0.0)))
+        used = F.col("corpus")
+    limit = {"record": budget.record, "author": budget.author, "release": budget.corpus}[by]
+    left: Column = F.lit(None).cast("double")
+    if limited and limit is not None:
+        ours = F.lit(True) if by == "author" else F.col("release") == (release or "")
+        difference = F.lit(limit) - used if by == "release" else F.lit(limit) - F.col("spent") - F.col("reserved")
+        left = F.when(ours & (used != math.inf), difference)
+    named = [*keys, "contexts", "tokens", "spent", "reserved", "delta", *(["corpus"] if by == "release" else [])]
+    return found.select(*named, left.alias("left"))
+
+
+def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
+    """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a further author is charged."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
+    # Runs are few, and their contexts are not.
+    open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
+    spent = entries.where(F.col("kind").isin(SETTLE, ABANDON) & (F.col("spent_draws") > 0))
+    further = entries.where(F.col("kind") == ATTRIBUTE)
+    names = ("release", "record_id", "author", "run_id", "epoch")
+    parts = []
+    for frame, state, counted in (
+        (spent, "spent", "spent"),
+        (open_, "reserved", "reserved"),
+        (further, "attributed", "spent"),
+    ):
+        tokens = F.col(f"{counted}_tokens")
+        quantity = tokens if budget.unit == PURE else F.lit(1).cast("bigint")
+        parts.append(
+            frame.select(
+                *names,
+                tokens.alias("tokens"),
+                "epsilon",
+                cost(price_of(budget), quantity).alias("cost"),
+                (tokens * F.col("delta")).alias("delta"),
+                "metric",
+                "relation",
+                F.lit(state).alias("state"),
+            )
+        )
+    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+
+
+def ordered(rows: DataFrame) -> DataFrame:
+    """The dearest first, then by name."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    first = "cost" if "cost" in rows.columns else "spent"
+    names = [name for name in ("release", "author", "record_id", "run_id") if name in rows.columns]
+    return rows.orderBy(F.col(first).desc(), *names)
+
+
+def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
+    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the ``delta`` of that."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    kinds = ("spent", "reserved")
+    priced = entries.groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta")).agg(
+        *(F.sum(f"{kind}_{unit}").alias(f"{kind}_{unit}") for kind in kinds for unit in ("tokens", "draws"))
+    )
+    unit = "tokens" if budget.unit == PURE else "draws"
+    quantities: dict[str, Any] = {kind: (F.col(f"{kind}_{unit}"), F.col(f"{kind}_draws")) for kind in kinds}
+    quantities["used"] = tuple(spent + reserved for spent, reserved in zip(*quantities.values(), strict=True))
+    collected = [
+        F.collect_list(F.when(draws != 0, F.struct("unit_price", quantity.alias("quantity")))).alias(name)
+        for name, (quantity, draws) in quantities.items()
+    ]
+    deltas = F.struct(
+        F.col("unit_delta").alias("unit_price"), (F.col("spent_tokens") + F.col("reserved_tokens")).alias("quantity")
+    )
+    found = priced.groupBy(*keys).agg(
+        F.sum("spent_draws").alias("contexts"),
+        F.sum("spent_tokens").alias("tokens"),
+        *collected,
+        F.collect_list(deltas).alias("delta"),
+    )
+    return found.withColumns({name: total(F.col(name)) for name in (*quantities, "delta")})

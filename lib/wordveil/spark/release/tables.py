@@ -1,0 +1,155 @@
+"""Where a release lives: its draws, its journal, its public table and its manifests, and the ledger it is charged to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from wordveil.config.load import Config
+from wordveil.errors import ReleaseError
+from wordveil.records.schema import OUTPUT_FIELDS, STATISTIC_FIELDS
+from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.locks import exclusive
+from wordveil.spark.release.journal import Intent, Journal
+from wordveil.spark.release.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
+RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
+# In bodies of events: how far the tables were.
+DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
+
+
+class ReleaseTables:
+    """The tables of one release under ``output.path``, and its ledger. ``session`` has Delta."""
+
+    def __init__(self, spark: SparkSession, config: Config) -> None:
+        self.spark = spark
+        self.release = config.release
+        self.path = config.output.path.rstrip("/")
+        self.draws = DeltaTable(spark, f"{self.path}/draws", "draws")
+        self._journal = DeltaTable(spark, f"{self.path}/journal", "journal")
+        self.public = DeltaTable(spark, config.output.public or f"{self.path}/public", "public table")
+        assert config.ledger is not None
+        self.ledger = Ledger(DeltaTable(spark, config.ledger.path, "ledger"))
+        self._partition_by = config.output.partition_by
+
+    @contextmanager
+    def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+        """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all of them."""
+        with exclusive(self.spark, f"{self.path}/release", waiting) as alone:
+            yield alone
+
+    def journal(self) -> Journal:
+        """The release's events. Raises :class:`ReleaseError` where its tables are not all there as its events know them, or another release's events are there."""
+        with job_errors("nothing was changed"):
+            if not self._journal.exists():
+                if self.draws.version() > 0:
+                    raise ReleaseError(
+                        f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it nobody knows which records "
+                        "were drawn, changed or withdrawn: restore draws, journal and ledger from one backup, or begin a release of another name."
+                    )
+                self._require_unknown()
+                return Journal(self._journal)
+            self._journal.check()
+            journal = Journal(self._journal)
+            intents = journal.intents()
+            if intents and intents[0].terms["release"] != self.release:
+                raise ReleaseError(
+                    f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. Name another place."
+                )
+            if intents:
+                self._check(self.draws, journal, DRAWS_VERSION)
+                self._check(self.ledger.store, journal, LEDGER_VERSION)
+        return journal
+
+    def has_tables(self) -> bool:
+        """Whether there are a journal or draws."""
+        return self._journal.exists() or self.draws.exists()
+
+    def _require_unknown(self) -> None:
+        """Raise :class:`ReleaseError` where the ledger knows the release, whose tables are not here."""
+        if not self.ledger.tables_of(self.release):
+            return
+        raise ReleaseError(
+            f"release {self.release}: the ledger {self.ledger.store.path} knows it, and its tables are not at {self.path}. Without them nobody "
+            "knows what was drawn and published. Name the output.path where they are, or restore draws and journal from the backup of this "
+            "ledger. If they are lost for good: `wordveil release reset` gives them up, and the next run begins anew. What was spent stays "
+            "charged then, and withdrawn records stay out."
+        )
+
+    def _check(self, store: DeltaTable, journal: Journal, name: str) -> None:
+        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored from a backup alone."""
+        version, seen = store.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
+        if version < 0:
+            raise ReleaseError(
+                f"{store.kind} {store.path}: is gone, though release {self.release} has runs. Without it records would be "
+                "drawn or charged anew: restore it from a backup, or begin a release of another name."
+            )
+        store.check()
+        if version < seen:
+            raise ReleaseError(
+                f"{store.kind} {store.path}: is at version {version}, and the journal of release {self.release} has seen version {seen}: it was "
+                "restored from an older state, in which draws or charges are missing. Restore draws, journal and ledger from one backup."
+            )
+
+    def has_drawn(self, intent: Intent) -> bool:
+        """Whether a run has drawn."""
+        return self.draws.has(self.once(intent))
+
+    def once(self, intent: Intent) -> str:
+        """Under which name a run appends its draws: a second time does nothing."""
+        return f"{self.release} {intent.run_id} {intent.seq}"
+
+    def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
+        """Make the tables that are missing, for the ids and kept columns of ``rows``."""
+        with job_errors("nothing was drawn or charged"):
+            schema = self.schema(rows, kept, name)
+            self.ledger.create()
+            if self.draws.exists():
+                self._check_columns(schema)
+            else:
+                self.draws.create(schema, partition_by=self._partition_by, indexed=[SEQ_COLUMN, name])
+            Journal.create(self._journal)
+
+    def _check_columns(self, schema: StructType) -> None:
+        there = {field.name: field.dataType.simpleString() for field in self.draws.read().schema.fields}
+        now = {field.name: field.dataType.simpleString() for field in schema.fields}
+        differing = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
+        if differing:
+            shown = ", ".join(
+                f"{name} ({there.get(name, 'none')} there, {now.get(name, 'none')} now)" for name in differing
+            )
+            raise ReleaseError(
+                f"release {self.release}: its columns differ from the input's: {shown}. A release keeps its columns: cast or name "
+                "them in a view of the input, or begin a release of another name."
+            )
+
+    @staticmethod
+    def schema(rows: DataFrame, kept: list[str], name: str) -> StructType:
+        """The columns of the draws table: those of a Parquet output, and internal ones that begin with two underscores."""
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+        from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+        passed = rows.select(column(name), *(column(kept_name) for kept_name in kept)).schema.fields
+        made = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS])).fields
+        internal = [
+            StructField(AUTHOR_COLUMN, StringType()),
+            StructField(RESERVED_COLUMN, LongType()),
+            StructField(SEQ_COLUMN, LongType()),
+            StructField(EPOCH_COLUMN, IntegerType()),
+        ]
+        fields = [*passed, *made, *internal]
+        return StructType([StructField(field.name, field.dataType) for field in fields])
+
+
+def is_internal(name: str) -> bool:
+    """Whether a column of the draws table is never published."""
+    return name.startswith("__") or name in ("status", "reason", "content_tag", "run_id")

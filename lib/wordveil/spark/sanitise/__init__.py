@@ -1,0 +1,1 @@
+"""The main job, and what runs in Spark's Python workers."""

@@ -1,0 +1,86 @@
+"""What a run's rows amount to: aggregates that are observed on their way to the table, or asked of the table afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wordveil.records.schema import (
+    ID_REASONS,
+    QUARANTINED,
+    RELEASED,
+    TEXT_REASONS,
+    UNKNOWN_COLUMN,
+    WITHDRAWN,
+    WORDS_COLUMN,
+)
+from wordveil.release.budgets import BUDGET_REASONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+NOTHING: Mapping[str, Any] = {
+    **dict.fromkeys(("records", "released", "withdrawn", "corrected", "tokens", "words", "unknown"), 0),
+    "quarantined": {},
+    "epsilon_bound": None,
+    "epsilon_pure": None,
+    "delta": None,
+}
+"""The counts of a run that read nothing."""
+_REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
+
+
+def aggregates() -> list[Column]:
+    """Aggregates of rows with the columns status, reason, privacy and the statistics."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    status, reason = F.col("status"), F.col("reason")
+    released = status == RELEASED
+    sums = {"tokens": "privacy.tokens", "words": WORDS_COLUMN, "unknown": UNKNOWN_COLUMN}
+    prices = {"bound": F.col("privacy.epsilon_bound"), "pure": F.col("privacy.epsilon_pure")}
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(released).alias(RELEASED),
+        F.count_if(status == WITHDRAWN).alias(WITHDRAWN),
+        *(F.sum(F.when(released, F.col(name))).alias(kind) for kind, name in sums.items()),
+        *(F.min(F.when(released, price)).alias(f"least_{kind}") for kind, price in prices.items()),
+        *(F.max(F.when(released, price)).alias(f"greatest_{kind}") for kind, price in prices.items()),
+        F.max(F.when(released, F.col("privacy.delta"))).alias("delta"),
+        *(F.count_if((status == QUARANTINED) & (reason == name)).alias(name) for name in _REASONS),
+    ]
+
+
+def counted(rows: DataFrame) -> dict[str, Any]:
+    """What :func:`report_counts` makes of ``rows``."""
+    found = rows.agg(*aggregates()).first()
+    assert found is not None
+    return report_counts(found.asDict())
+
+
+def observed(observation: Observation) -> dict[str, Any] | None:
+    """What was observed of the rows that were written; None where none were, since Delta had them before."""
+    values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here perhaps for ever
+    if not values.future().isCompleted():
+        return None
+    return observation.get
+
+
+def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of :func:`aggregates` by the names that a run's report has for them."""
+
+    def span(kind: str) -> tuple[float, float] | None:
+        least, greatest = values[f"least_{kind}"], values[f"greatest_{kind}"]
+        return None if least is None else (least, greatest)
+
+    return {
+        "records": values["rows"] - values[WITHDRAWN],
+        "released": values[RELEASED],
+        "withdrawn": values[WITHDRAWN],
+        "quarantined": {reason: values[reason] for reason in _REASONS if values[reason]},
+        "tokens": values["tokens"] or 0,
+        "words": values["words"] or 0,
+        "unknown": values["unknown"] or 0,
+        "epsilon_bound": span("bound"),
+        "epsilon_pure": span("pure"),
+        "delta": values["delta"],
+    }

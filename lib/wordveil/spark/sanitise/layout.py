@@ -1,0 +1,57 @@
+"""Rows and files of an output in an order that no text decides.
+
+Spark packs its input by bytes, the largest split first. An output that keeps the input's order therefore shows which texts are long, although
+the bound compares texts of any length: a longer text moves its record to the front, and a record that has grown changes the rows before it.
+
+Here a row's place is a keyed hash of its id. The number of tasks follows from the number of rows, each task has the rows of one range of
+hashes, in their order, and files end after a number of rows. So order, file boundaries and the number of files depend on ids, on the number
+of rows, and on public settings. Rows without an id of their own have no text either; their kept columns order them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wordveil.records.schema import ID_REASONS
+from wordveil.spark.platform.columns import column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TASK_ROWS = 50_000
+"""Rows that one task sorts and writes, about: ids are spread by chance."""
+_ORDER, _TASK, _TIE = "__order", "__task", "__tie"
+
+
+def arranged(
+    rows: DataFrame, seed: int, number: int, name: str, *, kept: Sequence[str] = (), partition_by: Sequence[str] = ()
+) -> DataFrame:
+    """``rows``, so many, in the order of keyed hashes of their ids, which stand in the column ``name``.
+
+    ``seed``: :attr:`wordveil.crypto.keys.ReleaseKeys.layout_seed`. ``kept``: the columns that order rows whose ``reason`` is about their id.
+    ``partition_by``: the columns by whose values the rows will be written to directories.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    tasks = max(1, -(-number // TASK_ROWS))
+    # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
+    order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
+    task = F.shiftright(F.shiftright(_ORDER, 32) * tasks, 31).cast("int")
+    placed = (
+        rows.withColumn(_ORDER, order).withColumns({_TASK: task, _TIE: _tie(rows, kept)}).repartitionById(tasks, _TASK)
+    )
+    # Spark wants rows in the order of their directories; were it to sort them itself, it could undo the order below that.
+    by = [column(directory) for directory in partition_by]
+    return placed.sortWithinPartitions(*by, _ORDER, column(name), _TIE).select(
+        *(column(there) for there in rows.columns)
+    )
+
+
+def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
+    """What orders rows of one id, or of none."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not kept or "reason" not in rows.columns:
+        return F.lit(None).cast("string")
+    return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*(column(other) for other in kept))))

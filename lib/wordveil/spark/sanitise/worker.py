@@ -1,0 +1,186 @@
+"""What runs in Spark's Python workers. It imports neither the configuration nor the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+from zipimport import zipimporter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
+
+from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.artifacts.ngram_model import open_model
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.errors import WordveilError, WorkerError
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, refusals
+from wordveil.records.schema import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN
+from wordveil.text.slots import NgramModel
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class BundlePlace:
+    """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark archive of that name."""
+
+    path: str
+    archive: bool
+
+    def resolve(self) -> Path:
+        """The directory on this machine, absolute: Spark's root for files may be relative to the worker."""
+        if not self.archive:
+            return Path(self.path)
+        from pyspark import SparkFiles
+
+        return Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
+
+
+class BytesBroadcast(Protocol):
+    """A Spark broadcast variable of bytes."""
+
+    @property
+    def value(self) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Sanitise:
+    """The body of ``mapInArrow``: batches in, sanitised batches out, no side effects.
+
+    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker. ``model`` is the
+    place of the n-gram model that the policy names, if it names one; it is checked against the policy's digest likewise.
+    """
+
+    settings: RecordSettings
+    keys: ReleaseKeys
+    place: BundlePlace
+    identity: BytesBroadcast
+    model: BundlePlace | None = None
+
+    def sanitiser(self) -> RecordSanitiser:
+        """What sanitises batches, made once a worker."""
+        return _sanitiser(self.settings, self.keys, self.place, self.identity.value, self.model)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
+        with _silenced():
+            sanitiser = self.sanitiser()
+            for batch in batches:
+                yield from sanitiser.sanitise(batch)
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """The body of ``mapInArrow`` that draws nothing: batches in, all but their text and what would become of it out."""
+
+    job: Sanitise
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        with _silenced():
+            sanitiser = self.job.sanitiser()
+            for batch in batches:
+                yield from sanitiser.inspect(batch)
+
+
+@dataclass(frozen=True)
+class SanitiseColumns:
+    """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.schema.STRUCT_FIELDS` out."""
+
+    job: Sanitise
+    max_bytes: int
+
+    def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
+        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        with _silenced():
+            reason = refusals(ids, texts, self.max_bytes)
+            readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
+            sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
+            batch = pa.RecordBatch.from_arrays([sound_ids, readable, reason], names=["id", TEXT_COLUMN, REASON_COLUMN])
+            done = pa.Table.from_batches(self.job(iter([batch]))).combine_chunks()
+            columns = [done.column(field.name).combine_chunks() for field in STRUCT_FIELDS]
+            return pa.StructArray.from_arrays(columns, fields=list(STRUCT_FIELDS))
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    try:
+        yield
+    except WordveilError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
+        raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
+
+
+@lru_cache(maxsize=2)
+def _sanitiser(
+    settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes, model: BundlePlace | None = None
+) -> RecordSanitiser:
+    ngrams = _model(model, settings.policy.ngrams) if model else None
+    return RecordSanitiser(settings, _bundle(place, identity), keys, ngrams)
+
+
+@lru_cache(maxsize=1)
+def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
+    """The verified bundle; Spark keeps workers from job to job, and they keep it."""
+    # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
+    threadpool_limits(limits=1)
+    keep_archives()
+    return open_bundle(place.resolve(), identity)
+
+
+@lru_cache(maxsize=1)
+def _model(place: BundlePlace, digest: str | None) -> NgramModel:
+    """The verified n-gram model, kept likewise."""
+    return open_model(place.resolve(), digest)
+
+
+def keep_archives() -> None:
+    """Have Python read an archive that it imports from again only where the file has changed.
+
+    Spark has a worker forget at the start of every task what there is to import, and Python before 3.13 then reads the listing of every
+    archive on its path at once: of Spark's own two with thousands of entries, which takes longer than to sanitise some thousand words.
+    """
+    if sys.version_info < (3, 13):
+        for finder in sys.path_importer_cache.values():
+            if isinstance(finder, zipimporter):
+                finder.invalidate_caches = _reader_of_changes(finder)  # type: ignore[method-assign]
+
+
+def _reader_of_changes(finder: zipimporter) -> Callable[[], None]:
+    known = _stamp(finder.archive)
+
+    def read_if_changed() -> None:
+        nonlocal known
+        if (now := _stamp(finder.archive)) != known:
+            zipimporter.invalidate_caches(finder)
+            known = now
+
+    return read_if_changed
+
+
+def _stamp(archive: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(archive)  # noqa: PTH116 - importers know their archives by their names
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The innermost line of this package in a traceback."""
+    place = "an unknown place"
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if file.is_relative_to(_PACKAGE):
+            place = f"{file.name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

@@ -1,0 +1,331 @@
+"""A bundle's address is its content; half a bundle is never seen, a damaged one never used, and the bundle that a
+configuration describes is found or the difference told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
+from wordveil.artifacts.bundle import find, open_bundle
+from wordveil.errors import BundleError
+from wordveil.mechanisms.base import TokenBatch
+
+FILES = ("manifest.json", "words.txt", "index.bin")
+
+
+def entries(store):
+    return sorted(path.name for path in store.iterdir())
+
+
+def refusal(path, identity=None):
+    with pytest.raises(BundleError) as caught:
+        open_bundle(path, identity)
+    assert caught.value.exit_code == 4
+    return str(caught.value)
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return write_toy(tmp_path / "store")
+
+
+def test_address_is_the_fingerprint_and_the_same_in_two_stores(tmp_path):
+    one, two = write_toy(tmp_path / "one"), write_toy(tmp_path / "two")
+    assert one.name == two.name == open_bundle(one).fingerprint
+    assert [(one / name).read_bytes() for name in FILES] == [(two / name).read_bytes() for name in FILES]
+    assert entries(one) == sorted(FILES)
+
+
+def test_address_covers_these_and_nothing_else(toy):
+    content = json.loads((toy / "manifest.json").read_text())["content"]
+    assert set(content) == {"format_version", "mechanism", "sampler_version", "parameters", "size", "files"}
+
+
+def test_address_changes_with_all_that_decides_what_is_drawn(tmp_path):
+    words = toy_embedding()
+    nudged = toy_embedding()
+    nudged.vectors[3, 1] = np.nextafter(nudged.vectors[3, 1], np.float32(99))
+    addresses = [
+        write_toy(tmp_path).name,
+        write_toy(tmp_path, epsilon=2.0).name,
+        write_toy(tmp_path, padding=True).name,
+        write_toy(tmp_path, nudged).name,
+        write_toy(tmp_path, toy_embedding(["a", *WORDS[1:]])).name,
+        write_toy(tmp_path, toy_embedding([WORDS[1], WORDS[0], *WORDS[2:]])).name,
+        write_toy(tmp_path, toy_embedding(WORDS[:-1])).name,
+    ]
+    assert len(set(addresses)) == len(addresses)
+    assert write_toy(tmp_path, words).name == addresses[0]
+
+
+def test_address_does_not_change_with_provenance(tmp_path):
+    first = write_toy(tmp_path, built_at="2026-01-01", host="a")
+    before = (first / "manifest.json").read_bytes()
+    assert write_toy(tmp_path, built_at="2027-01-01", host="b") == first
+    assert (first / "manifest.json").read_bytes() == before
+    assert write_toy(tmp_path / "other", built_at="2028").name == first.name
+
+
+def test_what_was_written_is_what_is_opened(toy):
+    bundle = open_bundle(toy)
+    embedding = toy_embedding()
+    assert bundle.vocabulary.array.to_pylist() == WORDS
+    assert bundle.guarantee.epsilon == 1.0
+    assert bundle.guarantee.diameter >= np.linalg.norm(embedding.vectors[0] - embedding.vectors[-1])
+    assert bundle.payload_bytes == sum((toy / name).stat().st_size for name in FILES[1:])
+    ids, offsets = ragged([[0, 1], [2]])
+    assert len(bundle.mechanism.draw(TokenBatch(ids, offsets, np.zeros((2, 12), np.uint8)), release_keys()).ids) == 3
+
+
+def test_bundle_is_readable_by_others(toy):
+    assert toy.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("failing", ["rename", "fsync"])
+def test_a_write_that_dies_leaves_nothing(tmp_path, monkeypatch, failing):
+    def dies(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*((Path, "rename", dies) if failing == "rename" else (os, "fsync", dies)))
+        with pytest.raises(OSError, match="No space"):
+            write_toy(tmp_path)
+    assert entries(tmp_path) == []
+    assert open_bundle(write_toy(tmp_path)).vocabulary.size == len(WORDS)
+
+
+def test_the_name_appears_after_all_files_are_complete(tmp_path, monkeypatch):
+    seen = []
+    rename = Path.rename
+
+    def watched(self, target):
+        seen.append((entries(self), entries(tmp_path), json.loads((self / "manifest.json").read_text())["fingerprint"]))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    path = write_toy(tmp_path)
+    [(files, store, fingerprint)] = seen
+    assert files == sorted(FILES)
+    assert path.name == fingerprint
+    assert path.name not in store
+
+
+def test_a_killed_write_is_not_found(tmp_path):
+    """A process that is killed cannot clean up; what it leaves is no bundle."""
+    path = write_toy(tmp_path)
+    path.rename(tmp_path / ".building-dead")
+    assert find(tmp_path, recipe(toy_embedding())) is None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_missing_file_is_named(toy, name):
+    (toy / name).unlink()
+    assert str(toy / name) in refusal(toy)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("keep", [0, 1, -1])
+def test_truncated_file_is_named(toy, name, keep):
+    content = (toy / name).read_bytes()
+    (toy / name).write_bytes(content[:keep])
+    assert str(toy / name) in refusal(toy)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 1.0])
+def test_one_flipped_bit_is_seen_and_its_file_named(toy, name, place):
+    content = bytearray((toy / name).read_bytes())
+    content[int(place * (len(content) - 1))] ^= 1
+    (toy / name).write_bytes(content)
+    assert str(toy / name) in refusal(toy)
+
+
+def test_every_flipped_byte_of_the_manifest_that_changes_its_meaning_is_seen(toy):
+    content = (toy / "manifest.json").read_bytes()
+    meant = json.loads(content)
+    for place in range(len(content)):
+        altered = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        try:
+            same = json.loads(altered) == meant
+        except ValueError:
+            same = False
+        if not same:
+            (toy / "manifest.json").write_bytes(altered)
+            assert str(toy / "manifest.json") in refusal(toy), altered[max(0, place - 20) : place + 20]
+
+
+def test_appended_bytes_are_seen(toy):
+    with (toy / "words.txt").open("ab") as file:
+        file.write(b"more\n")
+    assert str(toy / "words.txt") in refusal(toy)
+
+
+@pytest.mark.parametrize(
+    "changed", [("content", "size", 3), ("guarantee", "epsilon", 0.1), ("recipe", "padding", True)]
+)
+def test_altered_manifest_is_refused(toy, changed):
+    section, key, value = changed
+    manifest = json.loads((toy / "manifest.json").read_text())
+    manifest[section][key] = value
+    (toy / "manifest.json").write_text(json.dumps(manifest))
+    assert "altered since it was written" in refusal(toy)
+
+
+@pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b'{"content": null}', b"\xff\xfe"])
+def test_manifest_that_is_no_manifest_is_refused(toy, content):
+    (toy / "manifest.json").write_bytes(content)
+    assert "manifest.json: missing or damaged" in refusal(toy)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1"])
+def test_other_format_version_is_refused_with_a_mend(toy, version):
+    manifest = json.loads((toy / "manifest.json").read_text())
+    manifest["content"]["format_version"] = version
+    (toy / "manifest.json").write_text(json.dumps(manifest))
+    assert f"format_version {version} is not 1. Delete its directory and build the bundle again" in refusal(toy)
+
+
+def test_other_sampler_version_is_refused(toy, monkeypatch):
+    monkeypatch.setattr("wordveil.mechanisms.laplace.Laplace.sampler_version", 99)
+    assert "sampler version is unknown" in refusal(toy)
+
+
+def test_missing_directory_is_refused(tmp_path):
+    assert str(tmp_path / "none") in refusal(tmp_path / "none")
+
+
+def test_identity_is_checked_where_the_caller_knows_it(tmp_path):
+    one, two = write_toy(tmp_path, run="one"), write_toy(tmp_path, epsilon=2.0)
+    identity = open_bundle(one).identity
+    assert open_bundle(one, identity).fingerprint == one.name
+    assert f"{two / 'manifest.json'}: this is not the bundle that the run was started with" in refusal(two, identity)
+
+
+def test_identity_covers_provenance_too(tmp_path):
+    """A worker is given the very manifest that the driver read."""
+    one, two = write_toy(tmp_path / "one", host="a"), write_toy(tmp_path / "two", host="b")
+    assert one.name == two.name
+    assert "not the bundle that the run was started with" in refusal(two, open_bundle(one).identity)
+
+
+def test_arrays_are_read_only_and_memory_mapped(toy):
+    index = open_bundle(toy).mechanism._index
+    base = index
+    while base.base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+    assert Path(base.filename) == toy / "index.bin"
+    assert not index.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        index[0, 0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        index.setflags(write=True)
+
+
+def test_words_with_rare_separators_keep_their_rows(tmp_path):
+    words = ["a\u2028b", "c\x85", "d\x0be", *WORDS[3:]]
+    assert open_bundle(write_toy(tmp_path, toy_embedding(words))).vocabulary.array.to_pylist() == words
+
+
+def test_find_in_no_store_and_in_an_empty_one(tmp_path):
+    assert find(tmp_path / "none", recipe(toy_embedding())) is None
+    assert find(tmp_path, recipe(toy_embedding())) is None
+
+
+def test_find_picks_the_one_that_matches(tmp_path):
+    embedding, other = toy_embedding(), toy_embedding(WORDS[:5])
+    wanted = {
+        (epsilon, padding, one.digest): write_toy(tmp_path, one, epsilon=epsilon, padding=padding)
+        for epsilon in (1.0, 2.0)
+        for padding in (False, True)
+        for one in (embedding, other)
+    }
+    assert len(set(wanted.values())) == 8
+    for (epsilon, padding, digest), path in wanted.items():
+        one = embedding if digest == embedding.digest else other
+        assert find(tmp_path, recipe(one, epsilon=epsilon, padding=padding)) == path
+
+
+def test_find_goes_by_name_where_the_embedding_is_not_at_hand(tmp_path):
+    path = write_toy(tmp_path)
+    asked = recipe(toy_embedding())
+    blind = type(asked)(**{**asked.__dict__, "embedding_digest": ""})
+    assert find(tmp_path, blind) == path
+    with pytest.raises(
+        BundleError, match=r"mechanism\.embedding is toy\.vec in the bundle, other\.vec in the configuration"
+    ):
+        find(tmp_path, type(asked)(**{**blind.__dict__, "embedding": "other.vec"}))
+
+
+def test_find_tells_how_the_nearest_differs(tmp_path):
+    write_toy(tmp_path, toy_embedding(WORDS[:5]), epsilon=9.0, padding=True)
+    nearest = write_toy(tmp_path, epsilon=3.0)
+    with pytest.raises(BundleError) as caught:
+        find(tmp_path, recipe(toy_embedding(), epsilon=1.0))
+    message = str(caught.value)
+    assert f"none of 2 bundle(s) matches the configuration. Nearest is {nearest.name[:16]}" in message
+    assert "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration" in message
+    assert "padding is" not in message
+    assert "content of" not in message
+
+
+def test_find_tells_every_difference(tmp_path):
+    write_toy(tmp_path, epsilon=3.0, padding=True)
+    with pytest.raises(BundleError) as caught:
+        find(tmp_path, recipe(toy_embedding(WORDS[:4])))
+    for part in (
+        "mechanism.epsilon is 3.0",
+        "padding is True in the bundle, False",
+        "content of mechanism.embedding is",
+    ):
+        assert part in str(caught.value)
+
+
+def test_find_refuses_a_damaged_store(tmp_path):
+    path = write_toy(tmp_path)
+    (path / "manifest.json").write_text("{}")
+    with pytest.raises(BundleError, match="missing or damaged"):
+        find(tmp_path, recipe(toy_embedding()))
+
+
+WRITER = """
+import sys, time, pathlib
+sys.path[:0] = [sys.argv[1]]
+from unit.support import write_toy
+store = pathlib.Path(sys.argv[2])
+(store / sys.argv[3]).touch()
+while len(list(store.glob("ready*"))) < 2:
+    time.sleep(0.001)
+for round in range(20):
+    print(write_toy(store / str(round)))
+"""
+
+
+def test_two_processes_may_write_the_same_bundle_at_once(tmp_path):
+    tests = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", WRITER, tests, str(tmp_path)]
+    writers = [
+        subprocess.Popen([*command, f"ready{i}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for i in range(2)
+    ]
+    said = [writer.communicate(timeout=60) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0], said[0][1] + said[1][1]
+    assert said[0][0] == said[1][0]
+    for line in said[0][0].split():
+        assert entries(Path(line).parent) == [open_bundle(Path(line)).fingerprint]
+
+
+def test_losing_the_race_to_the_name_is_no_error(tmp_path, monkeypatch):
+    """The other writer's rename comes between our look and our own."""
+    exists = Path.exists
+    winner = write_toy(tmp_path)
+    monkeypatch.setattr(Path, "exists", lambda self: self != winner and exists(self))
+    assert write_toy(tmp_path) == winner
+    assert entries(tmp_path) == [winner.name]

@@ -1,0 +1,357 @@
+"""Configurations: every fault at once, with key, value, what is allowed and the near miss; secrets never shown."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wordveil.config.load import Config, load_config, parse_config
+from wordveil.errors import ConfigError
+from wordveil.privacy.relations import Relation
+
+ROOT = Path(__file__).parents[3]
+
+
+def base() -> dict[str, Any]:
+    return {
+        "format_version": 1,
+        "release": "support-mail",
+        "input": {"path": "lake/in", "id": "ticket", "text": "body", "author": "customer", "keep": ["ds"]},
+        "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
+        "bundle": "bundles",
+        "text": {"profile": "strict", "n_max": 64},
+        "key": {"env": "WORDVEIL_KEY"},
+        "output": {"path": "lake/out", "partition_by": ["ds"]},
+    }
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    settings = base()
+    *parents, last = path.split(".")
+    place = settings
+    for parent in parents:
+        place = place[parent]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return settings
+
+
+def faults(settings: Any) -> list[str]:
+    with pytest.raises(ConfigError) as error:
+        parse_config(settings, "job.yaml")
+    return [str(fault) for fault in error.value.faults]
+
+
+def test_the_base_is_sound():
+    config = parse_config(base(), "job.yaml")
+    assert config.policy.n_max == 64
+    assert config.policy.relation is Relation.ANY_TEXT
+    assert config.mechanism.search == "exact"
+    assert config.build_missing is False
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("format_version", None, "format_version: is required"),
+        ("format_version", 2, "reads format_version 1"),
+        ("release", "a b", "release = a b: 1 to 128 letters"),
+        ("release", None, "release: is required"),
+        ("mechanism.name", "laplce", "Did you mean laplace?"),
+        ("mechanism.epsilon", None, "has no default"),
+        ("mechanism.epsilon", 0, "mechanism.epsilon = 0: should be greater than 0"),
+        ("mechanism.epsilon", -1.5, "greater than 0"),
+        ("mechanism.epsilon", float("nan"), "finite"),
+        ("mechanism.epsilon", float("inf"), "finite"),
+        ("mechanism.epsilon", "8", "valid number"),
+        ("mechanism.epsilon", True, "valid number"),
+        ("mechanism.public", None, "say `public: true`"),
+        ("mechanism.public", False, "only `public: true` can be used"),
+        ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
+        ("mechanism.n_trees", 50, "mechanism.n_trees: belongs to search: annoy. Remove it"),
+        ("mechanism.search_k", 50, "mechanism.search_k: belongs to search: annoy. Remove it"),
+        ("mechanism.embedding_format", "glov", "Did you mean glove?"),
+        ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
+        ("input.format", "detla", "allowed: 'parquet' or 'delta'. Did you mean delta?"),
+        ("input.path", None, "input.path: name exactly one of input.path and input.table"),
+        ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
+        ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),
+        ("input.version", 3, "input.version = 3: only Delta tables have versions. Say `format: delta`"),
+        ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta tables have versions"),
+        ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "write it in quotes"),
+        ("input.where", "", "input.where"),
+        ("spark", {"delta_jars": 5}, "spark.delta_jars = 5: should be a valid string"),
+        ("spark", {"allow_unencrypted": "yes"}, "spark.allow_unencrypted = yes: should be a valid boolean"),
+        ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
+        ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
+        ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output uses itself"),
+        ("input.keep", ["ds", "ds"], "stands there twice"),
+        ("output.partition_by", "ds", "output.partition_by = ds: should be a valid list"),
+        ("input.id", "body", "is the id column too"),
+        ("input.id", "privacy", "input.id = privacy: is a name that the output uses itself"),
+        ("input.author", "body", "input.author = body: is the text column"),
+        ("input.max_bytes", 0, "greater than or equal to 1"),
+        ("text.n_max", None, "text.n_max: length: pad needs a public number of tokens"),
+        ("text.n_max", 0, "greater than or equal to 1"),
+        ("text.n_max", True, "valid integer"),
+        ("text.unknwn", "cover", "text.unknwn: unknown key. Did you mean unknown?"),
+        ("text.unknown", "kep", "Did you mean keep?"),
+        ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
+        ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
+        ("key", {}, "key: name exactly one of key.file and key.env"),
+        ("key", {"file": "a", "env": "B"}, "name exactly one"),
+        ("key", None, "key: is required"),
+        (
+            "output.partition_by",
+            ["dss"],
+            "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
+        ),
+        ("output.path", "lake/in/out", "is the input, or inside it, or around it"),
+        ("output.path", "lake", "is the input, or inside it, or around it"),
+        ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
+        (
+            "spark",
+            {"options": {"spark.sql.files.ignoreCorruptFiles": "true"}},
+            "spark.options = spark.sql.files.ignoreCorruptFiles",
+        ),
+        ("bundel", "x", "bundel: unknown key. Did you mean bundle?"),
+    ],
+)
+def test_each_fault_is_named(path, value, words):
+    found = faults(changed(path, value))
+    assert any(words in fault for fault in found), found
+    assert len(found) == 1, found
+
+
+def annoying(**settings: Any) -> dict[str, Any]:
+    raw = base()
+    raw["mechanism"].update(search="annoy", **settings)
+    return raw
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"search_k": 100}, ["mechanism.n_trees: is required with search: annoy"]),
+        ({"n_trees": 10, "search_k": None}, ["mechanism.search_k: is required with search: annoy"]),
+        ({}, ["mechanism.n_trees: is required", "mechanism.search_k: is required"]),
+        (
+            {"n_trees": 0, "search_k": True},
+            ["greater than or equal to 1", "mechanism.search_k = True: should be a valid integer"],
+        ),
+        ({"n_trees": 10**5, "search_k": 2**31}, ["less than or equal to 10000", "less than 2147483648"]),
+        ({"n_trees": 2.5, "search_k": 100}, ["mechanism.n_trees = 2.5: should be a valid integer"]),
+        ({"n_trees": 10, "epsilon": -1.0}, ["mechanism.epsilon = -1.0", "mechanism.search_k: is required"]),
+    ],
+)
+def test_annoy_needs_its_settings_and_every_fault_is_told(settings, words):
+    found = faults(annoying(**settings))
+    assert len(found) == len(words), found
+    assert all(any(word in fault for fault in found) for word in words), found
+
+
+def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_alone():
+    assert parse_config(base(), "job.yaml").recipe("").settings == {
+        "epsilon": 8.0,
+        "search": "exact",
+        "pad_height": None,
+    }
+    chosen = {"search": "annoy", "n_trees": 10, "search_k": 500}
+    recipe = parse_config(annoying(n_trees=10, search_k=500), "job.yaml").recipe("")
+    assert recipe.settings == {"epsilon": 8.0, "pad_height": None, **chosen}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        (
+            {"name": None},
+            "mechanism.name: is required: one of laplace, exponential, hyperbolic-laplace, hyperbolic-fdd, syntf, random",
+        ),
+        ({"name": "exponental", "epsilon": 4.0}, "mechanism.name = exponental: should be one of"),
+        ({"name": "exponental", "epsilon": 4.0}, "Did you mean exponential?"),
+        ({"name": "exponential"}, "mechanism.epsilon: is required and has no default"),
+        ({"name": "exponential", "epsilon": 0.0}, "mechanism.epsilon = 0.0: should be greater than 0"),
+        ({"name": "exponential", "epsilon": 4.0, "gamma": 0.0}, "mechanism.gamma = 0.0: should be greater than 0"),
+        (
+            {"name": "exponential", "epsilon": 4.0, "neighbours": 1},
+            "mechanism.neighbours = 1: should be greater than or equal to 2",
+        ),
+        (
+            {"name": "exponential", "epsilon": 4.0, "neighbors": 9},
+            "mechanism.neighbors: unknown key. Did you mean neighbours?",
+        ),
+        (
+            {"name": "exponential", "epsilon": 4.0, "metric": "cosine"},
+            "mechanism.metric = cosine: allowed: 'euclidean'",
+        ),
+        ({"name": "exponential", "epsilon": 4.0, "tight": 1}, "mechanism.tight = 1: should be a valid boolean"),
+        ({"name": "laplace", "epsilon": 4.0, "gamma": 2.0}, "mechanism.gamma: unknown key. Allowed here:"),
+        ({"name": "syntf", "epsilon": 4.0, "gamma": 2.0}, "mechanism.gamma: unknown key"),
+        ({"name": "random", "epsilon": 4.0}, "mechanism.epsilon: unknown key. Allowed here:"),
+    ],
+)
+def test_each_mechanism_has_settings_of_its_own(mechanism: dict[str, Any], message: str):
+    settings = base()
+    chosen = {"embedding": "demo", "public": True, **mechanism}
+    settings["mechanism"] = {name: value for name, value in chosen.items() if value is not None}
+    assert any(message in fault for fault in faults(settings)), faults(settings)
+
+
+def test_an_input_is_a_path_or_a_table_at_one_version():
+    delta = {**base(), "input": {**base()["input"], "format": "delta", "version": 12}}
+    config = parse_config(delta, "job.yaml")
+    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.path", "lake/in", True)
+    table = {name: value for name, value in delta["input"].items() if name not in ("path", "format")} | {
+        "table": "lake.tickets"
+    }
+    config = parse_config({**base(), "input": table}, "job.yaml")
+    assert (config.input.setting, config.input.source, config.input.needs_delta) == (
+        "input.table",
+        "lake.tickets",
+        True,
+    )
+    assert not parse_config(base(), "job.yaml").input.needs_delta
+    assert faults({**base(), "input": {**table, "format": "delta"}}) == [
+        "input.format = delta: is the catalogue's to say where input.table is set. Remove it."
+    ]
+    worded = {**table, "version": None, "timestamp": "yesterday"}
+    assert faults({**base(), "input": worded}) == [
+        'input.timestamp = yesterday: is no date or time. Write "2026-11-20 03:00:00", in quotes.'
+    ]
+    both = {**base(), "input": {**delta["input"], "timestamp": "2026-11-20 03:00:00"}}
+    assert "input.timestamp = 2026-11-20 03:00:00: and input.version both say" in faults(both)[0]
+
+
+def test_all_faults_are_reported_at_once():
+    settings = base()
+    settings["release"] = ""
+    settings["mechanism"].update(epsilon=-1, search="nearest")
+    settings["input"].update(keep=["body", "text"], formt="parquet")
+    settings["text"] = {"case": "restore", "output": "bag"}
+    settings["output"]["partition_by"] = ["nowhere"]
+    settings["key"] = {}
+    places = {fault.split(":")[0].split(" =")[0] for fault in faults(settings)}
+    assert places == {
+        "release",
+        "input.formt",
+        "input.keep",
+        "mechanism.search",
+        "mechanism.epsilon",
+        "text.n_max",
+        "text.length",
+        "text.output",
+        "key",
+        "output.partition_by",
+    }
+
+
+def test_a_key_in_the_configuration_is_refused_and_not_shown():
+    secret = "5f" * 32
+    for section in ({"value": secret}, {"env": secret + " x"}, {"file": ["list", secret]}, secret):
+        assert secret not in "\n".join(faults(changed("key", section)))
+
+
+def test_a_key_where_a_file_should_be_named_is_not_shown():
+    from wordveil.crypto.keys import load_key
+    from wordveil.errors import KeyMaterialError
+
+    secret = "5f" * 32
+    with pytest.raises(KeyMaterialError) as error:
+        load_key(secret, None)
+    assert secret not in str(error.value)
+
+
+def test_long_values_are_cut():
+    found = faults(changed("release", "x y" * 1000))
+    assert all(len(fault) < 400 for fault in found)
+
+
+def test_settings_can_be_overridden(tmp_path: Path):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(base()))
+    config = load_config(
+        file,
+        [
+            "mechanism.epsilon=2.5",
+            "text={profile: readable}",
+            "spark.options={a.b: c}",
+            "input.keep=[]",
+            "output.partition_by=[]",
+        ],
+    )
+    assert config.mechanism.epsilon == 2.5
+    assert config.policy.relation is Relation.SAME_SKELETON
+    assert config.spark.options == {"a.b": "c"}
+    assert config.input.keep == []
+
+
+@pytest.mark.parametrize(
+    "override", ["mechanism.epsilon", "=3", "release.name=x", "text.n_max=[1", "mechanism.epsilon=0"]
+)
+def test_bad_overrides_are_named(tmp_path: Path, override):
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(base()))
+    with pytest.raises(ConfigError):
+        load_config(file, [override])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("release: a\nrelease: b\n", "the key 'release' stands twice"),
+        ("a: [1", "YAML"),
+        ("- 1\n", "a configuration is a mapping"),
+        ("a: \x00", "YAML"),
+    ],
+)
+def test_unreadable_files_are_named(tmp_path: Path, text, words):
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"job\.yaml") as error:
+        load_config(file)
+    assert words in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match="No such file"):
+        load_config(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_configurations_are_sound(path: Path):
+    assert isinstance(load_config(path), Config)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf" / "mechanisms").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_mechanisms_are_sound(path: Path):
+    settings = base()
+    settings["mechanism"] = yaml.safe_load(path.read_text())["mechanism"]
+    name = {"tem": "exponential", "hyperbolic-exponential": "exponential"}.get(path.stem, path.stem)
+    if name.startswith("hyperbolic"):
+        assert faults(settings) == [fault for fault in faults(settings) if fault.startswith("text.length = pad")]
+        settings["text"] = {"length": "as_is"}
+    assert parse_config(settings, path.name).mechanism.name == name
+
+
+def test_settings_that_only_change_speed_enter_no_fingerprint():
+    plain = parse_config(base(), "job.yaml")
+    fast = parse_config({**base(), "spark": {"master": "local[7]", "options": {"x": "y"}}}, "job.yaml")
+    assert plain.policy.fingerprint == fast.policy.fingerprint
+    assert plain.recipe("d") == fast.recipe("d")
+
+
+def test_stop_words_come_from_the_package_or_the_file():
+    shipped = parse_config(changed("text", {"profile": "readable"}), "x").policy.stop_word_list
+    assert "the" in shipped
+    assert "don't" in shipped
+    own = parse_config(
+        changed("text", {"profile": "readable", "stop_word_list": ["Zeta", "alpha"]}), "x"
+    ).policy.stop_word_list
+    assert own == ("alpha", "zeta")

@@ -1,0 +1,58 @@
+"""Parameters of input.where: those of the command line are just those that the condition uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from wordveil.config.parameters import check_params, named_in, parse_params
+from wordveil.errors import ConfigError
+
+
+def test_values_are_strings_with_whatever_in_them():
+    assert parse_params(["ds=2026-11-20", "x=a=b", "empty=", "quoted=' or 1=1 --"]) == {
+        "ds": "2026-11-20",
+        "x": "a=b",
+        "empty": "",
+        "quoted": "' or 1=1 --",
+    }
+
+
+@pytest.mark.parametrize("pair", ["ds", "=x", "1a=x", "a b=x", "a-b=x", ":a=x", "é=x"])
+def test_a_bad_name_is_a_fault(pair):
+    with pytest.raises(ConfigError, match=r"--param.*should be NAME=VALUE"):
+        parse_params([pair])
+
+
+def test_the_same_name_twice_is_a_fault():
+    with pytest.raises(ConfigError, match="2 faults"):
+        parse_params(["a=1", "a=2", "="])
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("ds = :ds and x > :least or ds = :ds", ["ds", "least"]),
+        ("a = ':no' and b = \":no\" and `:no` = :yes", ["yes"]),
+        ("a = 'it''s :no' and b = '\\':no' and c = :yes", ["yes"]),
+        ("a = 1 -- :no\nand b = :yes /* :no \n :no */", ["yes"]),
+        ("a::int = :a and b:::c = 1", ["a", "c"]),
+        ("a = : b", []),
+    ],
+)
+def test_parameters_are_found_outside_of_strings_and_comments(condition, names):
+    assert named_in(condition) == names
+
+
+def test_just_the_parameters_that_are_used_have_values():
+    check_params("a = :x", {"x": "1"})
+    check_params(None, {})
+    with pytest.raises(ConfigError) as error:
+        check_params("a = :ds and b = :zone", {"dss": "secret"})
+    told = [str(fault) for fault in error.value.faults]
+    assert told == [
+        "input.where = :ds: has no value. Add --param ds=... to the command.",
+        "input.where = :zone: has no value. Add --param zone=... to the command.",
+        "--param = dss: input.where does not use :dss. Did you mean ds?",
+    ]
+    with pytest.raises(ConfigError, match=r"input\.where does not use :x\. Remove it"):
+        check_params(None, {"x": "1"})

@@ -1,0 +1,469 @@
+"""A key is read from the place that the configuration names or refused with a message that helps and tells nothing; no
+way of printing shows key bytes; subkeys of two purposes or two releases differ. A key has epochs: rotating adds one, whole
+or not at all; destroying leaves a stone that says so."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pickle
+from dataclasses import fields
+
+import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from typer.testing import CliRunner
+
+from wordveil.cli.key import keys
+from wordveil.crypto.keys import (
+    MasterKey,
+    ReleaseKeys,
+    Secret,
+    Tombstone,
+    destroy_key,
+    key_faults,
+    load_key,
+    new_key,
+    public_hex,
+    rotate_key,
+)
+from wordveil.errors import ConfigError, KeyMaterialError
+
+MATERIAL = bytes.fromhex("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")
+PURPOSES = [field.name for field in fields(ReleaseKeys)]
+
+
+def key_file(tmp_path, content, mode=0o600):
+    path = tmp_path / "release.key"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.chmod(mode)
+    return path
+
+
+def fault_of(**places):
+    with pytest.raises(KeyMaterialError) as caught:
+        load_key(places.get("file"), places.get("env"))
+    return caught.value
+
+
+def assert_tells_nothing(text, content=None):
+    """No run of eight digits of the key stands in the text, in either case."""
+    content = content or MATERIAL.hex()
+    runs = {content[start : start + 8].lower() for start in range(len(content) - 7)}
+    assert not any(run in text.lower() for run in runs)
+
+
+def test_file_and_environment_give_the_same_key(tmp_path, monkeypatch):
+    path = key_file(tmp_path, f"  {MATERIAL.hex().upper()}\r\n")
+    monkeypatch.setenv("TOY_KEY", MATERIAL.hex() + "\n")
+    by_file, by_env = load_key(str(path), None), load_key(None, "TOY_KEY")
+    assert by_file.subkey("noise") == by_env.subkey("noise") == MasterKey(MATERIAL).subkey("noise")
+
+
+def test_subkeys_are_hkdf_with_release_and_purpose():
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|noise|support-mail")
+    assert MasterKey(MATERIAL).for_release("support-mail").noise.reveal() == kdf.derive(MATERIAL)
+
+
+@pytest.mark.parametrize("places", [{}, {"file": "a", "env": "B"}])
+def test_exactly_one_place_is_needed(places):
+    message = str(fault_of(**places))
+    assert "key.file" in message
+    assert "key.env" in message
+
+
+def test_missing_file_is_named(tmp_path):
+    path = tmp_path / "none.key"
+    error = fault_of(file=str(path))
+    assert str(path) in str(error)
+    assert error.exit_code == 5
+
+
+def test_directory_in_place_of_a_file_is_named(tmp_path):
+    tmp_path.chmod(0o700)
+    assert str(tmp_path) in str(fault_of(file=str(tmp_path)))
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_unset_or_empty_variable_is_named(monkeypatch, content):
+    monkeypatch.delenv("TOY_KEY", raising=False)
+    if content is not None:
+        monkeypatch.setenv("TOY_KEY", content)
+    assert "key.env names TOY_KEY" in str(fault_of(env="TOY_KEY"))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o777])
+def test_file_open_to_others_is_refused(tmp_path, mode):
+    path = key_file(tmp_path, MATERIAL.hex(), mode)
+    message = str(fault_of(file=str(path)))
+    assert f"chmod 600 {path}" in message
+    assert_tells_nothing(message)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
+def test_file_of_its_owner_alone_is_accepted(tmp_path, mode):
+    assert load_key(str(key_file(tmp_path, MATERIAL.hex(), mode)), None).fingerprint == MasterKey(MATERIAL).fingerprint
+
+
+MALFORMED = {
+    "too short": MATERIAL.hex()[:-2],
+    "too long": MATERIAL.hex() + "00",
+    "not hexadecimal": "g" + MATERIAL.hex()[1:],
+    "odd": MATERIAL.hex()[:-1],
+    "spaced": MATERIAL.hex()[:62] + " 08",
+    "inner spaces of the right length": MATERIAL.hex()[:30] + "  " + MATERIAL.hex()[:32],
+    "hexadecimal prefix": "0x" + MATERIAL.hex()[2:],
+    "low entropy": "ab" * 32,
+    "zeros": "0" * 64,
+    "two lines": MATERIAL.hex()[:32] + "\n" + MATERIAL.hex()[32:],
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_file_is_refused_without_showing_it(tmp_path, content):
+    path = key_file(tmp_path, content)
+    message = str(fault_of(file=str(path)))
+    assert str(path) in message
+    assert_tells_nothing(message.replace(str(path), ""), content)
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_variable_is_refused_without_showing_it(monkeypatch, content):
+    monkeypatch.setenv("TOY_KEY", content)
+    message = str(fault_of(env="TOY_KEY"))
+    assert "TOY_KEY" in message
+    assert_tells_nothing(message, content)
+
+
+def test_raw_bytes_in_a_file_are_refused(tmp_path):
+    path = key_file(tmp_path, bytes(range(128, 160)))
+    assert str(path) in str(fault_of(file=str(path)))
+
+
+def test_a_refusal_chains_no_exception_that_quotes_the_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOY_KEY", MALFORMED["not hexadecimal"])
+    for error in (fault_of(env="TOY_KEY"), fault_of(file=str(key_file(tmp_path, MALFORMED["too short"])))):
+        assert error.__suppress_context__ or error.__context__ is None
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 33, 64])
+def test_master_key_has_32_bytes(size):
+    with pytest.raises(KeyMaterialError, match="32 bytes"):
+        MasterKey(bytes(range(size)))
+
+
+def test_master_key_of_few_byte_values_is_refused():
+    with pytest.raises(KeyMaterialError, match="no random key"):
+        MasterKey((bytes(range(7)) * 5)[:32])
+
+
+def test_subkeys_differ_by_purpose_and_release():
+    master = MasterKey(MATERIAL)
+    material = [master.subkey(purpose, release).reveal() for purpose in PURPOSES for release in ("a", "b", "")]
+    material += [MATERIAL, master.subkey("fingerprint").reveal()]
+    assert all(len(value) == 32 for value in material)
+    assert len(set(material)) == len(material)
+
+
+def test_release_keys_are_the_subkeys_of_their_names():
+    master = MasterKey(MATERIAL)
+    keys = master.for_release("a")
+    assert {name: getattr(keys, name) for name in PURPOSES} == {name: master.subkey(name, "a") for name in PURPOSES}
+
+
+def test_release_name_may_hold_any_unicode():
+    master = MasterKey(MATERIAL)
+    assert master.for_release("été|noise|").noise != master.for_release("ete|noise|").noise
+
+
+def shown(value):
+    """Every usual way to make text of a value."""
+    return [
+        repr(value),
+        str(value),
+        f"{value}",
+        f"{value!s:>80}",
+        f"{value!r}",
+        f"{value} {value!r}",
+        f"{[value]} { ({1: value}) }",
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Secret(MATERIAL), MasterKey(MATERIAL), MasterKey(MATERIAL).for_release("a")],
+    ids=lambda v: type(v).__name__,
+)
+def test_no_way_of_printing_shows_bytes(value):
+    material = [MATERIAL]
+    if isinstance(value, ReleaseKeys):
+        material = [getattr(value, name).reveal() for name in PURPOSES]
+    for text, secret in itertools.product(shown(value), material):
+        assert_tells_nothing(text, secret.hex())
+        assert repr(secret)[2:-1] not in text
+        assert repr(secret[:4])[2:-1] not in text
+
+
+def test_an_exception_that_holds_a_secret_does_not_show_it():
+    assert "<secret>" in repr(ValueError(Secret(MATERIAL)))
+    assert_tells_nothing(repr(ValueError(Secret(MATERIAL), MasterKey(MATERIAL))))
+
+
+def test_a_secret_has_no_dictionary_to_print():
+    with pytest.raises(TypeError):
+        vars(Secret(MATERIAL))
+
+
+def test_pickling_brings_secrets_back_and_still_hides_them():
+    keys = MasterKey(MATERIAL).for_release("a")
+    back = pickle.loads(pickle.dumps(keys))  # noqa: S301 - our own bytes
+    assert back.noise.reveal() == keys.noise.reveal()
+    assert back == keys
+    assert repr(back).count("<secret>") == len(PURPOSES)
+    assert pickle.loads(pickle.dumps(MasterKey(MATERIAL))).fingerprint == MasterKey(MATERIAL).fingerprint  # noqa: S301
+
+
+def test_secrets_compare_by_content_and_with_secrets_alone():
+    assert Secret(b"a") == Secret(b"a")
+    assert Secret(b"a") != Secret(b"b")
+    assert Secret(b"a") != b"a"
+    assert len({Secret(b"a"), Secret(b"a"), Secret(b"b")}) == 2
+
+
+def test_fingerprint_is_stable_and_no_part_of_any_key():
+    fingerprint = MasterKey(MATERIAL).fingerprint
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|fingerprint|")
+    assert fingerprint == kdf.derive(MATERIAL)[:8].hex()
+    assert fingerprint not in MATERIAL.hex()
+    keys = MasterKey(MATERIAL).for_release("")
+    assert all(fingerprint not in getattr(keys, name).reveal().hex() for name in PURPOSES)
+
+
+def test_fingerprints_of_two_keys_differ():
+    assert MasterKey(MATERIAL).fingerprint != MasterKey(MATERIAL[:-1] + b"\x09").fingerprint
+
+
+def test_a_new_key_is_random_private_and_read_back(tmp_path):
+    made = [new_key(tmp_path / name) for name in ("a.key", "b.key")]
+    assert made[0].fingerprint != made[1].fingerprint
+    for key, name in zip(made, ("a.key", "b.key"), strict=True):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+        assert load_key(str(tmp_path / name), None).fingerprint == key.fingerprint
+
+
+def test_a_key_is_never_overwritten(tmp_path):
+    new_key(tmp_path / "a.key")
+    before = (tmp_path / "a.key").read_bytes()
+    with pytest.raises(KeyMaterialError, match="is there already, and a key is never overwritten"):
+        new_key(tmp_path / "a.key")
+    assert (tmp_path / "a.key").read_bytes() == before
+    with pytest.raises(KeyMaterialError, match="cannot be written"):
+        new_key(tmp_path / "no" / "a.key")
+
+
+LATER = bytes(range(7, 39))
+LATEST = bytes(range(60, 92))
+
+
+def epochs_file(tmp_path, *materials, mode=0o600):
+    return key_file(tmp_path, "".join(f"{material.hex()}\n" for material in materials), mode)
+
+
+def loaded(path):
+    return load_key(str(path), None)
+
+
+def test_a_single_key_is_its_own_epoch(tmp_path):
+    key = loaded(epochs_file(tmp_path, MATERIAL))
+    assert (key.epoch, key.epoch_fingerprints) == (1, (key.fingerprint,))
+    assert key.for_release("a") == MasterKey(MATERIAL).for_release("a")
+
+
+def test_a_later_epoch_changes_the_noise_and_neither_tags_nor_fingerprint_nor_signature(tmp_path):
+    before, after = MasterKey(MATERIAL), loaded(epochs_file(tmp_path, MATERIAL, LATER, LATEST))
+    assert after.epoch == 3
+    assert after.fingerprint == before.fingerprint
+    assert after.epoch_fingerprints == tuple(MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST))
+    assert public_hex(after.signing_key("a")) == public_hex(before.signing_key("a"))
+    old, new, alone = before.for_release("a"), after.for_release("a"), MasterKey(LATEST).for_release("a")
+    assert new.tag == old.tag != alone.tag
+    for name in ("context", "noise", "sampling", "shuffle"):
+        assert getattr(new, name) == getattr(alone, name) != getattr(old, name)
+
+
+def test_the_signing_key_is_a_subkey_of_its_own():
+    kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|signing|a")
+    assert MasterKey(MATERIAL).signing_key("a").private_bytes_raw() == kdf.derive(MATERIAL)
+    assert public_hex(MasterKey(MATERIAL).signing_key("a")) != public_hex(MasterKey(MATERIAL).signing_key("b"))
+
+
+@pytest.mark.parametrize("gap", ["\n", " ", "\r\n\r\n", "\t"])
+def test_any_white_space_parts_epochs_also_in_the_environment(tmp_path, monkeypatch, gap):
+    content = f" {MATERIAL.hex()}{gap}{LATER.hex().upper()} "
+    monkeypatch.setenv("TOY_KEY", content)
+    by_env, by_file = load_key(None, "TOY_KEY"), loaded(key_file(tmp_path, content))
+    assert (
+        by_env.epoch_fingerprints == by_file.epoch_fingerprints == MasterKey(MATERIAL, later=[LATER]).epoch_fingerprints
+    )
+
+
+@pytest.mark.parametrize(
+    ("materials", "words"),
+    [
+        ((MATERIAL, MATERIAL), "epoch 2, repeats epoch 1"),
+        ((MATERIAL, LATER, LATEST, LATER), "epoch 4, repeats epoch 2"),
+        ((MATERIAL, b"ab" * 16), "epoch 2, repeats a few byte values"),
+        ((MATERIAL, LATER[:31]), "64 hexadecimal digits"),
+    ],
+)
+def test_a_faulty_epoch_is_refused_without_showing_it(tmp_path, materials, words):
+    message = str(fault_of(file=str(epochs_file(tmp_path, *materials))))
+    assert words in message
+    for material in materials:
+        assert_tells_nothing(message, material.hex())
+
+
+def test_pickling_keeps_epochs():
+    key = MasterKey(MATERIAL, later=[LATER])
+    back = pickle.loads(pickle.dumps(key))  # noqa: S301 - our own bytes
+    assert back.epoch_fingerprints == key.epoch_fingerprints
+    assert back.for_release("a") == key.for_release("a")
+    assert_tells_nothing("".join(shown(key)), LATER.hex())
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_rotation_appends_a_random_epoch_and_keeps_the_mode(tmp_path, mode):
+    path = epochs_file(tmp_path, MATERIAL, mode=mode)
+    first = rotate_key(path)
+    second = rotate_key(path)
+    assert loaded(path).epoch_fingerprints == second.epoch_fingerprints
+    assert second.epoch_fingerprints[:2] == first.epoch_fingerprints
+    assert len(set(second.epoch_fingerprints)) == second.epoch == 3
+    assert path.read_text().split()[0] == MATERIAL.hex()
+    assert path.stat().st_mode & 0o777 == mode
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_rotation_follows_a_link_to_the_key(tmp_path):
+    (tmp_path / "there").mkdir()
+    path = epochs_file(tmp_path / "there", MATERIAL)
+    (tmp_path / "link.key").symlink_to(path)
+    rotate_key(tmp_path / "link.key")
+    assert (tmp_path / "link.key").is_symlink()
+    assert loaded(path).epoch == 2
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+@pytest.mark.parametrize(
+    ("content", "mode"), [(MATERIAL.hex(), 0o644), ("no key", 0o600), (f"{MATERIAL.hex()} " * 2, 0o600)]
+)
+def test_no_bad_file_is_changed(tmp_path, change, content, mode):
+    path = key_file(tmp_path, content, mode)
+    with pytest.raises(KeyMaterialError):
+        change(path)
+    assert path.read_text() == content
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+def test_of_two_who_change_a_key_one_is_refused(tmp_path, change):
+    path = epochs_file(tmp_path, MATERIAL)
+    draft = tmp_path / f".{path.name}.wordveil-draft"
+    draft.write_text("")
+    with pytest.raises(KeyMaterialError, match="another command is changing the key") as caught:
+        change(path)
+    assert str(draft) in str(caught.value)
+    assert draft.exists()
+    assert loaded(path).epoch == 1
+
+
+@pytest.mark.parametrize("change", [rotate_key, destroy_key])
+def test_a_change_that_fails_leaves_the_key_and_nothing_else(tmp_path, monkeypatch, change):
+    path = epochs_file(tmp_path, MATERIAL)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    for name in ("fsync", "replace", "rename"):
+        monkeypatch.setattr(os, name, fail)
+    with pytest.raises(KeyMaterialError, match="No space left on device"):
+        change(path)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+    if change is rotate_key:
+        assert path.read_text() == f"{MATERIAL.hex()}\n"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_destroyed_key_is_overwritten_in_place_and_says_so(tmp_path, mode):
+    path = epochs_file(tmp_path, MATERIAL, LATER, LATEST, mode=mode)
+    (tmp_path / "hard.key").hardlink_to(path)
+    size = path.stat().st_size
+    tombstone = destroy_key(path)
+    fingerprint = MasterKey(MATERIAL).fingerprint
+    assert tombstone.fingerprint == fingerprint
+    for name in (path.name, "hard.key"):
+        content = (tmp_path / name).read_text()
+        assert len(content) >= size
+        for material in (MATERIAL, LATER, LATEST):
+            assert_tells_nothing(content.replace(fingerprint, ""), material.hex())
+        message = str(fault_of(file=str(tmp_path / name)))
+        assert f"key {fingerprint} was destroyed on {tombstone.date}: what was drawn with it is frozen" in message
+    assert path.stat().st_mode & 0o777 == mode
+    for change in (rotate_key, destroy_key):
+        with pytest.raises(KeyMaterialError, match="was destroyed on"):
+            change(path)
+
+
+def test_a_tombstone_is_told_from_a_key_in_the_environment_too(monkeypatch):
+    monkeypatch.setenv("TOY_KEY", f"{Tombstone('0' * 16, '2026-11-20')}\n")
+    assert "was destroyed on 2026-11-20" in str(fault_of(env="TOY_KEY"))
+
+
+ROOT, SECOND, THIRD, OTHER = (
+    MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST, bytes(range(99, 131)))
+)
+
+
+@pytest.mark.parametrize(
+    ("root", "epochs", "words"),
+    [
+        (ROOT, (ROOT,), None),
+        (ROOT, (ROOT, SECOND), None),
+        (OTHER, (OTHER,), f"the key is {ROOT}, and the release was drawn with {OTHER}"),
+        (ROOT, (ROOT, SECOND, THIRD), "has 2 epochs, and the release was drawn with 3: the key is older"),
+        (ROOT, (ROOT, THIRD), f"epoch 2 of key {ROOT} is {SECOND}, and the release was drawn with {THIRD}"),
+        (ROOT, (ROOT, THIRD, OTHER), "epoch 2"),
+    ],
+)
+def test_a_key_is_compared_with_what_a_release_recorded(root, epochs, words):
+    fault = key_faults(root, epochs, MasterKey(MATERIAL, later=[LATER]))
+    assert fault is None if words is None else words in fault
+
+
+def command(*arguments):
+    return CliRunner().invoke(keys, [str(argument) for argument in arguments])
+
+
+def test_the_command_tells_epochs_and_the_public_key_when_asked(tmp_path):
+    path = epochs_file(tmp_path, MATERIAL)
+    assert json.loads(command("rotate", path, "--json").stdout)["epoch"] == 2
+    told = json.loads(command("fingerprint", "--file", path, "--release", "a", "--json").stdout)
+    assert told["fingerprint"] == ROOT
+    assert told["epoch_fingerprints"] == list(loaded(path).epoch_fingerprints)
+    assert told["public_key"] == public_hex(MasterKey(MATERIAL).signing_key("a"))
+    assert "public_key" not in json.loads(command("fingerprint", "--file", path, "--json").stdout)
+    assert isinstance(command("fingerprint", "--file", path, "--release", "a b").exception, ConfigError)
+    assert_tells_nothing(command("fingerprint", "--file", path).stdout, path.read_text().split()[1])
+
+
+def test_the_command_destroys_nothing_without_yes(tmp_path):
+    path = epochs_file(tmp_path, MATERIAL, LATER)
+    refused = command("destroy", path)
+    assert isinstance(refused.exception, ConfigError)
+    assert f"would destroy key {ROOT}" in str(refused.exception)
+    assert "its 2 epochs" in str(refused.exception)
+    assert loaded(path).epoch == 2
+    done = command("destroy", path, "--yes", "--json")
+    assert json.loads(done.stdout)["fingerprint"] == ROOT
+    assert "was destroyed on" in str(fault_of(file=str(path)))

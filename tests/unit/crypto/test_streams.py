@@ -1,0 +1,249 @@
+"""Contexts separate what must be separate, counters never meet, uniforms stay inside (0, 1), and every word is what AES
+says it is, whatever batch it is drawn in."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unit.support import ragged
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.streams import (
+    CONTEXT_BYTES,
+    CounterOverflowError,
+    KeyedStream,
+    contexts,
+    framed,
+    id_payload,
+    macs,
+    max_positions,
+    scaled,
+)
+
+KEY = Secret(bytes(range(50, 82)))
+
+
+def context(*values):
+    """Contexts whose bytes are easy to read."""
+    return np.array([[value] * CONTEXT_BYTES for value in values], np.uint8)
+
+
+def block(context_bytes, counter):
+    encryptor = Cipher(AES(KEY.reveal()), ECB()).encryptor()  # noqa: S305 - one block a counter, the known answer
+    return encryptor.update(context_bytes + struct.pack("<I", counter))
+
+
+def plain_blocks(monkeypatch, stream, contexts_, position):
+    """The counter blocks that a stream would encrypt, with the cipher replaced by the identity."""
+
+    class Identity:
+        def encryptor(self):
+            return self
+
+        def update_into(self, data, buffer):
+            buffer[: len(data)] = data
+
+    monkeypatch.setattr("wordveil.crypto.streams.Cipher", lambda *_: Identity())
+    words = stream.words(contexts_, position)
+    return {
+        bytes(pair)
+        for pair in np.ascontiguousarray(words.reshape(-1, 2, len(position)).transpose(0, 2, 1))
+        .view("u1")
+        .reshape(-1, 16)
+    }
+
+
+class ConstantWords(KeyedStream):
+    """A stream all of whose words have one value."""
+
+    def __init__(self, value):
+        super().__init__(KEY, 1)
+        self._value = value
+
+    def words(self, context, position, part=None):
+        return np.full((2, len(position)), self._value, np.uint64)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 51, 151])
+def test_words_are_aes_of_context_and_counter(blocks):
+    where = np.array([0, 3, max_positions(blocks) - 1], np.int64)
+    words = KeyedStream(KEY, blocks).words(context(7, 8, 255), where)
+    assert words.shape == (2 * blocks, 3)
+    for column, (value, position) in enumerate(zip((7, 8, 255), where.tolist(), strict=True)):
+        expected = b"".join(block(bytes([value]) * CONTEXT_BYTES, position * blocks + index) for index in range(blocks))
+        assert words[:, column].astype("<u8").tobytes() == expected
+
+
+def test_counter_blocks_are_injective_over_context_position_and_block(monkeypatch):
+    blocks, positions = 7, 40
+    where = np.tile(np.arange(positions), 3)
+    seen = plain_blocks(monkeypatch, KeyedStream(KEY, blocks), np.repeat(context(1, 2, 3), positions, axis=0), where)
+    assert len(seen) == 3 * positions * blocks
+
+
+@given(st.integers(1, 5000), st.lists(st.integers(0, 2**33), min_size=1, max_size=6))
+def test_last_position_fits_and_the_next_is_refused(blocks, positions):
+    stream = KeyedStream(KEY, blocks)
+    top = max_positions(blocks)
+    assert top * blocks <= 2**32 < (top + 1) * blocks
+    where = np.array(positions, np.int64)
+    if max(positions) >= top:
+        with pytest.raises(CounterOverflowError):
+            stream.words(context(*([1] * len(where))), where)
+    else:
+        assert stream.words(context(*([1] * len(where))), where).shape == (2 * blocks, len(where))
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 151])
+def test_overflow_is_refused_at_the_edge_and_names_the_position(blocks):
+    edge = max_positions(blocks)
+    with pytest.raises(CounterOverflowError, match=str(edge)):
+        KeyedStream(KEY, blocks).words(context(1, 1), np.array([0, edge]))
+
+
+def test_an_empty_batch_draws_nothing():
+    assert KeyedStream(KEY, 4).words(np.zeros((0, CONTEXT_BYTES), np.uint8), np.zeros(0, np.int64)).shape == (8, 0)
+
+
+def test_words_do_not_depend_on_the_batch():
+    stream = KeyedStream(KEY, 3)
+    where = np.array([5, 0, 9, 2**20], np.int64)
+    together = stream.words(context(4, 3, 2, 1), where)
+    for column in range(4):
+        alone = stream.words(context(4 - column), where[column : column + 1])
+        assert (together[:, column] == alone[:, 0]).all()
+
+
+def test_context_rows_may_be_strided():
+    wide = np.arange(96, dtype=np.uint8).reshape(4, 24)
+    stream = KeyedStream(KEY, 1)
+    where = np.arange(4)
+    assert (stream.words(wide[:, ::2], where) == stream.words(wide[:, ::2].copy(), where)).all()
+
+
+def test_other_key_context_or_position_gives_other_words():
+    drawn = [
+        KeyedStream(key, 1).words(context(value), np.array([position]))[0, 0]
+        for key in (KEY, Secret(bytes(32)))
+        for value in (1, 2)
+        for position in (0, 1)
+    ]
+    assert len(set(drawn)) == 8
+
+
+@pytest.mark.parametrize(("word", "expected"), [(0, 2.0**-53), (2**64 - 1, 1 - 2.0**-53), (2**63, 0.5 + 2.0**-53)])
+def test_uniforms_of_extreme_words_stay_inside(word, expected):
+    uniform = ConstantWords(word).uniforms(context(1), np.array([0]))
+    assert 0 < uniform[0, 0] < 1
+    assert uniform[0, 0] == expected
+
+
+def test_uniforms_use_the_52_highest_bits():
+    stream = KeyedStream(KEY, 2)
+    words = stream.words(context(1, 2), np.array([3, 4]))
+    expected = [[((int(word) >> 12) + 0.5) / 2**52 for word in row] for row in words]
+    assert stream.uniforms(context(1, 2), np.array([3, 4])).tolist() == expected
+
+
+def test_uniforms_are_uniform():
+    uniforms = KeyedStream(KEY, 1).uniforms(np.repeat(context(9), 50_000, axis=0), np.arange(50_000)).ravel()
+    counts = np.histogram(uniforms, 100, (0, 1))[0]
+    statistic = ((counts - 1000.0) ** 2 / 1000.0).sum()
+    assert 50 < statistic < 170  # 99 degrees of freedom; both tails beyond one in 10^5
+    assert abs(np.corrcoef(uniforms[:-1], uniforms[1:])[0, 1]) < 0.015
+
+
+def payload(*parts):
+    """Byte strings, one a record, as a payload."""
+    return b"".join(parts), np.cumsum([0, *map(len, parts)])
+
+
+def mac(record_id, *parts, scope=b"scope", key=KEY, size=16):
+    return bytes(macs(key, scope, [record_id], [payload(part) for part in parts], size)[0])
+
+
+def test_mac_is_keyed_blake2b_over_framed_parts():
+    expected = hashlib.blake2b(framed(b"scope", b"id", b"one", b"two"), key=KEY.reveal(), digest_size=16).digest()
+    assert mac(b"id", b"one", b"two") == expected
+
+
+def test_framing_is_injective_across_all_borders():
+    variants = [
+        mac(b"ab", b"cd", b"ef"),
+        mac(b"abc", b"d", b"ef"),
+        mac(b"a", b"bcd", b"ef"),
+        mac(b"ab", b"cde", b"f"),
+        mac(b"ab", b"c", b"def"),
+        mac(b"ab", b"cdef", b""),
+        mac(b"ab", b"", b"cdef"),
+        mac(b"", b"abcd", b"ef"),
+        mac(b"ab", b"cdef"),
+        mac(b"abcdef"),
+        mac(b"bcd", b"ef", b"", scope=b"scopea"),
+        mac(b"ab", b"cd", b"ef", scope=b"scop"),
+        mac(b"ab", b"cd", b"ef", key=Secret(bytes(32))),
+        mac(b"ab", b"cd", b"eg"),
+        mac(b"ab", b"cd", b"ef\0"),
+    ]
+    assert len(set(variants)) == len(variants)
+
+
+@given(st.lists(st.binary(max_size=4), max_size=4), st.lists(st.binary(max_size=4), max_size=4))
+def test_framed_is_injective(one, two):
+    assert (framed(*one) == framed(*two)) == (one == two)
+
+
+def test_macs_do_not_depend_on_the_batch():
+    ids, texts = [b"1", b"2", b"3"], [b"aa", b"", b"bbb"]
+    together = macs(KEY, b"s", ids, [payload(*texts)], 12)
+    alone = [bytes(macs(KEY, b"s", [one], [payload(text)], 12)[0]) for one, text in zip(ids, texts, strict=True)]
+    assert [bytes(row) for row in together] == alone
+
+
+def test_macs_of_no_record():
+    assert macs(KEY, b"s", [], [payload()], 12).shape == (0, 12)
+
+
+def test_contexts_follow_scope_id_token_ids_and_what_is_copied():
+    ids, offsets = ragged([[1, 2], [1, 2], [2, 1], [], [1, 2, 0]])
+    rows = contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], [id_payload(ids, offsets)])
+    rows = np.concatenate([rows, contexts(KEY, b"t", [b"a"], [id_payload(*ragged([[1, 2]]))])])
+    one = id_payload(*ragged([[1, 2]]))
+    rows = np.concatenate([rows, *(contexts(KEY, b"s", [b"a"], [one, payload(copied)]) for copied in (b"", b","))])
+    assert rows.shape == (8, CONTEXT_BYTES)
+    assert len({bytes(row) for row in rows}) == 8
+    assert (rows[0] == contexts(KEY, b"s", [b"a"], [id_payload(*ragged([[1, 2]]))])[0]).all()
+
+
+def test_id_payload_is_little_endian_whatever_the_machine():
+    data, offsets = id_payload(np.array([1, 258], ">i4"), np.array([0, 2]))
+    assert bytes(data) == b"\x01\0\0\0\x02\x01\0\0"
+    assert offsets.tolist() == [0, 8]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 2**32 - 1)), min_size=1, max_size=50))
+def test_scaled_is_exact(pairs):
+    words, limits = (np.array(column, np.uint64) for column in zip(*pairs, strict=True))
+    assert scaled(words, limits).tolist() == [word * limit // 2**64 for word, limit in pairs]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000, 2**32 - 1])
+def test_scaled_reaches_both_ends_and_nothing_beyond(limit):
+    steps = min(limit, 1000)
+    # The least word that gives k is ceil(k 2^64 / limit); the one below it gives k - 1.
+    least = [-(-(index * 2**64) // limit) for index in range(steps)]
+    values = scaled(np.array(least, np.uint64), np.uint64(limit))
+    assert values.tolist() == list(range(steps))
+    if steps > 1:
+        assert scaled(np.array(least[1:], np.uint64) - np.uint64(1), np.uint64(limit)).tolist() == list(
+            range(steps - 1)
+        )
+    assert int(scaled(np.uint64(2**64 - 1), np.uint64(limit))) == limit - 1

@@ -1,0 +1,392 @@
+"""Every accepted file gives the same checked embedding, every unusable one is refused with its place and the row or word,
+and the embedding that comes with the package is what it claims to be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from importlib import resources
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from gensim.models import KeyedVectors
+from gensim.test.utils import datapath
+
+from wordveil.embeddings.embedding import DEMO, Embedding, checked, load
+from wordveil.errors import EmbeddingError
+
+WORDS = ["the", "été", "don't", "naïve"]
+VECTORS = np.array([[1.5, -2, 0.25], [0.1, 0.2, 0.3], [-1e-3, 7, 1e3], [4, 5, 6]], np.float32)
+
+
+def text_rows(words, vectors):
+    return [f"{word} {' '.join(repr(float(value)) for value in row)}" for word, row in zip(words, vectors, strict=True)]
+
+
+def write_word2vec(path, words, vectors):
+    path.write_text("\n".join([f"{len(words)} {vectors.shape[1]}", *text_rows(words, vectors)]) + "\n", "utf-8")
+
+
+def write_glove(path, words, vectors):
+    path.write_text("\n".join(text_rows(words, vectors)) + "\n", "utf-8")
+
+
+def write_binary(path, words, vectors):
+    rows = b"".join(
+        word.encode() + b" " + row.astype("<f4").tobytes() + b"\n" for word, row in zip(words, vectors, strict=True)
+    )
+    path.write_bytes(f"{len(words)} {vectors.shape[1]}\n".encode() + rows)
+
+
+def write_directory(path, words, vectors, **changes):
+    path.mkdir()
+    np.save(path / "vectors.npy", vectors)
+    (path / "words.txt").write_text("".join(f"{word}\n" for word in words), "utf-8")
+    manifest = {"format_version": 1, "rows": len(words), "dim": vectors.shape[1], **changes}
+    (path / "embedding.json").write_text(json.dumps(manifest))
+
+
+WRITERS = {
+    "word2vec": write_word2vec,
+    "word2vec-binary": write_binary,
+    "glove": write_glove,
+    "wordveil": write_directory,
+}
+
+
+def written(tmp_path, kind, words=WORDS, vectors=VECTORS):
+    path = tmp_path / f"toy.{kind}"
+    WRITERS[kind](path, words, vectors)
+    return str(path)
+
+
+def refusal(place, file_format="auto"):
+    with pytest.raises(EmbeddingError) as caught:
+        load(place, file_format)
+    assert caught.value.exit_code == 4
+    return str(caught.value)
+
+
+def assert_toy(embedding):
+    assert embedding.words.to_pylist() == WORDS
+    assert embedding.vectors.dtype == np.float32
+    assert (embedding.vectors == VECTORS).all()
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_format_named(tmp_path, kind):
+    assert_toy(load(written(tmp_path, kind), kind))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_format_detected(tmp_path, kind):
+    said = []
+    place = written(tmp_path, kind)
+    assert_toy(load(place, progress=said.append))
+    assert said == [f"reading {place} as {kind}"]
+
+
+@pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary", "glove"])
+def test_compressed_file(tmp_path, kind):
+    packed = tmp_path / "toy.vec.gz"
+    with open(written(tmp_path, kind), "rb") as plain, gzip.open(packed, "wb") as out:  # noqa: PTH123
+        shutil.copyfileobj(plain, out)
+    assert_toy(load(str(packed)))
+
+
+def test_digest_is_the_content_whatever_the_file(tmp_path):
+    digests = {load(written(tmp_path, kind)).digest for kind in WRITERS}
+    assert digests == {Embedding(pa.array(WORDS), VECTORS, "elsewhere", ("a warning",)).digest}
+    nudged = VECTORS.copy()
+    nudged[3, 2] = np.nextafter(nudged[3, 2], np.float32(7))
+    others = [
+        checked(WORDS, nudged, ""),
+        checked([*WORDS[:3], "naive"], VECTORS, ""),
+        checked(WORDS[:3], VECTORS[:3], ""),
+    ]
+    assert len({*digests, *(other.digest for other in others)}) == 4
+
+
+def test_digest_tells_shapes_apart():
+    flat = np.arange(1, 7, dtype=np.float32)
+    assert checked(["a", "b"], flat.reshape(2, 3), "").digest != checked(["a", "b"], flat[:2].reshape(2, 1), "").digest
+    assert checked(["a b"], flat[None], "").digest != checked(["a", "b"], flat.reshape(2, 3), "").digest
+
+
+def test_glove_words_may_hold_spaces(tmp_path):
+    words = ["the", ". . .", "at name@domain.com", "été"]
+    assert load(written(tmp_path, "glove", words)).words.to_pylist() == words
+
+
+def test_glove_without_final_newline(tmp_path):
+    path = tmp_path / "toy.txt"
+    path.write_text("\n".join(text_rows(WORDS, VECTORS)), "utf-8")
+    assert_toy(load(str(path)))
+
+
+def test_gensim_glove_file():
+    embedding = load(datapath("test_glove.txt"))
+    first = open(datapath("test_glove.txt"), encoding="utf-8").readline().split()  # noqa: PTH123, SIM115
+    assert embedding.words[0].as_py() == first[0]
+    assert embedding.vectors[0].tolist() == np.array(first[1:], np.float32).tolist()
+
+
+@pytest.mark.parametrize("name", ["lee_fasttext.vec", "crime-and-punishment.vec", "euclidean_vectors.bin"])
+def test_word2vec_files_of_gensim(name):
+    said = []
+    embedding = load(datapath(name), progress=said.append)
+    binary = name.endswith(".bin")
+    reference = KeyedVectors.load_word2vec_format(datapath(name), binary=binary)
+    assert said[0].endswith("word2vec-binary" if binary else "word2vec")
+    assert embedding.words.to_pylist() == reference.index_to_key
+    assert (embedding.vectors == reference.vectors).all()
+
+
+def test_fasttext_binary_has_the_vectors_that_fasttext_prints():
+    said = []
+    binary, text = load(datapath("toy-model.bin"), progress=said.append), load(datapath("toy-model.vec"))
+    assert said[0].endswith("as fasttext")
+    assert binary.words.to_pylist() == text.words.to_pylist()
+    assert np.abs(binary.vectors - text.vectors).max() < 1e-4
+
+
+def test_fasttext_binary_of_the_first_format_is_read_when_named():
+    """It has no magic number, so that nothing can tell it."""
+    binary, text = load(datapath("lee_fasttext.bin"), "fasttext"), load(datapath("lee_fasttext.vec"))
+    assert binary.words.to_pylist() == text.words.to_pylist()
+    assert np.abs(binary.vectors - text.vectors).max() < 1e-4
+
+
+def test_save_and_load_bring_it_back(tmp_path):
+    embedding = checked(WORDS, VECTORS, "a source")
+    embedding.save(tmp_path / "saved")
+    back = load(str(tmp_path / "saved"))
+    assert_toy(back)
+    assert (back.digest, back.source) == (embedding.digest, "a source")
+
+
+def test_save_overwrites_nothing(tmp_path):
+    checked(WORDS, VECTORS, "a").save(tmp_path / "saved")
+    with pytest.raises(FileExistsError):
+        checked(WORDS, VECTORS, "b").save(tmp_path / "saved")
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0b", "\x0c", "\x1d"])
+def test_words_that_hold_rare_separators_come_back(tmp_path, separator):
+    words = [f"a{separator}b", *WORDS[1:]]
+    checked(words, VECTORS, "a").save(tmp_path / "saved")
+    assert load(str(tmp_path / "saved")).words.to_pylist() == words
+
+
+def test_eight_bit_directory_is_decoded_by_its_table(tmp_path):
+    codes = np.array([[0, 255, 7], [1, 2, 3], [200, 100, 50], [9, 9, 9]], np.uint8)
+    write_directory(tmp_path / "small", WORDS, codes, scale=0.03, offset=-3.0)
+    expected = (np.float64(0.03) * codes + -3.0).astype(np.float32)
+    assert (load(str(tmp_path / "small")).vectors == expected).all()
+
+
+BAD_ROWS = {
+    "nan": (np.nan, "NaN or infinite"),
+    "inf": (np.inf, "NaN or infinite"),
+    "-inf": (-np.inf, "NaN or infinite"),
+    "zeros": (0, "all zeros"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_ROWS)
+@pytest.mark.parametrize("kind", WRITERS)
+def test_unusable_row_is_named(tmp_path, kind, fault):
+    value, problem = BAD_ROWS[fault]
+    vectors = VECTORS.copy()
+    vectors[2] = [value, 0, 0]
+    place = written(tmp_path, kind, vectors=vectors)
+    message = refusal(place)
+    assert place in message
+    assert f"row 2 ({'don' + chr(39) + 't'!r}) " in message
+    assert problem in message
+
+
+def test_unusable_row_beyond_the_first_chunk_is_named():
+    words = [str(number) for number in range(10_000)]
+    vectors = np.ones((10_000, 2), np.float32)
+    vectors[9_999] = 0
+    with pytest.raises(EmbeddingError, match=r"row 9999 \('9999'\) is all zeros"):
+        checked(words, vectors, "toy")
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_duplicate_word_is_named(tmp_path, kind):
+    place = written(tmp_path, kind, ["the", "été", "don't", "été"])
+    message = refusal(place)
+    assert place in message
+    assert "'été'" in message
+
+
+def test_duplicate_words_name_both_rows():
+    with pytest.raises(EmbeddingError, match=r"toy: 'b' stands in rows 1 and 3"):
+        checked(["a", "b", "c", "b"], VECTORS, "toy")
+
+
+@pytest.mark.parametrize("word", ["", " ", "\u3000", "\t"])
+def test_empty_word_is_named_by_its_row(word):
+    with pytest.raises(EmbeddingError, match="toy: the word of row 2 is empty"):
+        checked(["a", "b", word, "c"], VECTORS, "toy")
+
+
+@pytest.mark.parametrize("kind", ["glove", "wordveil"])
+def test_empty_word_in_a_file_is_named_by_its_row(tmp_path, kind):
+    place = written(tmp_path, kind, ["the", "", "don't", "x"])
+    assert f"{place}: the word of row 1 is empty" in refusal(place)
+
+
+@pytest.mark.parametrize("word", ["a\nb", "a\r", "\0a"])
+def test_word_with_line_break_is_named_by_its_row(word):
+    with pytest.raises(EmbeddingError, match="toy: the word of row 3 holds a line break or NUL"):
+        checked(["a", "b", "c", word], VECTORS, "toy")
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [VECTORS[:3], VECTORS[0], VECTORS[None], np.zeros((4, 0), np.float32)],
+    ids=["rows", "1-d", "3-d", "empty"],
+)
+def test_wrong_shape_is_refused(vectors):
+    with pytest.raises(EmbeddingError, match=r"toy: 4 words but vectors of shape"):
+        checked(WORDS, vectors, "toy")
+
+
+def test_embedding_without_words_is_refused():
+    with pytest.raises(EmbeddingError, match="toy: 0 words"):
+        checked([], np.zeros((0, 3), np.float32), "toy")
+
+
+def test_vectors_too_long_for_the_search_are_refused():
+    with pytest.raises(EmbeddingError, match=r"toy: the longest vector has length 2e\+09"):
+        checked(["a", "b"], np.array([[1, 0], [0, 2e9]]), "toy")
+
+
+def test_glove_line_of_another_dimension_is_named(tmp_path):
+    path = tmp_path / "toy.txt"
+    path.write_text("a 1 2 3\nb 1 2\n")
+    assert f"{path}: line 2 has 2 numbers, the first line has 3" in refusal(str(path))
+
+
+@pytest.mark.parametrize("line", ["b 1 x 3", "b 1  3"])
+def test_glove_line_without_numbers_is_named(tmp_path, line):
+    path = tmp_path / "toy.txt"
+    path.write_text(f"a 1 2 3\n{line}\n")
+    assert f"{path}: line 2 " in refusal(str(path))
+
+
+def test_glove_word_that_is_not_utf8_is_named_by_its_line(tmp_path):
+    path = tmp_path / "toy.txt"
+    path.write_bytes(b"a 1 2\n\xff\xfe 1 2\n")
+    assert f"{path}: line 2 is not a UTF-8 word" in refusal(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"word\n"])
+def test_file_without_vectors_is_refused(tmp_path, content):
+    path = tmp_path / "toy.txt"
+    path.write_bytes(content)
+    assert str(path) in refusal(str(path))
+
+
+@pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary"])
+def test_truncated_file_is_refused(tmp_path, kind):
+    place = written(tmp_path, kind)
+    content = open(place, "rb").read()  # noqa: PTH123, SIM115
+    cut = tmp_path / "cut"
+    for size in (len(content) * 2 // 3, len(content) - 6):
+        cut.write_bytes(content[:size])
+        assert str(cut) in refusal(str(cut))
+
+
+def test_truncated_fasttext_file_is_refused(tmp_path):
+    cut = tmp_path / "cut.bin"
+    content = open(datapath("lee_fasttext_new.bin"), "rb").read()  # noqa: PTH123, SIM115
+    for size in (20, 3_000, len(content) // 2):
+        cut.write_bytes(content[:size])
+        assert f"{cut}: not readable as fasttext" in refusal(str(cut))
+
+
+def test_truncated_directory_is_refused(tmp_path):
+    for name in ("vectors.npy", "words.txt", "embedding.json"):
+        place = tmp_path / f"without {name}"
+        write_directory(place, WORDS, VECTORS)
+        content = (place / name).read_bytes()
+        (place / name).write_bytes(content[: len(content) - 12])
+        assert str(place) in refusal(str(place))
+
+
+def test_missing_file_of_a_directory_is_refused(tmp_path):
+    for name in ("vectors.npy", "words.txt", "embedding.json"):
+        place = tmp_path / f"without {name}"
+        write_directory(place, WORDS, VECTORS)
+        (place / name).unlink()
+        assert str(place) in refusal(str(place))
+
+
+def test_missing_path_is_named_with_the_setting():
+    message = refusal("nowhere/glove.txt")
+    assert "mechanism.embedding = nowhere/glove.txt" in message
+    assert "demo" in message
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None])
+def test_other_format_version_is_refused_with_a_mend(tmp_path, version):
+    write_directory(tmp_path / "toy", WORDS, VECTORS, format_version=version)
+    message = refusal(str(tmp_path / "toy"))
+    assert re.search(rf"toy: format_version {version} is not 1\. Write it anew", message)
+
+
+def test_shape_that_the_manifest_does_not_say_is_refused(tmp_path):
+    write_directory(tmp_path / "toy", WORDS, VECTORS, dim=4)
+    assert "(4, 3), embedding.json says 4 x 4" in refusal(str(tmp_path / "toy"))
+
+
+def test_pickled_vectors_are_not_loaded(tmp_path):
+    write_directory(tmp_path / "toy", WORDS, VECTORS)
+    np.save(tmp_path / "toy" / "vectors.npy", VECTORS.astype(object), allow_pickle=True)
+    assert str(tmp_path / "toy") in refusal(str(tmp_path / "toy"))
+
+
+@pytest.mark.parametrize("kind", ["word2vec-binary", "fasttext", "wordveil"])
+def test_wrong_format_named_says_which_there_are(tmp_path, kind):
+    message = refusal(written(tmp_path, "glove"), kind)
+    assert f"not readable as {kind}" in message
+    assert "word2vec, word2vec-binary, glove, fasttext" in message
+
+
+def test_normalised_vectors_are_accepted_with_a_warning():
+    lengths = np.linalg.norm(VECTORS.astype(np.float64), axis=1)
+    (warning,) = checked(WORDS, VECTORS / lengths[:, None], "toy").warnings
+    assert "normalised" in warning
+    assert checked(WORDS, VECTORS, "toy").warnings == ()
+    one_longer = VECTORS / lengths[:, None] * np.array([[1], [1], [1], [1.01]])
+    assert checked(WORDS, one_longer, "toy").warnings == ()
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return load(DEMO)
+
+
+def test_demo_embedding_is_the_size_it_claims(demo):
+    assert (demo.size, demo.dimension) == (20_000, 100)
+    assert len(set(demo.words.to_pylist())) == 20_000
+    assert demo.words.slice(0, 4).to_pylist() == ["the", "and", "to", "of"]
+
+
+def test_demo_embedding_decodes_to_its_256_levels(demo):
+    """Both ends of the table are used, so that no value of the range that was stored is off by more than half a level."""
+    directory = resources.files("wordveil") / "data" / "demo_embedding"
+    manifest = json.loads((directory / "embedding.json").read_text())
+    with resources.as_file(directory) as place:
+        codes = np.load(place / "vectors.npy")
+    assert codes.dtype == np.uint8
+    assert (codes.min(), codes.max()) == (0, 255)
+    exact = manifest["scale"] * codes.astype(np.float64) + manifest["offset"]
+    assert np.abs(demo.vectors - exact).max() <= manifest["scale"] * 1e-5

@@ -1,0 +1,80 @@
+"""gensim as a trainer: what it would do by itself, without its log, refused where it would draw without end."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from unit.support import table, tree
+from wordveil.embeddings.training import gensim_trainer
+from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy
+from wordveil.embeddings.training.poincare import train
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.errors import EmbeddingError
+from wordveil.neighbours.blocks import BuildContext
+
+GENSIM = TrainingSettings(min_links=1, stop_words="keep", dimension=2, epochs=30, burn_in=5, negative=5)
+STAR = table(*((f"w{number}", "hub") for number in range(300)))
+
+
+@pytest.fixture(scope="module")
+def graph() -> Hierarchy:
+    return hierarchy(table(*tree(4)), GENSIM, "tree")
+
+
+def test_gensim_trains_as_it_does_by_itself(graph):
+    """Epoch by epoch, with burn-in done here, the points are those of one call of gensim's own."""
+    from gensim.models.poincare import PoincareModel
+
+    pairs = [(str(word), str(hypernym)) for word, hypernym in graph.edges]
+    own = PoincareModel(
+        pairs,
+        size=2,
+        alpha=0.1,
+        negative=5,
+        burn_in=5,
+        burn_in_alpha=0.1 * 0.1,
+        regularization_coeff=0.0,
+        seed=1,
+    )
+    own.train(30)
+    expected = np.stack([own.kv[str(row)] for row in range(len(graph.words))])
+    assert np.array_equal(train(graph, GENSIM, "tree", BuildContext()), expected)
+
+
+def test_gensim_keeps_its_log_to_itself(graph, caplog):
+    with caplog.at_level(logging.INFO):
+        train(graph, GENSIM, "tree", BuildContext())
+        assert not [record for record in caplog.records if record.name.startswith("gensim")]
+        logging.getLogger("gensim.models.poincare").info("as before")
+    assert caplog.messages[-1] == "as before"
+
+
+def test_gensim_is_loaded_when_it_trains_alone():
+    code = "import sys, wordveil.config.artifacts, wordveil.embeddings.training.gensim_trainer; print('gensim' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"]
+
+
+def test_draws_without_end_are_refused_for_gensim_alone():
+    """Half of all links are those of the hub, which is no word to contrast with: twenty draws hardly ever miss it."""
+    star = hierarchy(STAR, GENSIM, "star")
+    many = replace(GENSIM, epochs=1, burn_in=0, negative=20)
+    with pytest.raises(EmbeddingError, match=r"negative = 20 different words.*trainer: compiled"):
+        train(star, many, "star", BuildContext())
+    assert len(train(star, replace(many, trainer="compiled"), "star", BuildContext())) == 301
+
+
+def test_the_estimate_of_draws_is_near_what_gensim_does(monkeypatch):
+    star = hierarchy(STAR, GENSIM, "star")
+    chosen = replace(GENSIM, epochs=4, burn_in=0)
+    model = gensim_trainer.model_of(star, chosen, "star")
+    drawn, take = [], model._get_candidate_negatives
+    monkeypatch.setattr(model, "_get_candidate_negatives", lambda: drawn.append(1) or take())
+    gensim_trainer.run(model, chosen, BuildContext().steps)
+    assert gensim_trainer.draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)

@@ -1,0 +1,391 @@
+"""Poincare embeddings: pairs read and filtered, points trained repeatably inside the ball, and how well they reconstruct the pairs."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from unit.support import table, tree
+from wordveil.config import artifacts
+from wordveil.config.artifacts import build_bundle, find_bundle
+from wordveil.config.load import parse_config
+from wordveil.embeddings.embedding import DEMO_POINCARE, load
+from wordveil.embeddings.training.descent import _contrast, _draw
+from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.poincare import LARGEST_NORM, embed, in_ball, train
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.errors import BundleError, ConfigError, EmbeddingError
+from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.neighbours.blocks import BuildContext
+
+ALL = TrainingSettings(min_links=1, stop_words="keep")
+QUICK = replace(ALL, trainer="compiled", dimension=2, epochs=30, burn_in=5, negative=5)
+both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])
+
+
+@pytest.fixture(scope="module")
+def graph() -> Hierarchy:
+    return hierarchy(table(*tree(4)), ALL, "tree")
+
+
+def edges_of(graph: Hierarchy) -> set[tuple[str, str]]:
+    return {(graph.words[word], graph.words[hypernym]) for word, hypernym in graph.edges}
+
+
+# Reading
+
+PAIRS = [("cat", "mammal"), ("dog", 'say "mammal"'), ("zürich", "city")]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "tsv.gz", "tsv.xz", "parquet", "directory"])
+@pytest.mark.parametrize("counts", [None, [3, 1, 7]])
+def test_pairs_are_read_as_they_stand(tmp_path, kind, counts):
+    path = tmp_path / f"pairs.{kind}"
+    expected = table(*(pair if counts is None else (*pair, counts[row]) for row, pair in enumerate(PAIRS)))
+    if kind.startswith("tsv"):
+        content = "".join(
+            "\t".join(map(str, row.values() if counts else [*row.values()][:2])) + "\n" for row in expected.to_pylist()
+        )
+        opener = {"tsv": open, "tsv.gz": gzip.open, "tsv.xz": lzma.open}[kind]
+        with opener(path, "wb") as file:
+            file.write(content.encode())
+    else:
+        stored = expected if counts else expected.drop_columns("count")
+        if kind == "directory":
+            path.mkdir()
+        pq.write_table(stored, path / "part.parquet" if kind == "directory" else path)
+    assert read_pairs(path).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"cat\n", "the first line has 1 column"),
+        (b"a\tb\tc\td\n", "the first line has 4 column"),
+        (b"cat\tmammal\ndog\n", "not readable as pairs"),
+        (b"cat\tmammal\tmany\n", "a whole number as third"),
+        (b"cat\tmammal\t1.5\n", "a whole number as third"),
+        (b"\xff\xfe\tmammal\n", "not readable as pairs"),
+        (b"", "the first line has 1 column"),
+    ],
+)
+def test_text_that_is_no_pairs_is_refused(tmp_path, content, words):
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(content)
+    with pytest.raises(EmbeddingError, match=words) as error:
+        read_pairs(path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"word": ["a"]}, "column hypernym is missing"),
+        ({"word": [1], "hypernym": ["b"]}, "column word is int64"),
+        ({"word": ["a"], "hypernym": ["b"], "count": [1.5]}, "column count is double"),
+    ],
+)
+def test_parquet_without_the_columns_is_refused(tmp_path, columns, words):
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+    with pytest.raises(EmbeddingError, match=words):
+        read_pairs(tmp_path / "pairs.parquet")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(EmbeddingError, match=r"mechanism.embedding = .*nowhere.tsv"):
+        read_pairs(tmp_path / "nowhere.tsv")
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (("", "b"), "word of pair 2 is missing"),
+        (("a", " \t"), "hypernym of pair 2"),
+        (("a", "b\nc"), "line break"),
+        ((None, "b"), "word of pair 2 is missing"),
+        (("a", "b", 0), "count of pair 2 is 0"),
+        (("a", "b", None), "count of pair 2 is missing"),
+    ],
+)
+def test_bad_pairs_are_named_by_their_number(pair, words):
+    with pytest.raises(EmbeddingError, match=words):
+        hierarchy(table(("x", "y"), pair), ALL, "pairs")
+
+
+def test_counts_of_a_pair_add_up_before_they_are_compared():
+    pairs = table(("a", "b", 2), ("c", "b", 4), ("a", "b", 3), ("d", "d", 9))
+    assert edges_of(hierarchy(pairs, replace(ALL, min_count=5), "pairs")) == {("a", "b")}
+    assert edges_of(hierarchy(pairs, ALL, "pairs")) == {("a", "b"), ("c", "b")}
+
+
+def test_stop_words_go_on_either_side_and_in_any_case():
+    pairs = table(("The", "word"), ("cat", "about"), ("cat", "mammal"))
+    assert edges_of(hierarchy(pairs, replace(ALL, stop_words="drop"), "pairs")) == {("cat", "mammal")}
+    assert len(hierarchy(pairs, ALL, "pairs").edges) == 3
+
+
+def test_the_filter_of_links_runs_once():
+    """``c`` has two links, one of them to a word that goes: it stays."""
+    pairs = table(("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("a", "e"), ("b", "e"), ("e", "f"))
+    once = hierarchy(pairs, replace(ALL, min_links=3), "pairs")
+    assert edges_of(once) == {("a", "b"), ("a", "c"), ("b", "c"), ("a", "e"), ("b", "e")}
+    assert min(once.links) < 3
+
+
+def test_the_default_is_that_of_the_paper():
+    """Words with two links or fewer go."""
+    assert (TrainingSettings().min_links, TrainingSettings().stop_words) == (3, "drop")
+
+
+def test_nothing_left_is_an_error():
+    with pytest.raises(EmbeddingError, match="min_links = 3"):
+        hierarchy(table(("a", "b")), TrainingSettings(), "pairs")
+
+
+def test_words_stand_by_links_then_alphabetically_whatever_the_order_of_the_pairs(graph):
+    rows = tree(4)[::-1]
+    again = hierarchy(table(*rows, *rows[:9]), ALL, "tree")
+    assert again.words == graph.words
+    assert np.array_equal(again.edges, graph.edges)
+    assert list(graph.words) == sorted(graph.words, key=lambda word: (-graph.links[graph.words.index(word)], word))
+    assert graph.words[0] == "r"
+
+
+# Training
+
+
+@both_trainers
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(graph, trainer):
+    chosen = replace(QUICK, trainer=trainer)
+    first = embed(graph, chosen, "tree", BuildContext())
+    assert first.vectors.tobytes() == embed(graph, chosen, "tree", BuildContext()).vectors.tobytes()
+    assert first.vectors.tobytes() != embed(graph, replace(chosen, seed=2), "tree", BuildContext()).vectors.tobytes()
+    assert first.vectors.dtype == np.float32
+    assert tuple(first.words.to_pylist()) == graph.words
+
+
+def test_the_bits_are_those_of_every_machine(graph):
+    """Trained once and written down: a change of the trainer, or a machine that computes otherwise, shows here."""
+    assert embed(graph, QUICK, "tree", BuildContext()).digest[:16] == "6f34845081537f63"
+
+
+@both_trainers
+def test_a_trained_tree_is_reconstructed_better_than_by_chance(graph, trainer):
+    points = embed(graph, replace(QUICK, trainer=trainer, dimension=4, epochs=60), "tree", BuildContext()).vectors
+    random = [np.random.default_rng(seed).uniform(-0.5, 0.5, points.shape) for seed in range(5)]
+    chance = max(reconstruction(graph, drawn).mean_average_precision for drawn in random)
+    assert reconstruction(graph, points).mean_average_precision > chance + 0.2
+
+
+def test_a_trainer_that_is_not_known_is_named(graph):
+    with pytest.raises(EmbeddingError, match=r"mechanism.training.trainer = annoy: unknown. Take gensim or compiled."):
+        train(graph, replace(QUICK, trainer="annoy"), "tree", BuildContext())
+
+
+def test_gradients_are_the_slopes_of_the_loss():
+    """Against differences of the loss as the paper writes it, with arcosh; another loss is far from them."""
+    rng = np.random.default_rng(8)
+    points, others = rng.uniform(-0.5, 0.5, (6, 3)), np.array([1, 2, 3, 4, 5])
+
+    def loss(at: np.ndarray) -> float:
+        room = 1 - (at**2).sum(1)
+        distance = np.arccosh(1 + 2 * ((at[0] - at[others]) ** 2).sum(1) / (room[0] * room[others]))
+        return distance[0] + np.log(np.exp(-distance).sum())
+
+    mine, theirs = np.empty(3), np.empty((5, 2, 3))
+    _contrast(points, 0, others, np.empty(5), mine, theirs)
+    found = np.vstack([mine, theirs[:, 1]])
+    for place in np.ndindex(points.shape):
+        step = np.zeros_like(points)
+        step[place] = 1e-6
+        assert found[place] == pytest.approx((loss(points + step) - loss(points - step)) / 2e-6, abs=1e-6)
+
+
+def test_words_to_contrast_with_are_no_hypernyms_and_not_the_word():
+    hypernyms, others = np.array([1, 3, 7]), np.full(200, -1)
+    assert _draw(others, 5, hypernyms, 0, 3, np.arange(9), np.uint64(1)) == 200
+    assert set(others[1:]) == {0, 2, 4, 6, 8}
+    assert _draw(others, 0, np.arange(1, 9), 0, 8, np.arange(9), np.uint64(1)) == 1
+
+
+def test_a_tree_is_reconstructed_with_general_words_near_the_centre(graph):
+    points = embed(graph, replace(QUICK, epochs=100, dimension=4), "tree", BuildContext()).vectors
+    norms = np.linalg.norm(points.astype(np.float64), axis=1)
+    depth = np.array([len(word) for word in graph.words])
+    assert np.argmin(norms) == graph.words.index("r")
+    assert [norms[depth == level].mean() for level in (1, 2, 4)] == sorted(
+        norms[depth == level].mean() for level in (1, 2, 4)
+    )
+    after = reconstruction(graph, points)
+    untrained = reconstruction(graph, np.random.default_rng(1).uniform(-0.001, 0.001, points.shape))
+    assert after.mean_average_precision > 0.85 > 0.5 > untrained.mean_average_precision
+    assert after.mean_rank < 2 < untrained.mean_rank
+
+
+@both_trainers
+def test_points_stay_in_the_ball_at_a_rate_that_throws_them_out(graph, trainer):
+    points = embed(graph, replace(QUICK, trainer=trainer, learning_rate=2.0), "tree", BuildContext()).vectors
+    norms = np.linalg.norm(points.astype(np.float64), axis=1)
+    assert norms.max() <= LARGEST_NORM
+    assert norms.max() > 0.99
+
+
+def test_rounding_never_leaves_the_ball():
+    rng = np.random.default_rng(3)
+    points = rng.standard_normal((2000, 7))
+    points *= (rng.choice([0.5, LARGEST_NORM, 1.0 - 1e-9, 1.0, 3.0], 2000) / np.linalg.norm(points, axis=1))[:, None]
+    norms = np.linalg.norm(in_ball(points).astype(np.float64), axis=1)
+    inside = np.linalg.norm(points, axis=1) < 0.9
+    assert norms.max() <= LARGEST_NORM
+    assert norms[~inside].min() > LARGEST_NORM - 1e-6
+    assert np.array_equal(in_ball(points)[inside], points[inside].astype(np.float32))
+
+
+@both_trainers
+def test_progress_is_told(graph, trainer):
+    told: list[Any] = []
+    train(
+        graph,
+        replace(QUICK, trainer=trainer),
+        "tree",
+        BuildContext(told.append, lambda done, known: told.append((done, known))),
+    )
+    assert told[0] == "training 31 words on 98 pairs"
+    assert told[1:] == [(done, 35) for done in range(36)]
+
+
+@both_trainers
+def test_too_few_words_to_contrast_with_are_named(graph, trainer):
+    with pytest.raises(EmbeddingError, match="negative = 30"):
+        train(graph, replace(QUICK, trainer=trainer, negative=30), "tree", BuildContext())
+
+
+# Reconstruction
+
+
+def test_reconstruction_is_that_of_the_definition(graph, monkeypatch):
+    monkeypatch.setattr("wordveil.evaluation.reconstruction._BLOCK", 100)
+    points = in_ball(np.random.default_rng(5).uniform(-0.55, 0.55, (len(graph.words), 3))).astype(np.float64)
+    room = 1 - (points**2).sum(1)
+    squares = ((points[:, None] - points) ** 2).sum(-1)
+    distance = np.arccosh(1 + 2 * squares / np.outer(room, room))
+    ranks, precisions = [], []
+    for word in sorted(set(graph.edges[:, 0])):
+        hypernyms = set(graph.edges[graph.edges[:, 0] == word, 1])
+        others = [row for row in range(len(points)) if row not in hypernyms and row != word]
+        mine = sorted(
+            1 + sum(distance[word, row] < distance[word, hypernym] for row in others) for hypernym in hypernyms
+        )
+        ranks += mine
+        precisions.append(np.mean([(place + 1) / (place + rank) for place, rank in enumerate(mine)]))
+    found = reconstruction(graph, points)
+    assert found.mean_rank == pytest.approx(np.mean(ranks))
+    assert found.mean_average_precision == pytest.approx(np.mean(precisions))
+
+
+def test_words_as_near_do_not_count_as_nearer():
+    star = hierarchy(table(("a", "hub"), ("b", "hub"), ("c", "hub")), ALL, "star")
+    found = reconstruction(star, np.full((4, 2), 0.5))
+    assert (found.mean_rank, found.mean_average_precision) == (1.0, 1.0)
+
+
+# Configuration and bundles
+
+
+def settings(tmp_path: Path, **mechanism: Any) -> dict[str, Any]:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{word}\t{hypernym}\n" for word, hypernym in tree(4)))
+    training = {"dimension": 2, "epochs": 5, "burn_in": 1, "min_links": 1, "negative": 5}
+    return {
+        "format_version": 1,
+        "release": "tests",
+        "input": {"path": "in", "id": "id", "text": "body"},
+        "mechanism": {
+            "name": "exponential",
+            "epsilon": 4.0,
+            "embedding": str(path),
+            "embedding_format": "hypernyms",
+            "training": training,
+            "public": True,
+            **mechanism,
+        },
+        "bundle": str(tmp_path / "bundles"),
+        "text": {"n_max": 4},
+        "key": {"env": "KEY"},
+        "output": {"path": "out"},
+    }
+
+
+def test_a_bundle_is_trained_once_for_all_epsilons_and_found_by_its_training(tmp_path, monkeypatch):
+    raw = settings(tmp_path)
+    config = parse_config(raw, "job")
+    bundle = build_bundle(config)
+    assert bundle.vocabulary.size == 31
+    assert find_bundle(config).fingerprint == bundle.fingerprint
+    assert "98 hypernym pairs" in bundle.manifest["provenance"]["source"]
+    monkeypatch.setattr("wordveil.embeddings.training.poincare.train", lambda *_: pytest.fail("trained again"))
+    assert build_bundle(parse_config(settings(tmp_path, epsilon=5.0), "job")).fingerprint != bundle.fingerprint
+    raw["mechanism"]["training"]["seed"] = 2
+    with pytest.raises(BundleError, match=r"mechanism.training.seed is 1 in the bundle, 2 in the configuration"):
+        find_bundle(parse_config(raw, "job"))
+    assert artifacts.compare_mechanisms(config, "r0 r1", lambda _: None) is not None
+
+
+def test_the_trainer_is_gensim_unless_said_and_stands_in_the_recipe(tmp_path):
+    raw = settings(tmp_path)
+    assert parse_config(raw, "job").mechanism.recipe["training.trainer"] == "gensim"
+    bundle = build_bundle(parse_config(raw, "job"))
+    raw["mechanism"]["training"]["trainer"] = "compiled"
+    other = parse_config(raw, "job")
+    assert other.mechanism.recipe["training.trainer"] == "compiled"
+    with pytest.raises(
+        BundleError, match=r"mechanism.training.trainer is gensim in the bundle, compiled in the configuration"
+    ):
+        find_bundle(other)
+    assert build_bundle(other).fingerprint != bundle.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        ({"training": {"trainer": "annoy"}}, "mechanism.training.trainer = annoy: allowed: 'gensim' or 'compiled'."),
+        ({"training": {"dimension": 1}}, "mechanism.training.dimension = 1: should be greater than or equal to 2."),
+        ({"training": {"learning_rate": float("nan")}}, "mechanism.training.learning_rate = nan"),
+        ({"training": {"dimensions": 5}}, "mechanism.training.dimensions: unknown key. Did you mean dimension?"),
+        ({"training": {"stop_words": "hide"}}, "mechanism.training.stop_words = hide: allowed: 'drop' or 'keep'."),
+        ({"embedding_format": "auto"}, "mechanism.training: is only for an embedding that is trained from pairs."),
+        ({"embedding": "demo"}, "mechanism.embedding = demo: is an embedding, not pairs."),
+    ],
+)
+def test_faults_of_the_section_are_named(tmp_path, mechanism, words):
+    with pytest.raises(ConfigError) as error:
+        parse_config(settings(tmp_path, **mechanism), "job")
+    assert words in str(error.value)
+
+
+def test_the_shipped_embedding_is_a_hierarchy_in_the_ball():
+    embedding = load(DEMO_POINCARE)
+    words = embedding.words.to_pylist()
+    norms = dict(zip(words, np.linalg.norm(embedding.vectors.astype(np.float64), axis=1), strict=True))
+    assert embedding.dimension == 10
+    assert words[:2] == ["entity", "abstraction"]
+    assert max(norms.values()) <= LARGEST_NORM
+    assert norms["entity"] < norms["animal"] < norms["dog"]
+
+
+def test_the_shipped_embedding_has_the_words_of_the_shipped_pairs():
+    with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
+        graph = hierarchy(read_pairs(path), TrainingSettings(), "pairs")
+    assert list(graph.words) == load(DEMO_POINCARE).words.to_pylist()

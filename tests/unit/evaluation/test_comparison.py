@@ -1,0 +1,91 @@
+"""A comparison shows each mechanism at an equal share of words kept, and at an equal pure epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers import random_embedding, toy_embedding
+from wordveil.embeddings.embedding import Embedding
+from wordveil.evaluation.comparison import Comparison, compare
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.text.policy import with_profile
+
+TEXT = "Waab waac, waad waae zzz waaf waag."
+READABLE = with_profile("readable", stop_word_list=("and", "the"))
+CONFIGURED: dict[str, dict[str, Any]] = {
+    "exponential": {"epsilon": 4.0, "gamma": 3.0, "neighbours": 20},
+    "laplace": {"epsilon": 3.0, "search": "exact"},
+    "syntf": {"epsilon": 25.0, "neighbours": 20},
+    "random": {},
+}
+
+
+HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
+
+
+@pytest.fixture(scope="module")
+def embedding() -> Embedding:
+    rng = np.random.default_rng(0)
+    words = random_embedding(240, 3).words.to_pylist()
+    return toy_embedding(words, rng.standard_normal((240, 4)))
+
+
+@pytest.fixture(scope="module", params=sorted(CONFIGURED))
+def made(request: pytest.FixtureRequest, embedding: Embedding) -> tuple[str, Comparison]:
+    return request.param, compare(embedding, READABLE, request.param, CONFIGURED[request.param], TEXT)
+
+
+def kinds(lines: list[Any]) -> set[str]:
+    return {line.mechanism.split(",")[0] for line in lines}
+
+
+def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
+    name, comparison = made
+    shown = [comparison.configured]
+    euclidean = set(MECHANISMS) - HYPERBOLIC
+    assert kinds([*shown, *comparison.equal_kept]) == euclidean
+    # Nothing but random costs nothing.
+    assert kinds([*shown, *comparison.equal_pure]) == (euclidean if name != "random" else {"random"})
+
+
+def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
+    name, comparison = made
+    kept, pure = comparison.configured.kept, comparison.configured.pure
+    for line in comparison.equal_kept:
+        if line.mechanism != "random":
+            # Draws tell shares of laplace and of random to a few percent; no epsilon keeps nothing.
+            assert line.kept == pytest.approx(kept, abs=0.06)
+    for line in comparison.equal_pure:
+        if line.mechanism != "random":
+            assert 0.9 * pure < line.pure <= pure
+    assert comparison.configured.epsilon == CONFIGURED[name].get("epsilon")
+
+
+def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]):
+    _, comparison = made
+    for line in [comparison.configured, *comparison.equal_kept, *comparison.equal_pure]:
+        assert line.text.count(" ") == TEXT.count(" ")
+        assert line.text.endswith(".")
+        assert line.text[0].isupper()
+        assert "zzz" not in line.text
+
+
+def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
+    """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is left out."""
+    ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
+    settings = {"epsilon": 8.0, "metric": "hyperbolic", "neighbours": 20}
+    comparison = compare(ball, READABLE, "exponential", settings, TEXT)
+    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace"}
+    assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
+    weak = compare(ball, READABLE, "exponential", {**settings, "epsilon": 1.0}, TEXT)
+    assert not kinds(weak.equal_pure) & HYPERBOLIC
+
+
+def test_a_strict_policy_shows_no_padding(embedding: Embedding):
+    comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
+    assert len(comparison.configured.text.split()) == 7
+    assert len(comparison.to_dict()["equal_pure"]) == len(comparison.equal_pure)

@@ -1,0 +1,211 @@
+"""Previews on arrays: counts as the job's, shares that grow with epsilon, keys that are thrown away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import helpers
+from wordveil.cli.tables import sample_facts, word_table
+from wordveil.crypto.keys import throwaway_keys
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import ConfigError
+from wordveil.evaluation import preview
+from wordveil.evaluation.preview import Quantiles, check_words, default_words, inspect, preview_words
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.text.policy import TextPolicy
+
+OPEN = TextPolicy()
+LINE = helpers.toy_embedding(["near", "next", "far"], [1.0, 2.0, 5.0])
+TEXTS = ["near next", "near zorblax far far", None, "東京", "", "NEXT, near!"]
+REASONS = [None, None, "oversize", None, None, None]
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=True)
+
+
+def batch(texts=TEXTS, reasons=REASONS) -> pa.RecordBatch:
+    return pa.record_batch({TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: pa.array(reasons, pa.string())})
+
+
+def test_counts_are_exact(bundle):
+    sample = inspect([batch(), batch()], TextPolicy(length="pad", n_max=3), bundle)
+    assert (sample.records, sample.released) == (12, 8)
+    assert sample.quarantined == {"oversize": 2, "script_without_word_spaces": 2}
+    assert (sample.words, sample.unknown, sample.unknown_rate) == (16, 2, 1 / 8)
+    assert sample.lengths == Quantiles(0, 2, 4, 4)
+    assert (sample.cut, sample.padded, sample.tokens) == (2, 6, 24)
+    assert sample.keep_draws == 14
+    assert 0 < sample.keep_rate < 1
+    assert sample.core_hours(24) == pytest.approx(2 * sample.seconds / 3600)
+    assert sample.core_hours(24) > 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        OPEN,
+        TextPolicy(unknown="quarantine"),
+        TextPolicy(length="pad", n_max=2, refused="empty"),
+        TextPolicy(length="sample", n_max=3, refused="empty", unknown="quarantine"),
+        TextPolicy(case="restore", punctuation="keep", unknown="keep"),
+        TextPolicy(unknown="drop", length="pad", n_max=2),
+    ],
+)
+def test_counts_are_those_of_the_job(policy, tmp_path):
+    """The same records through the sanitiser itself."""
+    bundle = helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=policy.pads)
+    sample = inspect([batch()], policy, bundle)
+    rows = helpers.sanitise(
+        helpers.record_sanitiser(bundle, policy), helpers.record_batch(TEXTS, reasons=REASONS)
+    ).to_pylist()
+    released = [row for row in rows if row["status"] == "released"]
+    assert sample.released == len(released)
+    assert sample.quarantined == Counter(row["reason"] for row in rows if row["status"] == "quarantined")
+    assert sample.tokens == sum(row["privacy"]["tokens"] for row in released)
+    assert (sample.words, sample.unknown) == tuple(
+        sum(row[name] for row in released) for name in ("__words", "__unknown")
+    )
+    assert sum(sample.emptied.values()) == (
+        0 if policy.refused == "quarantine" else len(released) - 4 + ("unknown_words" in sample.emptied)
+    )
+
+
+def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 3)
+    assert inspect([batch()], OPEN, bundle).quarantined["too_many_tokens"] == 1
+    assert "too_many_tokens" not in inspect([batch()], TextPolicy(length="pad", n_max=3), bundle).quarantined
+
+
+@pytest.mark.parametrize("batches", [[], [batch([], [])], [batch([None], ["null_text"])]])
+def test_nothing_to_draw_is_no_error(bundle, batches):
+    sample = inspect(batches, OPEN, bundle)
+    assert (sample.released, sample.tokens, sample.keep_rate, sample.unknown_rate, sample.lengths) == (
+        0,
+        0,
+        None,
+        None,
+        None,
+    )
+    assert sample.tokens_per_second > 0
+    facts = sample_facts(sample, {"table_rows": 0, "core_hours": sample.core_hours(9), "core_hours_a_million": None})
+    assert facts["expected keep-rate"] == "no known words"
+
+
+def test_the_keep_rate_is_the_share_that_stays(tmp_path):
+    sure = helpers.laplace_bundle(tmp_path / "sure", LINE, 1e4, padding=True)
+    assert inspect([batch()], OPEN, sure).keep_rate == 1.0
+    # Noise far longer than the line: each end takes half of the draws, and the middle nothing.
+    lost = helpers.laplace_bundle(tmp_path / "lost", LINE, 1e-6, padding=False)
+    rate = inspect([batch(["near"] * 5000, [None] * 5000)], OPEN, lost).keep_rate
+    assert rate == pytest.approx(0.5, abs=0.04)
+
+
+def test_a_sample_is_drawn_within_bounds(bundle, monkeypatch):
+    monkeypatch.setattr(preview, "SAMPLE_TOKENS", 1000)
+    sample = inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle)
+    assert (sample.tokens, sample.keep_draws) == (3000, 1000)
+    ids = preview._evenly(np.arange(5000, dtype=np.int32), 1000)
+    assert len({*ids.tolist()}) == 1000
+    assert ids[:100].max() > 4000  # a prefix is from everywhere
+    monkeypatch.setattr(preview, "SAMPLE_TOKENS", 3000)
+    monkeypatch.setattr(preview, "_DRAW_SECONDS", 1e-9)
+    assert inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle).keep_draws == 2000
+
+
+def test_words_stay_more_often_at_a_larger_epsilon(bundle):
+    found = preview_words(bundle, ["near", "next"], 1.0, draws=4000)
+    assert [(item.word, item.epsilon) for item in found] == [
+        (word, eps) for word in ("near", "next") for eps in (0.5, 1.0, 2.0)
+    ]
+    for lines in (found[:3], found[3:]):
+        assert lines[0].stays + 0.02 < lines[1].stays < lines[2].stays - 0.02
+    for item in found:
+        shares = [share for _, share in item.replacements]
+        assert item.stays + sum(shares) <= 1 + 1e-9
+        assert shares == sorted(shares, reverse=True)
+        assert item.word not in dict(item.replacements)
+        assert set(dict(item.replacements)) <= {"near", "next", "far", preview.PADDING}
+
+
+def test_shares_are_the_mechanisms_own(tmp_path):
+    """One dimension, no padding: noise is Laplace(1/eps), and a word's cell ends half way to its neighbour."""
+    line = helpers.laplace_bundle(tmp_path, LINE, 2.0, padding=False)
+    half, at, twice = preview_words(line, ["next"], 2.0, draws=20_000)
+    for item, epsilon in ((half, 1.0), (at, 2.0), (twice, 4.0)):
+        left, right = np.exp(-epsilon * 0.5) / 2, np.exp(-epsilon * 1.5) / 2
+        assert item.stays == pytest.approx(1 - left - right, abs=0.015)
+        assert dict(item.replacements)["near"] == pytest.approx(left, abs=0.015)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_another_epsilon_is_the_mechanism_built_with_it(name):
+    """Mechanisms that offer it draw what one built at that epsilon draws."""
+    embedding, padding, first, second = helpers.random_embedding(50, 6), True, 1.0, 3.0
+    if name.startswith("hyperbolic"):
+        embedding, padding, first, second = (
+            replace(embedding, vectors=embedding.vectors * np.float32(0.1)),
+            False,
+            6.0,
+            9.0,
+        )
+    changed = helpers.build_mechanism(embedding, {"epsilon": first}, padding=padding, mechanism=name).at_epsilon(second)
+    if changed is None:
+        pytest.skip("does not offer another epsilon")
+    batch = helpers.token_batch([[*range(50), *([50] if padding else []), 51]])
+    built = helpers.build_mechanism(embedding, {"epsilon": second}, padding=padding, mechanism=name)
+    assert changed.draw(batch, helpers.KEYS).ids.tolist() == built.draw(batch, helpers.KEYS).ids.tolist()
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="epsilon"):
+            changed.at_epsilon(wrong)
+
+
+def test_a_mechanism_of_one_epsilon_is_shown_at_it_alone(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "at_epsilon", lambda *_: None)
+    assert [item.epsilon for item in preview_words(bundle, ["near"], 1.0, draws=100)] == [1.0]
+
+
+def test_each_preview_has_keys_of_its_own(bundle):
+    first, second = throwaway_keys(), throwaway_keys()
+    assert all(
+        getattr(first, name) != getattr(second, name) for name in ("context", "noise", "sampling", "shuffle", "tag")
+    )
+    assert preview_words(bundle, ["near"], 1.0) != preview_words(bundle, ["near"], 1.0)
+
+
+def test_words_are_looked_up_as_the_policy_does():
+    vocabulary = Vocabulary(pa.array(["near", "Far"]))
+    assert check_words([" NEAR ", "near", ""], OPEN, vocabulary) == ["near"]
+    assert check_words(["Far"], TextPolicy(case="exact"), vocabulary) == ["Far"]
+    with pytest.raises(ConfigError) as error:
+        check_words(["near", "zorblax", "far"], OPEN, vocabulary)
+    assert [(fault.where, fault.value) for fault in error.value.faults] == [("--words", "zorblax"), ("--words", "far")]
+    with pytest.raises(ConfigError, match="at least one"):
+        check_words([" "], OPEN, vocabulary)
+
+
+def test_default_words_are_a_few_from_the_front():
+    common = [f"the{number}" for number in range(200)]
+    many = [*common, *helpers.random_embedding(3000, 2).words.to_pylist()]
+    words = default_words(Vocabulary(pa.array(many)))
+    assert len({*words}) == 5
+    assert all(200 <= many.index(word) < 2000 for word in words)
+    assert default_words(Vocabulary(LINE.words)) == ["near", "next"]
+    assert default_words(Vocabulary(pa.array(["a", "b"]))) == ["a", "b"]
+
+
+def test_what_people_see_holds_every_figure(bundle):
+    sample = inspect([batch()], TextPolicy(length="pad", n_max=3, refused="empty"), bundle)
+    facts = sample_facts(sample, {"table_rows": 1234, "core_hours": 0.5, "core_hours_a_million": None})
+    assert facts["records read"].startswith("6 of 1,234")
+    assert facts["released as the empty text"] == "2 (1 oversize, 1 script_without_word_spaces)"
+    assert facts["longer than n_max"] == "1 (16.7%), cut"
+    assert facts["unknown words"] == "12.50% of 8"
+    assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).row_count == 3

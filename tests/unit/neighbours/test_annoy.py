@@ -1,0 +1,347 @@
+"""Annoy's trees: the same file each time, the exact answer where they look at everything, a recall that is told, and a message
+where Annoy is missing. None of it needs Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from helpers import (
+    KEYS,
+    NEEDS_ANNOY,
+    build,
+    build_mechanism,
+    make_bundle,
+    random_embedding,
+    record_batch,
+    record_sanitiser,
+    token_batch,
+)
+from helpers import sanitise as sanitised
+from wordveil.artifacts.bundle import open_bundle
+from wordveil.cli.app import app
+from wordveil.errors import BundleError, PlatformError
+from wordveil.mechanisms.laplace import Laplace
+from wordveil.neighbours.annoy import AnnoyNearest
+from wordveil.neighbours.exact import ExactNearest, scoring_rows
+from wordveil.text.policy import TextPolicy
+
+SIZE = 400
+EPSILON = 3.0
+EXACT = {"epsilon": EPSILON}
+FEW = {"epsilon": EPSILON, "search": "annoy", "n_trees": 2, "search_k": 10}
+ALL = {"epsilon": EPSILON, "search": "annoy", "n_trees": 10, "search_k": 100_000}
+
+
+def embedding() -> Any:
+    return random_embedding(SIZE, 12)
+
+
+def points(count: int = SIZE, dimension: int = 12) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((count, dimension)).astype(np.float32)
+
+
+def queries(count: int = 300, dimension: int = 12) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((dimension, count)) * 2
+
+
+def grown(rows: np.ndarray, n_trees: int = 10, search_k: int = 100_000) -> AnnoyNearest:
+    return AnnoyNearest.grow(rows, n_trees, search_k)
+
+
+def without_annoy(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "annoy", None)
+
+
+# The search itself.
+
+
+@NEEDS_ANNOY
+def test_trees_that_look_at_everything_answer_as_the_exact_search():
+    rows = scoring_rows(points())
+    found = grown(rows).search(queries())
+    assert found.dtype == np.int32
+    assert np.array_equal(found, ExactNearest(rows, SIZE).search(queries()))
+
+
+@NEEDS_ANNOY
+def test_trees_that_look_at_little_do_not():
+    rows = scoring_rows(points())
+    few, exact = grown(rows, 1, 1).search(queries()), ExactNearest(rows, SIZE).search(queries())
+    assert 0.01 < np.mean(few == exact) < 0.9
+    assert few.min() >= 0
+
+
+@NEEDS_ANNOY
+def test_trees_from_a_file_answer_as_those_in_memory(tmp_path):
+    rows = scoring_rows(points())
+    trees = grown(rows, 2, 20)
+    before = trees.search(queries())
+    trees.save(tmp_path / "trees")
+    assert np.array_equal(trees.search(queries()), before)
+    opened = AnnoyNearest.open(tmp_path / "trees", rows, 20)
+    (tmp_path / "trees").unlink()
+    assert np.array_equal(opened.search(queries()), before)
+
+
+@NEEDS_ANNOY
+def test_no_query_one_point_and_equal_points():
+    rows = scoring_rows(points())
+    assert grown(rows).search(queries(0)).shape == (0,)
+    assert grown(rows[:1], 2, 1).search(queries(3)).tolist() == [0, 0, 0]
+    same = scoring_rows(np.zeros((500, 12), np.float32))
+    assert set(grown(same, 3, 1).search(queries(3)).tolist()) <= set(range(500))
+
+
+@NEEDS_ANNOY
+@pytest.mark.parametrize("length", [1e10, 2.0**60, 1e25, 1e140])
+def test_far_queries_do_not_overflow(length):
+    """In float32 their squares are infinite, and every point as near as any other."""
+    rows = scoring_rows(points())
+    far = queries(40) * length
+    far[:, ::2] = queries(20)
+    near = grown(rows, 5, 100).search(queries(20))
+    found = grown(rows, 5, 100).search(far)
+    assert np.array_equal(found[::2], near)
+    if length > 2.0**60:
+        assert np.array_equal(found[1::2], ExactNearest(rows, SIZE).search(far)[1::2])
+    assert ((found >= 0) & (found < SIZE)).all()
+
+
+@NEEDS_ANNOY
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+def test_queries_that_are_no_points_are_refused(value):
+    wrong = queries(5)
+    wrong[3, 2] = value
+    with pytest.raises(ValueError, match="finite"):
+        grown(scoring_rows(points())).search(wrong)
+
+
+@NEEDS_ANNOY
+def test_annoy_leaves_the_arithmetic_as_it_was():
+    """It is compiled with -ffast-math, which in some libraries turns the smallest numbers of the whole process into zero."""
+    import annoy  # noqa: F401
+
+    assert float(np.float32(1e-40) * np.float32(0.5)) != 0
+    assert np.float64(5e-324) * np.float64(1.0) != 0
+
+
+# The bundle.
+
+WRITER = """
+import sys, pathlib
+from helpers import make_bundle
+from unit.neighbours.test_annoy import FEW, embedding
+litter = [bytes([255]) * 10**6 for _ in range(100)]
+del litter
+print(make_bundle(pathlib.Path(sys.argv[1]), embedding(), FEW, padding=True).path)
+"""
+
+
+@NEEDS_ANNOY
+def test_two_builds_have_the_same_bytes(tmp_path):
+    """In another process, on memory that has been used before."""
+    one = make_bundle(tmp_path / "one", embedding(), FEW, padding=True).path
+    tests = Path(__file__).parents[2]
+    search = os.pathsep.join([str(tests), *sys.path])
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "two")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": search})
+    two = Path(done.stdout.strip())
+    assert one.name == two.name
+    assert [(one / name).read_bytes() for name in FILES] == [(two / name).read_bytes() for name in FILES]
+
+
+FILES = ("index.bin", "manifest.json", "trees.annoy", "words.txt")
+
+
+@NEEDS_ANNOY
+def test_the_trees_lie_in_the_bundle_with_their_checksum(tmp_path):
+    bundle = make_bundle(tmp_path, embedding(), FEW, padding=True)
+    assert sorted(file.name for file in bundle.path.iterdir()) == list(FILES)
+    trees = (bundle.path / "trees.annoy").read_bytes()
+    entry = bundle.manifest["content"]["files"]["trees.annoy"]
+    assert entry == {"bytes": len(trees), "sha256": hashlib.sha256(trees).hexdigest(), "raw": True}
+    assert bundle.payload_bytes == sum((bundle.path / name).stat().st_size for name in FILES if name != "manifest.json")
+
+
+@NEEDS_ANNOY
+def test_the_trees_are_mapped_into_memory(tmp_path):
+    bundle = make_bundle(tmp_path, embedding(), FEW, padding=True)
+    assert str(bundle.path / "trees.annoy") in Path("/proc/self/maps").read_text("utf-8")
+
+
+@NEEDS_ANNOY
+@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
+def test_damaged_trees_are_refused_by_name(tmp_path, damage):
+    file = make_bundle(tmp_path, embedding(), FEW, padding=True).path / "trees.annoy"
+    content = bytearray(file.read_bytes())
+    file.unlink()
+    if damage != "missing":
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content[:-1] if damage == "truncated" else content)
+    with pytest.raises(BundleError, match=str(file)):
+        open_bundle(file.parent)
+
+
+@NEEDS_ANNOY
+def test_address_covers_the_settings_of_the_search(tmp_path):
+    changes = [FEW, ALL, {**FEW, "n_trees": 3}, {**FEW, "search_k": 11}, EXACT]
+    assert len(
+        {make_bundle(tmp_path, embedding(), settings, padding=False).fingerprint for settings in changes}
+    ) == len(changes)
+
+
+def test_a_bundle_with_exact_search_says_no_more_than_before(tmp_path):
+    parameters = make_bundle(tmp_path, embedding(), EXACT, padding=False).manifest["content"]["parameters"]
+    assert parameters == {"epsilon": EPSILON, "digits": 2, "padding": False, "pad_height": 0.0, "search": "exact"}
+
+
+# The mechanism.
+
+
+def every_symbol(times: int = 5) -> Any:
+    return token_batch([[*range(SIZE), SIZE, SIZE + 1]] * times)
+
+
+@NEEDS_ANNOY
+@pytest.mark.parametrize("padding", [False, True])
+def test_the_mechanism_with_all_points_looked_at_draws_what_the_exact_one_draws(padding):
+    batch = token_batch([[*range(SIZE), SIZE + 1, *[SIZE] * padding]] * 3)
+    exact, annoy = (
+        build_mechanism(embedding(), settings, padding=padding).draw(batch, KEYS).ids for settings in (EXACT, ALL)
+    )
+    assert np.array_equal(exact, annoy)
+
+
+@NEEDS_ANNOY
+def test_padding_can_be_found_and_the_unknown_word_cannot():
+    """Padding is a candidate of the search like any word; so are tokens that are not padding drawn as it."""
+    drawn = build_mechanism(embedding(), {**ALL, "epsilon": 2.0}, padding=True).draw(every_symbol(40), KEYS).ids
+    inputs = every_symbol(40).ids
+    assert (drawn[inputs == SIZE] == SIZE).any()
+    assert (drawn[inputs != SIZE] == SIZE).any()
+    assert drawn.max() == SIZE
+
+
+@NEEDS_ANNOY
+def test_recall_is_measured_against_the_exact_search_and_recorded(tmp_path):
+    exact, few, all_ = (make_bundle(tmp_path, embedding(), settings, padding=True) for settings in (EXACT, FEW, ALL))
+    assert (exact.mechanism.search, exact.mechanism.search_recall) == ("exact", 1.0)
+    assert (all_.mechanism.search, all_.mechanism.search_recall) == ("annoy", 1.0)
+    recorded = few.manifest["content"]["parameters"]["search_recall"]
+    assert few.mechanism.search_recall == recorded == round(recorded, 3)
+    drawn = [bundle.mechanism.draw(every_symbol(), KEYS).ids for bundle in (exact, few)]
+    assert np.mean(drawn[0] == drawn[1]) == pytest.approx(recorded, abs=0.07)
+    assert recorded < 0.9
+
+
+@NEEDS_ANNOY
+def test_recall_follows_epsilon():
+    """Little noise is easy to undo: a recall holds for the epsilon at which it was measured."""
+    recalls = [
+        build(embedding(), {**FEW, "epsilon": epsilon}, padding=True).parameters["search_recall"]
+        for epsilon in (3.0, 300.0)
+    ]
+    assert recalls[0] < recalls[1] - 0.1
+
+
+@NEEDS_ANNOY
+def test_low_recall_is_told_with_its_mend():
+    low, high = (build(embedding(), settings, padding=True) for settings in (FEW, ALL))
+    [note] = low.notes
+    assert f"{low.parameters['search_recall']:.1%} of noisy points at epsilon 3, under 90%" in note
+    assert "Raise mechanism.search_k (now 10), then mechanism.n_trees (now 2)" in note
+    assert high.notes == ()
+
+
+@NEEDS_ANNOY
+def test_a_mechanism_that_forgets_its_trees_is_not_measured_as_if_it_had_them():
+    """The recall test can fail: trees over other points find next to nothing."""
+    built = build(embedding(), ALL, padding=False)
+    other = AnnoyNearest.grow(scoring_rows(points()[::-1].copy()), 10, 100_000)
+    wrong = Laplace(SIZE, EPSILON, built.arrays["index"], padding=False, digits=4, nearest=other)
+    assert wrong.measure_recall() < 0.1
+
+
+@NEEDS_ANNOY
+def test_accounting_says_how_the_word_was_found(tmp_path):
+    bundle = make_bundle(tmp_path, embedding(), FEW, padding=False)
+    [row] = sanitised(record_sanitiser(bundle, TextPolicy()), record_batch(["waaa waab"]))["privacy"].to_pylist()
+    assert (row["search"], row["search_recall"]) == ("annoy", bundle.mechanism.search_recall)
+    assert row["epsilon"] == EPSILON
+
+
+@NEEDS_ANNOY
+def test_the_guarantee_does_not_depend_on_the_search():
+    assert build(embedding(), EXACT, padding=True).guarantee == build(embedding(), FEW, padding=True).guarantee
+
+
+# Without Annoy.
+
+
+def test_build_without_annoy_says_how_to_install_it(monkeypatch):
+    without_annoy(monkeypatch)
+    with pytest.raises(PlatformError, match=r"pip install 'wordveil\[annoy\]'") as caught:
+        build(embedding(), FEW, padding=False)
+    assert caught.value.exit_code == 7
+    assert "mechanism.search = annoy" in str(caught.value)
+
+
+@NEEDS_ANNOY
+def test_opening_without_annoy_says_how_to_install_it(tmp_path, monkeypatch):
+    path = make_bundle(tmp_path, embedding(), FEW, padding=False).path
+    without_annoy(monkeypatch)
+    with pytest.raises(PlatformError, match=r"pip install 'wordveil\[annoy\]'"):
+        open_bundle(path)
+
+
+def test_the_exact_search_needs_no_annoy(tmp_path, monkeypatch):
+    without_annoy(monkeypatch)
+    assert make_bundle(tmp_path, embedding(), EXACT, padding=False).mechanism.search == "exact"
+
+
+# The command line.
+
+
+def command(tmp_path: Path, *more: str, **mechanism: Any) -> Any:
+    if not (tmp_path / "embedding").exists():
+        embedding().save(tmp_path / "embedding")
+    settings = {"name": "laplace", "embedding": str(tmp_path / "embedding"), "public": True, **mechanism}
+    job = {
+        "format_version": 1,
+        "release": "toy",
+        "input": {"path": "in", "id": "id", "text": "body"},
+        "mechanism": settings,
+        "bundle": str(tmp_path / "bundles"),
+        "text": {"profile": "readable"},
+        "key": {"env": "KEY"},
+        "output": {"path": "out"},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    return CliRunner().invoke(app, ["build", "--config", str(tmp_path / "job.yaml"), *more])
+
+
+@NEEDS_ANNOY
+def test_build_shows_search_recall_and_the_warning(tmp_path):
+    done = command(tmp_path, **FEW)
+    assert done.exit_code == 0, done.output
+    assert "search_recall" in done.stdout
+    assert "under 90%" in " ".join(done.stderr.split())
+    facts = json.loads(command(tmp_path, "--json", **FEW).stdout)
+    assert facts["search"] == "annoy"
+    assert 0 < facts["search_recall"] < 0.9
+    assert "Raise mechanism.search_k" in facts["notes"][0]
+
+
+def test_build_with_exact_search_shows_a_recall_of_one(tmp_path):
+    facts = json.loads(command(tmp_path, "--json", **EXACT).stdout)
+    assert (facts["search"], facts["search_recall"], facts["notes"]) == ("exact", 1.0, [])

@@ -1,0 +1,319 @@
+"""The search finds the true nearest point, whatever the points, the queries, the memory it has and the threads of BLAS.
+
+The reference scores every point in float64, coordinate by coordinate, and takes the lower id among equals. Where points
+and queries are small integers float64 is exact, and the reference is checked itself against integer arithmetic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.errors import PlatformError
+from wordveil.neighbours import first_pass as passes
+from wordveil.neighbours.exact import ExactNearest, scoring_rows
+from wordveil.neighbours.first_pass import Int8Error, Int8Pass, Notes, first_pass
+
+Points = NDArray[np.float32]
+Queries = NDArray[np.float64]
+
+SIZES = [1, 15, 16, 17, 1023, 1024, 1025, 5000]
+
+
+def brute_force(points: Points, queries: Queries) -> NDArray[np.int32]:
+    """The id with the largest ``z.w - |w|^2/2`` in float64, the lower of equals; queries are ``(n, count)``."""
+    wide = points.astype(np.float64)
+    found = np.empty(queries.shape[1], np.int32)
+    half = 0.5 * _ordered(wide, wide.T)
+    for column, query in enumerate(queries.T):
+        found[column] = np.argmax(_ordered(wide, np.broadcast_to(query[:, None], wide.T.shape)) - half)
+    return found
+
+
+def _ordered(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    total = left[:, 0] * right[0]
+    for column in range(1, left.shape[1]):
+        total += left[:, column] * right[column]
+    return total
+
+
+def first_passes() -> list[str]:
+    """The first passes that this machine has."""
+    rows = scoring_rows(np.ones((2, 2), np.float32))
+    try:
+        ExactNearest(rows, 2, wanted="int8")
+    except Int8Error as error:
+        print(f"int8 is left out: {error}")
+        return ["float32"]
+    return ["float32", "int8"]
+
+
+PASSES = first_passes()
+
+
+def search(points: Points, queries: Queries, candidates: int | None = None) -> NDArray[np.int32]:
+    """What every first pass finds: the same."""
+    rows = scoring_rows(points)
+    found = [ExactNearest(rows, candidates or len(points), wanted=wanted).search(queries) for wanted in PASSES]
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+    return found[0]
+
+
+def random_points(rng: np.random.Generator, size: int, n: int) -> Points:
+    return rng.standard_normal((size, n)).astype(np.float32)
+
+
+def clustered_points(rng: np.random.Generator, size: int, n: int) -> Points:
+    centres = 3 * rng.standard_normal((7, n))
+    return (centres[rng.integers(0, 7, size)] + 0.01 * rng.standard_normal((size, n))).astype(np.float32)
+
+
+def near_duplicate_points(rng: np.random.Generator, size: int, n: int) -> Points:
+    """Few places; around each, points that differ by a few units in the last place of some coordinates."""
+    places = rng.standard_normal((max(1, size // 40), n)).astype(np.float32)
+    points = places[rng.integers(0, len(places), size)]
+    return points * (1 + rng.integers(-3, 4, points.shape) * 2.0**-23).astype(np.float32)
+
+
+def duplicate_points(rng: np.random.Generator, size: int, n: int) -> Points:
+    """Every point stands there several times."""
+    return random_points(rng, max(1, size // 5), n)[rng.integers(0, max(1, size // 5), size)]
+
+
+SHAPES: dict[str, Callable[[np.random.Generator, int, int], Points]] = {
+    "random": random_points,
+    "clustered": clustered_points,
+    "near-duplicate": near_duplicate_points,
+    "duplicate": duplicate_points,
+}
+
+
+def queries_near(rng: np.random.Generator, points: Points, count: int) -> Queries:
+    """Points themselves, mid-points of two, points with little and with much noise."""
+    chosen = points[rng.integers(0, len(points), (2, count))].astype(np.float64)
+    noise = rng.standard_normal(chosen[0].shape) * np.array([0.0, 0.0, 0.1, 10.0])[np.arange(count) % 4][:, None]
+    middle = (np.arange(count) % 4 == 1)[:, None]
+    return np.ascontiguousarray((np.where(middle, chosen.mean(axis=0), chosen[0]) + noise).T)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_nearest_is_the_true_one(shape: str, size: int) -> None:
+    rng = np.random.default_rng(size)
+    for n in (1, 20, 101):
+        points = SHAPES[shape](rng, size, n)
+        queries = queries_near(rng, points, 80)
+        assert np.array_equal(search(points, queries), brute_force(points, queries))
+
+
+@pytest.mark.parametrize("size", [17, 1025])
+def test_integers_are_exact(size: int) -> None:
+    """On a grid with many ties: the least squared distance in integers, the lower id of equals."""
+    rng = np.random.default_rng(1)
+    points = rng.integers(-3, 4, (size, 3))
+    queries = rng.integers(-4, 5, (3, 400))
+    squares = ((points[:, :, None] - queries[None]) ** 2).sum(axis=1)
+    expected = squares.argmin(axis=0)
+    assert ((squares == squares.min(axis=0)).sum(axis=0) > 1).any()
+    assert np.array_equal(search(points.astype(np.float32), queries.astype(np.float64)), expected)
+    assert np.array_equal(brute_force(points.astype(np.float32), queries.astype(np.float64)), expected)
+
+
+@pytest.mark.parametrize("size", [16, 1025])
+def test_ties_go_to_the_lower_id(size: int) -> None:
+    points = np.ones((size, 5), np.float32)
+    points[0] = -9
+    queries = np.random.default_rng(2).standard_normal((5, 40)) + 3
+    assert (search(points, queries) == 1).all()
+
+
+@pytest.mark.parametrize("length", [1e-30, 1e5, 1e18, 1e30, 1e37, 1e60, 1e150])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_far_and_tiny_queries(shape: str, length: float) -> None:
+    rng = np.random.default_rng(3)
+    points = SHAPES[shape](rng, 1025, 20)
+    queries = rng.standard_normal((20, 60))
+    queries *= length / np.sqrt((queries**2).sum(axis=0))
+    assert np.array_equal(search(points, queries), brute_force(points, queries))
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e9])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_small_and_large_vectors(shape: str, scale: float) -> None:
+    rng = np.random.default_rng(4)
+    points = (SHAPES[shape](rng, 1025, 20) * np.float32(scale)).astype(np.float32)
+    queries = queries_near(rng, points, 60)
+    assert np.array_equal(search(points, queries), brute_force(points, queries))
+
+
+@pytest.mark.parametrize("common", [30.0, 1000.0])
+def test_vectors_far_from_the_origin(common: float) -> None:
+    """Where all vectors share a long component float32 tells little: the re-check decides."""
+    rng = np.random.default_rng(5)
+    points = (random_points(rng, 1025, 20) + np.float32(common)).astype(np.float32)
+    queries = queries_near(rng, points, 60)
+    assert np.array_equal(search(points, queries), brute_force(points, queries))
+
+
+def test_one_very_long_vector_does_not_hide_the_rest() -> None:
+    rng = np.random.default_rng(6)
+    points = random_points(rng, 1025, 20)
+    points[100] *= 1e4
+    queries = queries_near(rng, points[:100], 60)
+    assert np.array_equal(search(points, queries), brute_force(points, queries))
+
+
+def test_only_candidates_are_found() -> None:
+    rng = np.random.default_rng(7)
+    points = random_points(rng, 40, 5)
+    queries = points[30:].astype(np.float64).T
+    found = search(points, queries, candidates=30)
+    assert np.array_equal(found, brute_force(points[:30], queries))
+
+
+@pytest.mark.parametrize("wanted", PASSES)
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_result_does_not_depend_on_how_queries_are_split(shape: str, wanted: str) -> None:
+    rng = np.random.default_rng(8)
+    points = SHAPES[shape](rng, 1500, 30)
+    queries = queries_near(rng, points, 700)
+    nearest = ExactNearest(scoring_rows(points), len(points), wanted=wanted)
+    whole = nearest.search(queries)
+    for cuts in ([0, 1, 2, 700], [0, 7, 511, 513, 700], list(range(0, 701, 100))):
+        parts = [nearest.search(queries[:, start:stop]) for start, stop in itertools.pairwise(cuts)]
+        assert np.array_equal(np.concatenate(parts), whole)
+    alone = [int(nearest.search(queries[:, [column]])[0]) for column in range(0, 700, 35)]
+    assert alone == whole[::35].tolist()
+    order = rng.permutation(700)
+    assert np.array_equal(nearest.search(np.asfortranarray(queries[:, order])), whole[order])
+
+
+def test_no_query_no_answer() -> None:
+    assert search(np.ones((3, 2), np.float32), np.empty((2, 0))).shape == (0,)
+
+
+@pytest.mark.parametrize("score_bytes", [1, 10_000, 10**6])
+def test_result_does_not_depend_on_memory(score_bytes: int) -> None:
+    rng = np.random.default_rng(9)
+    points = near_duplicate_points(rng, 3000, 30)
+    queries = queries_near(rng, points, 100)
+    nearest = ExactNearest(scoring_rows(points), len(points), score_bytes=score_bytes)
+    assert nearest.first_pass == "float32"
+    assert np.array_equal(nearest.search(queries), brute_force(points, queries))
+
+
+@pytest.mark.parametrize("wanted", PASSES)
+def test_room_for_candidates_runs_out_and_nothing_is_lost(wanted: str) -> None:
+    """All points within float32's rounding of each other: every word is a candidate of every query."""
+    rng = np.random.default_rng(12)
+    points = 100 + rng.integers(0, 3, (6000, 30)).astype(np.float32) * np.float32(2.0**-16)
+    queries = 100 + rng.standard_normal((30, 60))
+    nearest = ExactNearest(scoring_rows(points), len(points), wanted=wanted)
+    assert len(nearest._notes.query) < 6000 * 60
+    assert np.array_equal(nearest.search(queries), brute_force(points, queries))
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_result_does_not_depend_on_threads(shape: str) -> None:
+    rng = np.random.default_rng(10)
+    points = SHAPES[shape](rng, 5000, 100)
+    queries = queries_near(rng, points, 600)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            found.append(search(points, queries))
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("score_bytes", [2**20, 8 * 2**20])
+def test_scores_take_no_more_memory_than_allowed(score_bytes: int) -> None:
+    """100,000 words against 2,000 queries: a full score matrix would be 800 MB."""
+    rng = np.random.default_rng(11)
+    points = random_points(rng, 100_000, 3)
+    rows = scoring_rows(points)
+    queries = rng.standard_normal((3, 2_000))
+    tracemalloc.start()
+    try:
+        ExactNearest(rows, len(rows), score_bytes=score_bytes).search(queries)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # Besides scores: half the squared length of each word, the queries once more, the answer, and a block's bounds.
+    assert peak < score_bytes + 8 * len(rows) + 2 * queries.nbytes + 100_000
+
+
+needs_int8 = pytest.mark.skipif("int8" not in PASSES, reason="no 8-bit pass on this machine")
+
+
+@needs_int8
+@pytest.mark.parametrize("length", [1e-20, 1.0, 1e3, 1e30])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_true_scores_lie_within_the_bounds_of_the_8_bit_pass(shape: str, length: float) -> None:
+    rng = np.random.default_rng(13)
+    points = SHAPES[shape](rng, 3000, 50)
+    queries = queries_near(rng, points, 200)
+    queries *= length / np.sqrt((queries**2).sum(axis=0))
+    rows = scoring_rows(points)
+    half = 0.5 * (points.astype(np.float64) ** 2).sum(axis=1)
+    first = Int8Pass(rows, half)
+    notes = Notes.for_queries(first.queries, 1)
+    assert first.load(np.ascontiguousarray(queries.T), notes)
+    scores, errors = [], []
+    for tile in range(first.tiles):
+        first.multiply(tile)
+        words = slice(tile * first.tile_words, (tile + 1) * first.tile_words)
+        product = first._tile(len(points[words]))[:200].astype(np.float64)
+        scale = notes.scale[:200, None]
+        scores.append(product * first._steps[0][:200, None] * first._row_step[words] + scale * first._row_bias[words])
+        errors.append(
+            first._steps[1][:200, None].astype(np.float64) * first._row_gap[words] + notes.slack[:200, None] / 2
+        )
+    true = (queries.T @ points.astype(np.float64).T - half) * notes.scale[:200, None]
+    share = np.abs(np.concatenate(scores, axis=1) - true) / np.concatenate(errors, axis=1)
+    assert share.max() <= 1
+    if length == 1.0:  # where rounding to 8 bits is what counts, the bound is no looser than Cauchy-Schwarz makes it
+        assert share.max() > 0.1
+
+
+@needs_int8
+def test_an_inexact_product_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on processors that add pairs of products in 16 bits."""
+    rows = scoring_rows(random_points(np.random.default_rng(14), 11_000, 100))
+    half = np.zeros(len(rows))
+    assert first_pass(rows, half, 2**25).name == "int8"
+    multiply = Int8Pass.multiply
+
+    def saturating(self: Int8Pass, tile: int) -> None:
+        multiply(self, tile)
+        np.minimum(self._scores, 400_000, out=self._scores)
+
+    monkeypatch.setattr(Int8Pass, "multiply", saturating)
+    with pytest.raises(Int8Error, match="not exact"):
+        Int8Pass(rows, half)
+    assert first_pass(rows, half, 2**25).name == "float32"
+
+
+def test_the_first_pass_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = scoring_rows(random_points(np.random.default_rng(15), 11_000, 100))
+    half = np.zeros(len(rows))
+    monkeypatch.setenv("WORDVEIL_FIRST_PASS", "float32")
+    assert first_pass(rows, half, 2**25).name == "float32"
+    monkeypatch.setenv("WORDVEIL_FIRST_PASS", "fast")
+    with pytest.raises(PlatformError, match="WORDVEIL_FIRST_PASS = fast: choose auto, float32 or int8"):
+        first_pass(rows, half, 2**25)
+    monkeypatch.delenv("WORDVEIL_FIRST_PASS")
+    monkeypatch.setattr(passes, "find_spec", lambda name: None)
+    assert first_pass(rows, half, 2**25).name == "float32"
+    with pytest.raises(Int8Error, match=r"wordveil\[fast\]"):
+        first_pass(rows, half, 2**25, "int8")
+
+
+def test_small_vocabularies_do_without_the_8_bit_pass() -> None:
+    rows = scoring_rows(np.ones((100, 5), np.float32))
+    assert first_pass(rows, np.zeros(100), 2**25).name == "float32"

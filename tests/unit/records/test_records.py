@@ -1,0 +1,437 @@
+"""From batch to batch: every record comes out once and in order, refused ones without a trace of their text, and the draw
+and the tag follow from release, id and content and from nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from unit.support import WORDS, release_keys, write_toy
+from wordveil.artifacts.bundle import open_bundle
+from wordveil.records import sanitiser as module
+from wordveil.records import schema
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import OUTPUT_FIELDS, PRIVACY_TYPE, REASON_COLUMN, STATISTIC_FIELDS, TEXT_COLUMN
+from wordveil.text.policy import TextPolicy
+
+TEXT = "the cat sat on the mat and the dog sat on the cat and the mat"
+PADDED = {"length": "pad", "n_max": 6}
+COPYING = {"punctuation": "keep", "case": "restore"}
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory):
+    """Opened toy bundles, by padding. Epsilon is small beside the words' distances, so that most words change."""
+    store = tmp_path_factory.mktemp("store")
+    return {padding: open_bundle(write_toy(store, epsilon=0.1, padding=padding)) for padding in (False, True)}
+
+
+@pytest.fixture
+def sanitiser(bundles):
+    """Makes a sanitiser of the policy's settings."""
+
+    def make(*, release="toy", kept=(), run="run-1", shown=(), **policy):
+        text_policy = TextPolicy(**policy)
+        settings = RecordSettings(release, run, text_policy, tuple(kept), tuple(shown))
+        return RecordSanitiser(settings, bundles[text_policy.pads], release_keys(release))
+
+    return make
+
+
+def batch(texts, ids=None, reasons=None, **kept):
+    ids = pa.array([f"r{number}" for number in range(len(texts))] if ids is None else ids)
+    reasons = pa.array([None] * len(texts) if reasons is None else reasons, pa.string())
+    columns = {"id": ids, **kept, TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: reasons}
+    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
+
+
+def run(toy, *args, **kwargs):
+    """All output rows as one table."""
+    return pa.Table.from_batches(list(toy.sanitise(batch(*args, **kwargs)))).combine_chunks()
+
+
+def texts_of(toy, *args, **kwargs):
+    return run(toy, *args, **kwargs)["text"].to_pylist()
+
+
+def tags_of(toy, *args, **kwargs):
+    return run(toy, *args, **kwargs)["content_tag"].to_pylist()
+
+
+def words_drawn(text):
+    return text.lower().split()
+
+
+def test_output_columns(sanitiser):
+    out = run(sanitiser(kept=["ds"]), [TEXT], ds=["2026-11-20"])
+    assert out.schema.names == [
+        "id",
+        "ds",
+        "text",
+        "status",
+        "reason",
+        "privacy",
+        "content_tag",
+        "run_id",
+        "__words",
+        "__unknown",
+        "__unchanged",
+    ]
+    assert [out.schema.field(field.name) for field in (*OUTPUT_FIELDS, *STATISTIC_FIELDS)] == [
+        *OUTPUT_FIELDS,
+        *STATISTIC_FIELDS,
+    ]
+    assert out["ds"].to_pylist() == ["2026-11-20"]
+    assert out["run_id"].to_pylist() == ["run-1"]
+
+
+def test_a_released_record(sanitiser):
+    (row,) = run(sanitiser(), [TEXT]).to_pylist()
+    assert (row["status"], row["reason"]) == ("released", None)
+    assert len(words_drawn(row["text"])) == 16
+    assert set(words_drawn(row["text"])) <= set(WORDS)
+    assert words_drawn(row["text"]) != TEXT.split()
+    assert (row["__words"], row["__unknown"]) == (16, 2)
+    assert len(row["content_tag"]) == 16
+
+
+def test_privacy_says_what_the_record_cost(sanitiser, bundles):
+    rows = run(sanitiser(kept=["z", "ds"]), [TEXT, "cat", ""], z=[1, 2, 3], ds=["a", "b", "c"])["privacy"].to_pylist()
+    guarantee = bundles[False].guarantee
+    assert [row["tokens"] for row in rows] == [16, 1, 0]
+    assert [row["epsilon_bound"] for row in rows] == pytest.approx([16 * guarantee.pure, guarantee.pure, 0])
+    assert [row["epsilon_pure"] for row in rows] == [None] * 3
+    assert [row["delta"] for row in rows] == [16 * guarantee.delta, guarantee.delta, 0]
+    assert guarantee.delta > 0
+    varying = ("tokens", "epsilon_bound", "epsilon_pure", "delta")
+    constant = {name: rows[0][name] for name in PRIVACY_TYPE.names if name not in varying}
+    assert constant == {
+        "release_id": "toy",
+        "mechanism": "laplace",
+        "bundle": bundles[False].fingerprint,
+        "search": "exact",
+        "search_recall": 1.0,
+        "policy": TextPolicy().fingerprint,
+        "metric": guarantee.metric.identifier,
+        "nominal_epsilon": 0.1,
+        "epsilon": 0.1,
+        "slack": guarantee.slack,
+        "composition": "sequence",
+        "relation": "same_length",
+        "exposes": ["length", "presence", "column:ds", "column:z"],
+    }
+    assert all(row["exposes"] == rows[0]["exposes"] for row in rows)
+
+
+def test_privacy_of_a_hidden_length_is_the_same_for_every_record(sanitiser, bundles):
+    rows = run(sanitiser(**PADDED), [TEXT, "cat", ""])["privacy"].to_pylist()
+    assert rows[0] == rows[1] == rows[2]
+    assert (rows[0]["tokens"], rows[0]["relation"]) == (6, "any_text")
+    assert rows[0]["epsilon_pure"] == rows[0]["epsilon_bound"] == pytest.approx(6 * bundles[True].guarantee.pure)
+
+
+@pytest.mark.parametrize("policy", [PADDED, {}])
+def test_privacy_under_a_condition_on_the_text_holds_for_fewer_pairs(sanitiser, policy):
+    (row,) = run(sanitiser(shown=["condition"], **policy), [TEXT])["privacy"].to_pylist()
+    assert (row["relation"], row["epsilon_pure"]) == ("same_skeleton", None)
+    assert "condition" in row["exposes"]
+    assert row["epsilon_bound"] > 0
+
+
+def test_sampled_records_have_the_public_number_of_words(sanitiser):
+    out = run(sanitiser(length="sample", n_max=7), [TEXT, "cat", ""])
+    assert [len(words_drawn(text)) for text in out["text"].to_pylist()] == [7, 7, 7]
+    assert {row["composition"] for row in out["privacy"].to_pylist()} == {"sampled"}
+
+
+REASONS = [None, "null_id", "oversize", None, "null_text", "undecodable", "duplicate_id", None]
+
+
+def test_number_and_order_of_records_stay(sanitiser):
+    texts = [None if reason else f"cat {number}" for number, reason in enumerate(REASONS)]
+    texts[3] = "漢字"
+    out = run(sanitiser(), texts, ids=list(range(8)), reasons=REASONS)
+    assert out["id"].to_pylist() == list(range(8))
+    assert out["reason"].to_pylist() == [*REASONS[:3], "script_without_word_spaces", *REASONS[4:]]
+    assert out["status"].to_pylist() == [
+        "released" if reason is None else "quarantined" for reason in out["reason"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("policy", [{}, COPYING], ids=["hiding", "copying"])
+def test_quarantined_rows_are_null_in_all_that_was_drawn(sanitiser, policy):
+    texts = [None if reason else TEXT for reason in REASONS]
+    rows = run(sanitiser(**policy), texts, reasons=REASONS).to_pylist()
+    for row, reason in zip(rows, REASONS, strict=True):
+        drawn = [row[name] is None for name in ("text", "privacy", "content_tag", "__words", "__unknown")]
+        assert drawn == [reason is not None] * 5
+        assert row["run_id"] == "run-1"
+
+
+@pytest.mark.parametrize("policy", [{}, {"output": "bag"}, COPYING, PADDED], ids=str)
+def test_a_batch_of_refused_records_alone(sanitiser, policy):
+    out = run(sanitiser(**policy), [None, None], reasons=["null_id", "oversize"])
+    assert out["status"].to_pylist() == ["quarantined"] * 2
+    assert out["text"].to_pylist() == [None, None]
+
+
+def test_an_empty_batch_gives_no_batch(sanitiser):
+    assert list(sanitiser().sanitise(batch([]))) == []
+
+
+def buffers_of(table):
+    """All bytes of all columns, hidden ones beneath nulls included."""
+    found = []
+    for column in table.columns:
+        for chunk in column.chunks:
+            found += [bytes(buffer) for buffer in chunk.buffers() if buffer is not None]
+    return b"\0".join(found)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [{"unknown": "quarantine"}, {"unknown": "quarantine", **COPYING}, {"unknown": "quarantine", **PADDED}],
+    ids=str,
+)
+def test_the_text_of_a_refused_record_is_in_no_output_column(sanitiser, policy):
+    out = run(sanitiser(**policy), ["the cat", "SECRETWORD the cat", "漢字 SECRETWORD", "cat"])
+    assert out["status"].to_pylist() == ["released", "quarantined", "quarantined", "released"]
+    assert out["reason"].to_pylist()[1:3] == ["unknown_words", "script_without_word_spaces"]
+    content = buffers_of(out)
+    assert b"SECRETWORD" not in content.upper()
+    assert "漢字".encode() not in content
+
+
+def test_a_refused_record_changes_nothing_for_the_others(sanitiser):
+    toy = sanitiser(unknown="quarantine", **COPYING)
+    together = run(toy, ["The cat!", "zebra", "sat", None], reasons=[None, None, None, "oversize"])
+    alone = [run(toy, [text], ids=[name]).slice(0, 1) for text, name in (("The cat!", "r0"), ("sat", "r2"))]
+    assert together.take([0, 2]).to_pylist() == [row for table in alone for row in table.to_pylist()]
+
+
+def test_too_many_tokens_are_refused(sanitiser, monkeypatch):
+    toy = sanitiser()
+    monkeypatch.setattr(type(toy._bundle.mechanism), "max_tokens", 3)
+    out = run(toy, ["the cat sat", "the cat sat on"])
+    assert out["reason"].to_pylist() == [None, "too_many_tokens"]
+    assert out["text"].to_pylist()[1] is None
+
+
+def test_schema_is_the_same_for_batches_with_and_without_late_refusals(sanitiser):
+    toy = sanitiser(kept=["ds"])
+    schema = pa.schema(
+        [
+            pa.field("id", pa.string(), nullable=False),
+            pa.field("ds", pa.string(), nullable=False, metadata={"a": "b"}),
+            pa.field(TEXT_COLUMN, pa.string()),
+            pa.field(REASON_COLUMN, pa.string()),
+        ]
+    )
+    found = []
+    for text in ("the cat", "漢字"):
+        (out,) = toy.sanitise(
+            pa.RecordBatch.from_pydict(
+                {"id": ["a"], "ds": ["d"], TEXT_COLUMN: [text], REASON_COLUMN: [None]}, schema=schema
+            )
+        )
+        found.append(out.schema)
+    assert found[0].equals(found[1], check_metadata=True)
+
+
+EMPTY = {**PADDED, "refused": "empty", "unknown": "quarantine"}
+
+
+def test_under_refused_empty_texts_enter_as_the_empty_text(sanitiser):
+    toy = sanitiser(**EMPTY)
+    texts = [None, None, None, "漢字", "zebra", ""]
+    reasons = ["null_text", "oversize", "undecodable", None, None, None]
+    out = run(toy, texts, reasons=reasons)
+    assert out["status"].to_pylist() == ["released"] * 6
+    assert out["reason"].null_count == 6
+    empty = [run(toy, [""], ids=[f"r{number}"]) for number in range(6)]
+    for name in ("text", "content_tag", "privacy"):
+        assert out[name].to_pylist() == [table[name][0].as_py() for table in empty]
+
+
+@pytest.mark.parametrize("reason", schema.TEXT_REASONS)
+def test_under_refused_empty_every_reason_of_the_text_enters(sanitiser, reason):
+    assert run(sanitiser(**EMPTY), [None], reasons=[reason])["status"].to_pylist() == ["released"]
+
+
+@pytest.mark.parametrize("reason", schema.ID_REASONS)
+def test_under_refused_empty_no_reason_of_the_id_enters(sanitiser, reason):
+    out = run(sanitiser(**EMPTY), [None, "the"], reasons=[reason, None])
+    assert out["status"].to_pylist() == ["quarantined", "released"]
+    assert out["reason"].to_pylist() == [reason, None]
+    assert out["text"].to_pylist()[0] is None
+
+
+def test_under_refused_empty_presence_is_not_exposed(sanitiser):
+    assert run(sanitiser(**EMPTY), [""])["privacy"][0].as_py()["exposes"] == []
+
+
+def test_the_same_record_has_the_same_text_and_tag(sanitiser):
+    one, two = (run(sanitiser(run=name), [TEXT]) for name in ("run-1", "run-2"))
+    assert one.drop_columns("run_id").equals(two.drop_columns("run_id"))
+
+
+def test_a_record_does_not_depend_on_its_batch(sanitiser):
+    texts = [TEXT, "", "cat", TEXT + " dog", "The Cat!"]
+    for policy in ({}, {"output": "bag"}, COPYING, PADDED, {"length": "sample", "n_max": 5}):
+        toy = sanitiser(**policy)
+        alone = [run(toy, [text], ids=[f"r{number}"]).to_pylist()[0] for number, text in enumerate(texts)]
+        assert run(toy, texts).to_pylist() == alone
+        backwards = run(toy, texts[::-1], ids=[f"r{number}" for number in range(5)][::-1])
+        assert backwards.to_pylist() == alone[::-1]
+
+
+def test_tags_are_equal_for_equal_content(sanitiser):
+    toy = sanitiser()
+    one = tags_of(toy, ["The cat, sat"], ids=["a"])
+    assert one == tags_of(toy, ["the CAT sat!"], ids=["a"])
+    assert one != tags_of(sanitiser(case="exact"), ["The cat, sat"], ids=["a"])
+
+
+def test_tags_differ_where_id_text_release_or_policy_does(sanitiser):
+    toy = sanitiser()
+    tags = [
+        *tags_of(toy, [TEXT, TEXT], ids=["a", "b"]),
+        *tags_of(toy, [TEXT + " cat", TEXT[:-3], ""], ids=["a", "a", "a"]),
+        *tags_of(sanitiser(release="other"), [TEXT], ids=["a"]),
+        *tags_of(sanitiser(output="bag"), [TEXT], ids=["a"]),
+    ]
+    assert len(set(tags)) == len(tags)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (TEXT + ".", TEXT + "!"),
+        (TEXT, TEXT.replace("mat and", "mat, and")),
+        (TEXT, TEXT.capitalize()),
+        (TEXT, TEXT.replace("cat sat", "cat  sat")),
+        (TEXT + "\x02", TEXT + "\x03"),
+        (TEXT, TEXT + " of"),
+        (TEXT, TEXT + " 7"),
+    ],
+)
+def test_versions_that_differ_in_what_is_copied_alone_share_neither_tag_nor_noise(sanitiser, one, two):
+    """Equal hidden words in both outputs would prove that no hidden word was changed."""
+    toy = sanitiser(**COPYING, stop_words="keep", stop_word_list=("of",), digits="keep")
+    out = run(toy, [one, two], ids=["a", "a"])
+    first, second = (re.findall(r"[\w'-]+", text.lower())[:15] for text in out["text"].to_pylist())
+    assert len(first) == len(second) == 15
+    assert sum(a == b for a, b in zip(first, second, strict=True)) < 8
+    assert out["content_tag"][0] != out["content_tag"][1]
+
+
+def test_an_edited_record_gets_other_noise(sanitiser):
+    toy = sanitiser()
+    before, after = texts_of(toy, [TEXT, TEXT + " cat"], ids=["a", "a"])
+    assert words_drawn(after)[:16] != words_drawn(before)
+
+
+def test_two_records_and_two_releases_get_other_noise(sanitiser):
+    drawn = [
+        *texts_of(sanitiser(), [TEXT, TEXT], ids=["a", "b"]),
+        *texts_of(sanitiser(release="other"), [TEXT], ids=["a"]),
+    ]
+    drawn += texts_of(sanitiser(hyphens="inner"), [TEXT], ids=["a"])
+    assert len(set(drawn)) == 4
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32(), pa.uint16(), pa.large_string()])
+def test_an_id_draws_the_same_whatever_its_type(sanitiser, kind):
+    toy = sanitiser()
+    plain = run(toy, [TEXT, "cat"], ids=["17", "4"])
+    typed = run(toy, [TEXT, "cat"], ids=pa.array([17, 4]).cast(kind))
+    assert typed["id"].type == kind
+    assert typed.drop_columns("id").equals(plain.drop_columns("id"))
+
+
+def test_columns_that_are_not_kept_do_not_pass(sanitiser):
+    with pytest.raises(ValueError, match="Expected 4 columns"):
+        run(sanitiser(kept=["ds"]), ["cat", "漢字"], ds=[1, 2], secret=["x", "y"])
+
+
+def test_kept_columns_change_no_draw(sanitiser):
+    one, two = (run(sanitiser(kept=["ds"]), [TEXT], ds=[day]) for day in ("a", "b"))
+    assert one.drop_columns("ds").equals(two.drop_columns("ds"))
+
+
+@pytest.mark.parametrize("tokens", [1, 6, 13, 10**6])
+def test_slices_change_nothing(sanitiser, monkeypatch, tokens):
+    texts = [TEXT, "cat", None, "zebra", "", "漢字", TEXT]
+    reasons = [None, None, "oversize", None, None, None, None]
+    for policy in (PADDED, {**PADDED, "unknown": "quarantine"}, {"length": "sample", "n_max": 3}):
+        whole = run(sanitiser(**policy), texts, reasons=reasons)
+        monkeypatch.setattr(module, "_SLICE_TOKENS", tokens)
+        slices = list(sanitiser(**policy).sanitise(batch(texts, reasons=reasons)))
+        monkeypatch.undo()
+        assert len(slices) == -(-7 // max(1, tokens // policy["n_max"]))
+        assert pa.Table.from_batches(slices).combine_chunks().equals(whole)
+
+
+def test_a_large_public_length_is_sliced_to_few_rows(sanitiser):
+    toy = sanitiser(length="sample", n_max=2**19)
+    assert [out.num_rows for out in toy.sanitise(batch([None] * 5, reasons=["oversize"] * 5))] == [2, 2, 1]
+
+
+def damaged(values):
+    """A string array that holds whatever bytes it is given."""
+    binary = pa.array(values, pa.binary())
+    return pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
+
+
+@pytest.mark.parametrize("policy", [{}, COPYING, EMPTY], ids=["hiding", "copying", "empty"])
+def test_invalid_utf8_in_refused_rows_passes_without_being_decoded(sanitiser, policy):
+    ids, days = damaged([b"\xff\xfe", b"fine"]), damaged([b"\xc3\x28", b"day"])
+    toy = sanitiser(kept=["ds"], **policy)
+    out = run(toy, [None, "the cat"], ids=ids, ds=days, reasons=["invalid_id", None])
+    assert out["status"].to_pylist() == ["quarantined", "released"]
+    assert out["id"].cast(pa.binary()).to_pylist() == [b"\xff\xfe", b"fine"]
+    assert out["ds"].cast(pa.binary()).to_pylist() == [b"\xc3\x28", b"day"]
+
+
+def test_invalid_utf8_survives_a_late_refusal(sanitiser):
+    out = run(
+        sanitiser(kept=["ds"]),
+        [None, "漢字"],
+        ids=damaged([b"\xff", b"b"]),
+        ds=damaged([b"\xff", b"\xfe"]),
+        reasons=["invalid_id", None],
+    )
+    assert out["reason"].to_pylist() == ["invalid_id", "script_without_word_spaces"]
+    assert out["ds"].cast(pa.binary()).to_pylist() == [b"\xff", b"\xfe"]
+
+
+def test_a_null_id_that_was_refused_passes(sanitiser):
+    out = run(sanitiser(), [None, "cat"], ids=pa.array([None, "a"]), reasons=["null_id", None])
+    assert out["id"].to_pylist() == [None, "a"]
+
+
+def test_bags_of_many_records_differ(sanitiser):
+    out = run(sanitiser(output="bag"), [TEXT] * 50)["text"].to_pylist()
+    assert all(len(words_drawn(text)) == 16 for text in out)
+    assert len(set(out)) == 50
+
+
+def test_sliced_input_batches(sanitiser):
+    toy = sanitiser()
+    whole = batch(["the", "cat", "漢字", TEXT])
+    parts = [out for start in (0, 1, 3) for out in toy.sanitise(whole.slice(start, {0: 1, 1: 2, 3: 1}[start]))]
+    assert (
+        pa.Table.from_batches(parts)
+        .combine_chunks()
+        .equals(pa.Table.from_batches(list(toy.sanitise(whole))).combine_chunks())
+    )
+
+
+def test_statistics_count_words_before_the_policy(sanitiser):
+    out = run(sanitiser(unknown="drop", digits="drop"), ["the zebra 42 x9", ""])
+    assert out["__words"].to_pylist() == [4, 0]
+    assert out["__unknown"].to_pylist() == [2, 0]
+    assert np.array_equal([row["tokens"] for row in out["privacy"].to_pylist()], [1, 0])

@@ -1,0 +1,319 @@
+"""Policies that cover any two texts and refuse none show the same of every text, but for the sanitised words and the content tag.
+
+The statistics ``__words``, ``__unknown`` and ``__unchanged`` do follow the text: no table that is published has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import helpers
+from hostile import HOSTILE, MOST_BYTES, random_texts
+from unit.support import WORDS
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.streams import TAG_BYTES
+from wordveil.privacy.relations import Relation
+from wordveil.records import sanitiser as module
+from wordveil.records import schema
+from wordveil.records.sanitiser import RecordSanitiser, refusals
+from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, TEXT_COLUMN
+from wordveil.text.codec import Encoded
+from wordveil.text.policy import TextPolicy
+
+N_MAX = 5
+STOP_WORDS = ("of", "on", "the")
+CHOICES = {
+    "tokeniser": ("words", "characters", "whitespace"),
+    "hyphens": ("split", "inner"),
+    "unknown": ("cover", "drop", "quarantine"),
+    "case": ("lower", "exact"),
+    "digits": ("hide", "drop"),
+    "stop_words": ("hide", "drop"),
+}
+SHAPES = [*product(("pad", "sample"), ("sequence", "bag"))]
+SETTINGS = {"laplace": {"epsilon": 2.0}, "exponential": {"epsilon": 2.0, "gamma": 2.0}}
+FREE = ("text", "content_tag", *(field.name for field in STATISTIC_FIELDS))
+"""Columns that follow the text. Of the first two :func:`faults` says what they may be."""
+Texts = Sequence[bytes | None]
+
+
+def policy_of(length: str, output: str, **settings: Any) -> TextPolicy:
+    listed = {"stop_word_list": STOP_WORDS} if settings.get("stop_words", "hide") != "hide" else {}
+    return TextPolicy(**{"refused": "empty", "n_max": N_MAX, **listed, **settings}, length=length, output=output)
+
+
+def all_settings() -> list[dict[str, str]]:
+    return [dict(zip(CHOICES, chosen, strict=True)) for chosen in product(*CHOICES.values())]
+
+
+def chosen_settings() -> list[dict[str, str]]:
+    """A few of :func:`all_settings` in which every two choices of two settings meet."""
+    wanted = {pair for settings in all_settings() for pair in combinations(settings.items(), 2)}
+    chosen = []
+    while wanted:
+        best = max(all_settings(), key=lambda settings: len(wanted & {*combinations(settings.items(), 2)}))
+        wanted -= {*combinations(best.items(), 2)}
+        chosen.append(best)
+    return chosen
+
+
+def policies(chosen: Sequence[dict[str, str]]) -> list[TextPolicy]:
+    return [policy_of(*shape, **settings) for shape in SHAPES for settings in chosen]
+
+
+def name_of(policy: TextPolicy) -> str:
+    return "-".join(str(getattr(policy, name)) for name in ("length", "output", *CHOICES))
+
+
+POLICIES = policies(chosen_settings())
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Bundle]:
+    """Bundles of few words, by mechanism and padding."""
+    embedding = helpers.toy_embedding(
+        [*WORDS, "Cat", "straße"], np.random.default_rng(2).standard_normal((len(WORDS) + 2, 4))
+    )
+    store: Path = tmp_path_factory.mktemp("strict")
+    kinds = product(SETTINGS, (False, True))
+    return {
+        (name, padding): helpers.make_bundle(store, embedding, SETTINGS[name], padding=padding, mechanism=name)
+        for name, padding in kinds
+    }
+
+
+def input_of(texts: Texts) -> pa.RecordBatch:
+    """Records with these texts, refused as they are before a sanitiser sees them, and a kept column."""
+    raw = pa.array(texts, pa.binary())
+    ids = pa.array([f"r{number}" for number in range(len(texts))])
+    strings = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    reason = refusals(ids, strings, MOST_BYTES)
+    readable = pc.if_else(reason.is_null(), strings, pa.scalar(None, pa.string()))
+    day = pa.array([number % 3 for number in range(len(texts))])
+    return pa.RecordBatch.from_arrays([ids, day, readable, reason], names=["id", "day", TEXT_COLUMN, REASON_COLUMN])
+
+
+def slices_of(sanitiser: RecordSanitiser, texts: Texts) -> list[pa.RecordBatch]:
+    return list(sanitiser.sanitise(input_of(texts)))
+
+
+def faults(sanitiser: RecordSanitiser, bundle: Bundle, policy: TextPolicy, texts: Texts) -> set[str]:
+    """What tells ``texts`` from as many empty ones, by name; and what is wrong in a column that may follow them."""
+    made, plain = slices_of(sanitiser, texts), slices_of(sanitiser, [b""] * len(texts))
+    found = {"slices"} if [piece.num_rows for piece in made] != [piece.num_rows for piece in plain] else set()
+    one, other = pa.Table.from_batches(made), pa.Table.from_batches(plain)
+    if one.num_rows != other.num_rows or not one.schema.equals(other.schema, check_metadata=True):
+        return found | {"rows or schema"}
+    found |= {name for name in one.column_names if name not in (*FREE, "privacy") and not one[name].equals(other[name])}
+    fields = zip(one["privacy"].flatten(), other["privacy"].flatten(), schema.PRIVACY_TYPE.names, strict=True)
+    found |= {
+        f"privacy.{name}"
+        for mine, theirs, name in fields
+        if not mine.equals(theirs) or len({*map(str, theirs.to_pylist())}) > 1
+    }
+    found |= {"status"} if {*one["status"].to_pylist()} != {"released"} else set()
+    found |= {"reason"} if one["reason"].null_count < one.num_rows else set()
+    found |= {"privacy"} if one["privacy"].null_count else set()
+    found |= (
+        {"content_tag"}
+        if any(tag is None or len(tag) != TAG_BYTES for tag in one["content_tag"].to_pylist())
+        else set()
+    )
+    return found | ({"text"} if any(map(_is_no_output(bundle, policy), one["text"].to_pylist())) else set())
+
+
+def _is_no_output(bundle: Bundle, policy: TextPolicy) -> Any:
+    """Whether a text is anything else than words of the vocabulary with single spaces: ``n_max`` of them, or, where padding is left out, up to so many."""
+    known, padded = {*bundle.vocabulary.array.to_pylist()}, policy.length == "pad"
+
+    def check(text: str | None) -> bool:
+        words = [] if text == "" else str(text).split(" ")
+        return text is None or not known.issuperset(words) or len(words) > N_MAX or (not padded and len(words) < N_MAX)
+
+    return check
+
+
+def fuzz(bundles: dict[tuple[str, bool], Bundle], policy: TextPolicy, texts: Texts) -> None:
+    for name in SETTINGS:
+        bundle = bundles[name, policy.pads]
+        assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) == set(), name
+
+
+@pytest.fixture(scope="module")
+def texts() -> Texts:
+    return [*HOSTILE.values(), *random_texts(1000, 1, WORDS)]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=name_of)
+def test_every_text_shows_the_same(bundles, texts: Texts, policy: TextPolicy):
+    assert policy.relation is Relation.ANY_TEXT
+    fuzz(bundles, policy, texts)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", SHAPES, ids="-".join)
+@pytest.mark.parametrize("tokeniser", CHOICES["tokeniser"])
+def test_every_text_shows_the_same_under_all_policies(bundles, shape: tuple[str, str], tokeniser: str):
+    for number, settings in enumerate(all_settings()):
+        if settings["tokeniser"] == tokeniser:
+            fuzz(bundles, policy_of(*shape, **settings), [*HOSTILE.values(), *random_texts(1000, 100 + number, WORDS)])
+
+
+def test_the_policies_have_every_choice_in_every_shape():
+    assert len(POLICIES) >= 27
+    for length, output in SHAPES:
+        there = [policy for policy in POLICIES if (policy.length, policy.output) == (length, output)]
+        for name, choices in CHOICES.items():
+            assert {getattr(policy, name) for policy in there} == {*choices}
+
+
+def test_the_texts_are_refused_for_every_reason_but_one(bundles, texts: Texts):
+    """Under a policy that does quarantine. How many tokens there are is no reason where their number is public."""
+    sanitiser = helpers.record_sanitiser(
+        bundles["laplace", True],
+        policy_of("pad", "sequence", refused="quarantine", unknown="quarantine"),
+        kept=("day",),
+    )
+    found = {*pa.Table.from_batches(slices_of(sanitiser, texts))["reason"].to_pylist()}
+    assert found == {None, *schema.TEXT_REASONS} - {schema.TOO_MANY_TOKENS}
+
+
+@pytest.mark.parametrize("reason", schema.TEXT_REASONS)
+def test_every_reason_shows_the_same(bundles, monkeypatch: pytest.MonkeyPatch, reason: str):
+    policy = policy_of("pad", "sequence")
+    monkeypatch.setitem(globals(), "refusals", lambda ids, texts, _: pa.repeat(reason, len(ids)))
+    fuzz(bundles, policy, [b"the cat"] * 3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"unknown": "quarantine"}, {"length": "sample"}], ids=str)
+def test_under_refused_quarantine_only_the_refusal_shows(bundles, texts: Texts, settings: dict[str, str]):
+    policy = policy_of(**{"length": "pad", "output": "sequence", "refused": "quarantine", **settings})
+    bundle = bundles["laplace", policy.pads]
+    sanitiser = helpers.record_sanitiser(bundle, policy, kept=("day",))
+    done = pa.Table.from_batches(slices_of(sanitiser, texts))
+    refused = pc.equal(done["status"], "quarantined")
+    assert pc.all(pc.equal(refused, pc.is_valid(done["reason"]))).as_py()
+    assert "presence" in policy.exposes
+    kept = [text for text, gone in zip(texts, refused.to_pylist(), strict=True) if not gone]
+    assert len(kept) > 100
+    assert faults(sanitiser, bundle, policy, kept) == set()
+    empty = done.filter(refused)
+    assert {*empty.select(["text", "privacy", "content_tag"]).to_pylist()[0].values()} == {None}
+    assert all(empty[name].null_count == empty.num_rows for name in ("text", "privacy", "content_tag"))
+    assert done["id"].equals(pa.chunked_array([input_of(texts)["id"]]))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids="-".join)
+def test_the_order_and_the_cuts_of_batches_do_not_matter(bundles, monkeypatch: pytest.MonkeyPatch, texts: Texts, shape):
+    policy = policy_of(*shape, unknown="quarantine")
+    sanitiser = helpers.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
+    batch = input_of(texts)
+    whole = pa.Table.from_batches(list(sanitiser.sanitise(batch))).combine_chunks()
+    order = np.random.default_rng(3).permutation(len(texts))
+    parts = [batch.take(pa.array(part)) for part in np.array_split(order, 7)]
+    monkeypatch.setattr(module, "_SLICE_TOKENS", 100 * N_MAX)
+    again = helpers.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
+    slices = [piece for part in parts for piece in again.sanitise(part)]
+    assert len(slices) > 7
+    assert pa.Table.from_batches(slices).take(pa.array(np.argsort(order))).combine_chunks().equals(whole)
+
+
+class Dropping(RecordSanitiser):
+    """Leaves refused records out."""
+
+    def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        return super().sanitise(batch.filter(pc.is_null(batch[REASON_COLUMN])))
+
+
+class Sorting(RecordSanitiser):
+    """Gives long texts first."""
+
+    def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        sizes = pc.negate(pc.fill_null(pc.binary_length(batch[TEXT_COLUMN]), 0))
+        return super().sanitise(batch.take(pc.array_sort_indices(sizes)))
+
+
+class Untagged(RecordSanitiser):
+    """Has tags for some texts alone."""
+
+    def _tags(self, record_ids: list[bytes], content: list[Any]) -> pa.BinaryArray:
+        first = np.frombuffer(content[0][0], "<i4")[::N_MAX]
+        return pc.if_else(pa.array(first % 2 == 0), None, super()._tags(record_ids, content))
+
+
+class Measuring(RecordSanitiser):
+    """Takes ``n_max`` from the text, if that has less."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._terms = replace(self._terms, n_max=None)
+        self._codec._fit = _cut  # type: ignore[method-assign]
+
+
+class Telling(RecordSanitiser):
+    """Shows of what is a word outside the vocabulary that it is one."""
+
+    def _draw(self, record_ids: list[bytes], encoded: Encoded, content: list[Any]) -> Any:
+        texts, *others = super()._draw(record_ids, encoded, content)
+        return (pc.if_else(pa.array(encoded.unknown > 0), "?", texts), *others)
+
+
+def _cut(ids: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.diff(offsets)
+    position = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
+    return ids[position < N_MAX], np.concatenate([[0], np.cumsum(np.minimum(lengths, N_MAX))])
+
+
+AS_IS = {"length": "as_is", "n_max": None, "refused": "quarantine"}
+REFUSED = {"status", "reason", "privacy", "content_tag", "text"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        (AS_IS, {*REFUSED, "privacy.tokens", "privacy.epsilon_bound", "privacy.delta"}),
+        ({"refused": "quarantine"}, REFUSED),
+        ({**AS_IS, "unknown": "keep"}, {*REFUSED, "privacy.tokens"}),
+        ({**AS_IS, "case": "restore"}, {*REFUSED, "privacy.tokens"}),
+        ({**AS_IS, "punctuation": "keep"}, {*REFUSED, "privacy.tokens"}),
+    ],
+    ids=["as it is", "quarantine", "unknown words kept", "case restored", "punctuation kept"],
+)
+def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings: dict[str, Any], found: set[str]):
+    policy = policy_of(**{"length": "pad", "output": "sequence", **settings})
+    bundle = bundles["laplace", policy.pads]
+    assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= found
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        (RecordSanitiser, set()),
+        (Dropping, {"slices", "rows or schema"}),
+        (Sorting, {"id", "day"}),
+        (Untagged, {"content_tag"}),
+        (Measuring, {"privacy.tokens", "privacy.epsilon_bound", "privacy.epsilon_pure", "privacy.delta"}),
+        (Telling, {"text"}),
+    ],
+)
+def test_the_fuzz_finds_broken_sanitisers(bundles, texts: Texts, kind: type[RecordSanitiser], found: set[str]):
+    policy = policy_of("pad", "sequence")
+    bundle = bundles["laplace", True]
+    settings = module.RecordSettings(helpers.RELEASE, "test-run", policy, ("day",))
+    assert faults(kind(settings, bundle, helpers.KEYS), bundle, policy, texts) == found
+
+
+def test_the_fuzz_finds_refused_records_that_do_not_enter(bundles, texts: Texts, monkeypatch: pytest.MonkeyPatch):
+    policy = policy_of("pad", "sequence")
+    bundle = bundles["laplace", True]
+    monkeypatch.setattr(module, "TEXT_REASONS", ("oversize",))
+    assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= REFUSED

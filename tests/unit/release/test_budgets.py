@@ -1,0 +1,372 @@
+"""What a context costs in a unit, what cannot be kept, and who is refused: the prefix rule against a brute force, infinite costs
+that no sum hides, and products that are what the privacy column shows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from wordveil.privacy.accounting import price
+from wordveil.privacy.events import Composition, ReleaseTerms
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import (
+    MOST,
+    NULL_AUTHOR,
+    OVER_AUTHOR_BUDGET,
+    OVER_CORPUS_BUDGET,
+    OVER_RECORD_BUDGET,
+    Amount,
+    Budget,
+    Candidate,
+    Charge,
+    Entry,
+    ReleaseFacts,
+    admit,
+    amount,
+    budget_exposes,
+    budget_faults,
+    cost,
+    max_quantity,
+    total,
+)
+
+METRIC = "euclidean:1f0c9a0000000000"
+ANY, LENGTH, SKELETON = Relation.ANY_TEXT, Relation.SAME_LENGTH, Relation.SAME_SKELETON
+CHARGE = Charge(tokens=100, price=10.4, epsilon=8.0, metric=METRIC, relation=ANY)
+BUDGET = Budget("pure", ANY, record=1040.0)
+
+
+def terms(relation=ANY, n_max=64):
+    guarantee = WordGuarantee(Metric("euclidean", "1f0c9a" + "0" * 58), 8.0, 8.0, 1.3)
+    return ReleaseTerms("r", "exponential", "f", guarantee, Composition.SEQUENCE, relation, (), n_max, "exact", 1.0)
+
+
+@pytest.mark.parametrize(("held", "wanted"), list(itertools.product(Relation, Relation)))
+def test_a_relation_covers_itself_and_any_text_covers_all(held, wanted):
+    assert held.covers(wanted) == (held is ANY or held is wanted)
+
+
+@pytest.mark.parametrize(("held", "wanted"), list(itertools.product(Relation, Relation)))
+def test_a_cost_outside_the_relation_is_infinite_in_every_unit(held, wanted):
+    charge = replace(CHARGE, relation=held)
+    finite = held is ANY or held is wanted
+    assert cost(charge, "pure", wanted) == (1040.0 if finite else math.inf)
+    assert cost(charge, METRIC, wanted) == (8.0 if finite else math.inf)
+
+
+def test_different_metrics_never_add_up():
+    assert cost(CHARGE, "euclidean:0000000000000000", ANY) == math.inf
+    assert cost(CHARGE, METRIC, ANY) == 8.0
+
+
+@pytest.mark.parametrize("unit", ["pure", METRIC])
+def test_no_tokens_outside_the_relation_cost_infinitely_much_all_the_same(unit):
+    assert cost(replace(CHARGE, tokens=0, relation=LENGTH), unit, ANY) == math.inf
+    assert cost(replace(CHARGE, tokens=0), "pure", ANY) == 0
+
+
+def test_a_charge_is_what_the_privacy_column_shows():
+    for drawn in (0, 1, 7, 100):
+        shown = price(terms(SKELETON, None), drawn)
+        charge = Charge.of(terms(SKELETON, None), shown.tokens)
+        assert cost(charge, "pure", SKELETON) == shown.epsilon_bound
+        assert charge.metric == METRIC
+
+
+PRICES = some.floats(0, 1e6, allow_nan=False) | some.sampled_from([10.4, 0.1, 1 / 3, 5e-324, math.inf])
+
+
+@given(some.lists(some.builds(Amount, PRICES, some.integers(0, 2**40)), max_size=6), some.randoms())
+def test_a_total_does_not_depend_on_order_and_is_a_sum(amounts, random):
+    shuffled = [*amounts]
+    random.shuffle(shuffled)
+    assert total(shuffled) == total(amounts)
+    if any(one.price == math.inf for one in amounts):
+        assert total(amounts) == math.inf
+    else:
+        exact = float(sum(Fraction(one.price) * one.quantity for one in amounts))
+        assert math.isclose(total(amounts), exact, rel_tol=1e-14, abs_tol=1e-300)
+
+
+def test_many_records_of_one_price_are_one_product():
+    """As a sum of floats a thousand times 0.1 is not 100."""
+    assert sum([0.1] * 1000) != 100.0
+    assert total([Amount(0.1, 1)] * 1000) == 100.0
+
+
+@given(some.floats(0, 1e9), PRICES, some.floats(0, 1e9) | some.just(math.inf))
+def test_the_most_that_fits_is_the_last_that_fits(limit, price, others):
+    most = max_quantity(limit, price, others)
+
+    def fits(quantity):
+        return price < math.inf and others + quantity * price <= limit
+
+    assert -1 <= most <= MOST
+    assert fits(most) or most == -1
+    assert most == MOST or not fits(most + 1)
+
+
+def test_a_limit_of_just_the_shown_price_admits_and_the_next_lower_number_does_not():
+    """100 times float64's 10.4 is above 1040 in real numbers; what counts is what the column shows."""
+    assert Fraction(10.4) * 100 > 1040
+    assert max_quantity(1040.0, 10.4) == 100
+    assert max_quantity(math.nextafter(1040.0, 0), 10.4) == 99
+    assert max_quantity(1040.0, 0.0) == MOST
+
+
+@pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf])
+@pytest.mark.parametrize("scope", ["record", "author", "corpus"])
+def test_a_limit_is_a_finite_number(scope, limit):
+    with pytest.raises(ValueError, match=scope):
+        Budget("pure", ANY, **{scope: limit})
+
+
+def test_a_unit_is_needed():
+    with pytest.raises(ValueError, match="unit"):
+        Budget("", ANY)
+
+
+def told(budget, **facts):
+    known = {"relation": ANY, "n_max": 100, "authors": True, "price": 10.4, "epsilon": 8.0, "metric": METRIC, **facts}
+    return dict(budget_faults(budget, ReleaseFacts(**known)))
+
+
+@pytest.mark.parametrize("known", [{}, {"price": None, "epsilon": None, "metric": None}])
+def test_a_budget_that_can_be_kept_has_no_fault(known):
+    assert told(replace(BUDGET, author=1e5, corpus=1e5), **known) == {}
+    assert told(replace(BUDGET, unit=METRIC, record=8.0), **known) == {}
+
+
+@pytest.mark.parametrize("scope", ["record", "author", "corpus"])
+def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
+    pure = Budget("pure", ANY, **{scope: 1040.0})
+    unbound = {"price": None, "epsilon": None, "metric": None}
+    assert (
+        "every record costs infinitely much" in told(pure, relation=LENGTH, n_max=None, **unbound)["budgets.relation"]
+    )
+    assert "Set relation: same_length" in told(pure, relation=LENGTH, n_max=None)["budgets.relation"]
+    assert f"bundle's metric is {METRIC}" in told(replace(pure, unit="euclidean:ff"))["budgets.unit"]
+    short = Budget("pure", ANY, **{scope: math.nextafter(1040.0, 0)})
+    assert "1040.0, what every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
+    assert told(short, n_max=None, relation=ANY) == {}
+    assert "8.0, what every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
+
+
+def test_an_author_budget_needs_authors_and_a_budget_a_limit():
+    assert "needs input.author" in told(Budget("pure", ANY, author=1e5), authors=False)["budgets.author"]
+    assert "names no limit" in told(Budget("pure", ANY))["budgets"]
+
+
+def test_facts_of_a_bundle_are_its_terms():
+    facts = ReleaseFacts.of(terms(), authors=False)
+    assert (facts.price, facts.epsilon, facts.metric, facts.n_max) == (10.4, 8.0, METRIC, 64)
+
+
+def test_refusing_by_a_visible_length_shows_presence():
+    assert budget_exposes(BUDGET, None) == ("presence",)
+    assert budget_exposes(BUDGET, 64) == budget_exposes(Budget("pure", ANY), None) == ()
+
+
+def candidate(record, tokens=1, author="ann", price=1.0):
+    return Candidate(record.encode(), author, replace(CHARGE, tokens=tokens, price=price))
+
+
+def entry(record, tokens=1, author="ann", release="r", **changes):
+    return Entry(release, record.encode(), author, replace(CHARGE, **{"tokens": tokens, "price": 1.0, **changes}))
+
+
+def test_refused_candidates_count_for_those_after_them():
+    """b is too long for what is left; c would fit without it, and is refused with it: the rule of the running sum."""
+    candidates = [candidate("c", 1), candidate("a", 4), candidate("b", 9)]
+    assert admit(Budget("pure", ANY, author=10), "r", candidates, []) == [OVER_AUTHOR_BUDGET, None, OVER_AUTHOR_BUDGET]
+
+
+def test_candidates_are_ordered_by_the_bytes_of_their_ids():
+    """UTF-16 would put the astral letter before the other."""
+    first, last = "\uff41", "\U0001f600"
+    assert sorted([first, last], key=lambda text: text.encode("utf-16-be")) == [last, first]
+    assert admit(Budget("pure", ANY, author=1), "r", [candidate(last), candidate(first)], []) == [
+        OVER_AUTHOR_BUDGET,
+        None,
+    ]
+    assert admit(Budget("pure", ANY, author=1), "r", [candidate("9"), candidate("10")], []) == [
+        OVER_AUTHOR_BUDGET,
+        None,
+    ]
+
+
+def test_scopes_count_what_is_theirs():
+    ledger = [entry("a", 5), entry("a", 5, release="other"), entry("z", 5, "bob", release="other"), entry("n", 5, None)]
+    asked = [candidate("a", 5), candidate("b", 5, "bob"), candidate("n", 5, None)]
+    assert admit(Budget("pure", ANY, record=10), "r", asked, ledger) == [None, None, None]
+    assert admit(Budget("pure", ANY, record=9), "r", asked, ledger) == [OVER_RECORD_BUDGET, None, OVER_RECORD_BUDGET]
+    assert admit(Budget("pure", ANY, author=14), "r", asked, ledger) == [OVER_AUTHOR_BUDGET, None, NULL_AUTHOR]
+    assert admit(Budget("pure", ANY, corpus=10), "r", asked, ledger) == [None, None, None]
+    assert admit(Budget("pure", ANY, corpus=9), "r", asked, ledger) == [OVER_CORPUS_BUDGET, None, OVER_CORPUS_BUDGET]
+
+
+def test_the_first_scope_that_fails_names_the_reason():
+    asked = [candidate("a", 9), candidate("n", 9, None)]
+    everything = Budget("pure", ANY, record=1, author=1, corpus=1)
+    assert admit(everything, "r", asked, []) == [OVER_RECORD_BUDGET, OVER_RECORD_BUDGET]
+    assert admit(replace(everything, record=None), "r", asked, []) == [OVER_AUTHOR_BUDGET, NULL_AUTHOR]
+    assert admit(replace(everything, record=None, author=None), "r", asked, []) == [
+        OVER_CORPUS_BUDGET,
+        OVER_CORPUS_BUDGET,
+    ]
+    assert admit(replace(everything, record=100, author=100, corpus=1), "r", asked, []) == [
+        OVER_CORPUS_BUDGET,
+        NULL_AUTHOR,
+    ]
+
+
+@pytest.mark.parametrize("changes", [{"relation": LENGTH}, {"price": math.inf}])
+def test_one_infinite_cost_of_an_author_refuses_all_that_follows(changes):
+    ledger = [entry("old", tokens=0, release="other", **changes)]
+    budget = Budget("pure", ANY, author=1e300)
+    assert admit(budget, "r", [candidate("a"), candidate("b", author="bob")], ledger) == [OVER_AUTHOR_BUDGET, None]
+    uncovered = Candidate(b"a", "ann", replace(CHARGE, tokens=0, **changes))
+    assert admit(budget, "r", [uncovered], []) == [OVER_AUTHOR_BUDGET]
+
+
+def test_a_metric_counts_contexts_and_refuses_other_metrics():
+    budget = Budget(METRIC, ANY, author=24.0)
+    asked = [candidate("a"), candidate("b"), candidate("c")]
+    assert admit(budget, "r", asked, [entry("a")]) == [None, None, OVER_AUTHOR_BUDGET]
+    assert admit(budget, "r", asked, [entry("a", metric="angular:00")]) == [OVER_AUTHOR_BUDGET] * 3
+
+
+def test_an_id_stands_once_and_a_run_has_one_price():
+    with pytest.raises(ValueError, match="each record id once"):
+        admit(BUDGET, "r", [candidate("a"), candidate("a")], [])
+    with pytest.raises(ValueError, match="one price"):
+        admit(BUDGET, "r", [candidate("a"), candidate("b", price=2.0)], [])
+
+
+NAMES = some.sampled_from(["a", "b", "ab", "é", "😀", "10", "9"])
+AUTHORS = some.sampled_from(["ann", "bob", None])
+TOKENS = some.integers(0, 6)
+LIMITS = some.none() | some.sampled_from([0.0, 0.3, 0.5, 1.0, 2.0, 3.0])
+DELTAS = some.none() | some.sampled_from([0.0, 1e-9, 3e-9])
+ENTRIES = some.builds(
+    lambda release, record, author, tokens, price: entry(record, tokens, author, release, price=price),
+    some.sampled_from(["r", "other"]),
+    NAMES,
+    AUTHORS,
+    TOKENS,
+    some.sampled_from([0.1, 0.25, 0.7]),
+)
+
+
+def with_delta(item):
+    """The same with a delta that falls with the price, so that the two sums refuse others."""
+    return replace(item, charge=replace(item.charge, delta=1e-10 / item.charge.price))
+
+
+def test_a_budgets_deltas_add_up_in_each_scope():
+    asked = [
+        with_delta(candidate(name, tokens=1, author=author))
+        for name, author in (("a", "ann"), ("b", "ann"), ("c", "bob"))
+    ]
+    delta = asked[0].charge.delta
+    plenty = Budget("pure", ANY, record=1e9, author=1e9, corpus=1e9)
+    assert admit(replace(plenty, delta=2 * delta), "r", asked, []) == [None] * 3
+    assert admit(replace(plenty, delta=delta), "r", asked, []) == [None, OVER_AUTHOR_BUDGET, None]
+    assert admit(replace(plenty, author=None, delta=delta), "r", asked, []) == [None, OVER_CORPUS_BUDGET, None]
+    assert admit(replace(plenty, delta=0.0), "r", asked, []) == [OVER_RECORD_BUDGET] * 3
+    assert admit(plenty, "r", asked, []) == [None] * 3
+
+
+def test_a_pure_budget_takes_a_delta_only_within_a_limit():
+    inexact = ReleaseFacts(ANY, 10, authors=False, price=1.0, epsilon=1.0, metric=METRIC, delta=1e-12)
+    plenty = Budget("pure", ANY, record=100.0)
+    assert [where for where, _ in budget_faults(plenty, inexact)] == ["budgets.delta"]
+    assert "1e-12" in budget_faults(plenty, inexact)[0][1]
+    assert budget_faults(replace(plenty, delta=1e-11), inexact) == []
+    assert "none would be admitted" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
+    assert budget_faults(plenty, replace(inexact, delta=0.0)) == []
+    assert budget_faults(Budget(METRIC, ANY, record=100.0), inexact) == []
+    assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(
+        plenty, delta=1e-11
+    )
+    for wrong in (-1e-9, 1.0, math.nan):
+        with pytest.raises(ValueError, match="delta"):
+            replace(plenty, delta=wrong)
+
+
+def brute(budget, candidates, ledger):
+    """The rule read aloud: for each candidate anew, everything that counts is gathered and summed."""
+
+    def within(limit, counted, one, same_key):
+        before = [other for other in candidates if other.record <= one.record and same_key(other)]
+        charges = [item.charge for item in (*counted, *before) if not isinstance(item, Entry) or same_key(item)]
+        deltas_fit = budget.delta is None or summed(charges, one.charge, "delta") <= budget.delta
+        return deltas_fit and summed(charges, one.charge, "price") <= limit
+
+    def summed(charges, own, name):
+        price = getattr(own, name)
+        others = sorted({getattr(charge, name) for charge in charges} - {price})
+        spent = 0.0
+        for other in others:
+            spent = spent + sum(charge.tokens for charge in charges if getattr(charge, name) == other) * other
+        return spent + sum(charge.tokens for charge in charges if getattr(charge, name) == price) * price
+
+    here = [item for item in ledger if item.release == "r"]
+    found = []
+    for one in candidates:
+        by_record, by_author = (
+            (lambda item, one=one: item.record == one.record),
+            (lambda item, one=one: item.author == one.author),
+        )
+        in_corpus = (
+            by_author
+            if one.author is not None
+            else lambda item, one=one: item.author is None and item.record == one.record
+        )
+        if budget.record is not None and not within(budget.record, here, one, by_record):
+            found.append(OVER_RECORD_BUDGET)
+        elif budget.author is not None and one.author is None:
+            found.append(NULL_AUTHOR)
+        elif budget.author is not None and not within(budget.author, ledger, one, by_author):
+            found.append(OVER_AUTHOR_BUDGET)
+        elif budget.corpus is not None and not within(budget.corpus, here, one, in_corpus):
+            found.append(OVER_CORPUS_BUDGET)
+        else:
+            found.append(None)
+    return found
+
+
+@given(
+    some.lists(some.tuples(NAMES, TOKENS, AUTHORS), max_size=7, unique_by=lambda item: item[0]),
+    some.lists(ENTRIES, max_size=6),
+    some.sampled_from([0.1, 0.25, 0.7]),
+    some.builds(Budget, some.just("pure"), some.just(ANY), LIMITS, LIMITS, LIMITS, delta=DELTAS),
+    some.randoms(),
+)
+def test_admission_is_what_the_rule_says(asked, ledger, price, budget, random):
+    candidates = [with_delta(candidate(name, tokens, author, price)) for name, tokens, author in asked]
+    ledger = [with_delta(item) for item in ledger]
+    refused = admit(budget, "r", candidates, ledger)
+    assert refused == brute(budget, candidates, ledger)
+    order = list(range(len(candidates)))
+    random.shuffle(order)
+    random.shuffle(ledger)
+    assert admit(budget, "r", [candidates[place] for place in order], ledger) == [refused[place] for place in order]
+    for limit in (budget.author,) if budget.author is not None else ():
+        for name in ("ann", "bob"):
+            mine = [item for item in ledger if item.author == name]
+            taken = [
+                one for one, reason in zip(candidates, refused, strict=True) if reason is None and one.author == name
+            ]
+            before = total(amount(item.charge, "pure", ANY) for item in mine)
+            after = total(amount(item.charge, "pure", ANY) for item in (*mine, *taken))
+            assert after <= max(limit, before) * (1 + 1e-15)

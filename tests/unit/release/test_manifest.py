@@ -1,0 +1,241 @@
+"""A signed manifest comes back as it was; any change of it, of its key or of the table's files is found and named; and nothing
+private can stand in it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from wordveil.crypto.keys import MasterKey, public_hex
+from wordveil.errors import GateError, ReleaseError
+from wordveil.privacy.relations import Relation
+from wordveil.release.manifest import Manifest, gate_entries, sign, verify
+from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark.release import publish
+
+MASTER = MasterKey(bytes(range(100, 132)))
+KEY = MASTER.signing_key("support-mail")
+PUBLIC = public_hex(KEY)
+FILES = (("ds=2026-11-20/part-00000.parquet", 1234, "ab" * 32), ("ds=2026-11-21/été part.parquet", 0, "cd" * 32))
+RULES = GateRules(epsilon_bound=700, max_empty_rate=0.25, exposes=("gate", "presence"), unknown_rate=0.125)
+FIGURES = Measured(exposes=("gate", "presence"), epsilon_bound=665.6, empty=1, released=8, unknown=77, words=1000)
+MANIFEST = Manifest(
+    release="support-mail",
+    draws_version=7,
+    public_version=3,
+    run_ids=("a", "b"),
+    mechanism="11" * 32,
+    policy="22" * 32,
+    key=MASTER.fingerprint,
+    epoch=1,
+    relation=Relation.ANY_TEXT,
+    exposes=("gate", "presence"),
+    input="lake.raw.tickets",
+    input_version=12,
+    n_max=64,
+    records=8,
+    rules=RULES.digest,
+    gate=gate_entries(evaluate(RULES, FIGURES)),
+    software={"wordveil": "0.1.0", "python": "3.11"},
+    created="2026-11-20T02:00:00Z",
+    schema=(("ticket_id", "bigint"), ("text", "string")),
+    files=FILES,
+)
+
+
+def document():
+    return json.loads(json.dumps(sign(MANIFEST, KEY)))
+
+
+def problem(signed, files=FILES, pinned=PUBLIC):
+    with pytest.raises(ReleaseError) as caught:
+        verify(signed, files, pinned)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("pinned", [PUBLIC, f" {PUBLIC.upper()}\n", None])
+def test_a_signed_manifest_comes_back(pinned):
+    assert verify(document(), reversed(FILES), pinned) == MANIFEST
+
+
+def test_the_document_survives_another_reader_of_json():
+    """Other key order, other white space, escapes: the signature is over the values."""
+    told = json.dumps(dict(reversed(document().items())), indent=3, ensure_ascii=True)
+    assert verify(json.loads(told), FILES, PUBLIC) == MANIFEST
+
+
+def test_what_is_signed_is_canonical_json_without_fractions():
+    signed = document()
+    content = json.dumps(signed["manifest"], sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC)).verify(bytes.fromhex(signed["signature"]), content)
+    entries = {entry["name"]: entry for entry in signed["manifest"]["gate"]}
+    assert entries["max_empty_rate"] == {
+        "name": "max_empty_rate",
+        "kind": "output_only",
+        "bound": "0.25",
+        "value": "0.125",
+    }
+    assert entries["epsilon_bound"]["value"] == "665.6"
+
+
+def test_values_of_private_rules_are_nowhere():
+    entries = {entry["name"]: entry for entry in MANIFEST.gate}
+    assert entries["unknown_rate"] == {"name": "unknown_rate", "kind": "private", "bound": "0.125"}
+    assert "0.077" not in json.dumps(document())
+    leaky = ({**entries["unknown_rate"], "value": "0.077"},)
+    with pytest.raises(ValueError, match="no value of a private rule"):
+        replace(MANIFEST, gate=leaky)
+    with pytest.raises(ValueError, match="exposes to name gate"):
+        replace(MANIFEST, exposes=("presence",))
+
+
+@settings(max_examples=60)
+@given(some.integers(0, 511))
+def test_one_flipped_bit_of_the_signature_is_found(bit):
+    signed = document()
+    raw = bytearray.fromhex(signed["signature"])
+    raw[bit // 8] ^= 1 << bit % 8
+    assert "signature: does not fit" in problem({**signed, "signature": raw.hex()})
+
+
+def leaves(value, path=()):
+    if isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(item, (*path, name))
+    else:
+        yield path
+
+
+@pytest.mark.parametrize("path", [*leaves(sign(MANIFEST, KEY)["manifest"])], ids=lambda path: ".".join(map(str, path)))
+def test_any_changed_value_is_found(path):
+    signed = document()
+    place = signed["manifest"]
+    for name in path[:-1]:
+        place = place[name]
+    old = place[path[-1]]
+    place[path[-1]] = old + 1 if isinstance(old, int) else f"{old} "
+    assert "format_version" in problem(signed) if path == ("format_version",) else "signature" in problem(signed)
+
+
+@pytest.mark.parametrize("change", ["added", "removed"])
+def test_added_and_removed_values_are_found(change):
+    signed = document()
+    if change == "added":
+        signed["manifest"]["quarantined"] = 3
+    else:
+        del signed["manifest"]["epoch"]
+    assert "signature" in problem(signed)
+
+
+def test_another_key_is_found_only_by_who_pinned_one():
+    other = MASTER.signing_key("another-release")
+    forged = sign(replace(MANIFEST, records=9), other)
+    assert f"is not {PUBLIC}, the one you named" in problem(forged)
+    assert verify(forged, FILES, None).records == 9
+    assert "signature" in problem({**forged, "public_key": PUBLIC})
+
+
+@pytest.mark.parametrize("key", ["", "00", "zz" * 32, PUBLIC[:-2], "00" * 33])
+def test_a_public_key_that_is_none_is_refused(key):
+    assert "signature" in problem({**document(), "public_key": key}, pinned=None)
+
+
+@pytest.mark.parametrize("lacking", ["manifest", "signature", "public_key"])
+def test_a_document_that_is_no_signed_manifest_is_refused(lacking):
+    signed = document()
+    del signed[lacking]
+    assert "no signed manifest" in problem(signed)
+
+
+@pytest.mark.parametrize("version", [2, 0, "1", None, True, 1.0])
+def test_other_versions_are_refused_by_name(version):
+    signed = document()
+    signed["manifest"]["format_version"] = version
+    assert f"format_version = {version}: this wordveil reads manifests of format_version 1" in problem(signed)
+
+
+FIRST, SECOND = FILES
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([FIRST], f"missing: {SECOND[0]}"),
+        ([*FILES, ("new.parquet", 1, "ef" * 32)], "not in the manifest: new.parquet"),
+        ([FIRST, (SECOND[0], 1, SECOND[2])], f"changed: {SECOND[0]}"),
+        ([FIRST, (SECOND[0], 0, "cd" * 31 + "cc")], f"changed: {SECOND[0]}"),
+        ([*FILES, FIRST], f"given twice: {FIRST[0]}"),
+        ([], f"missing: {FIRST[0]}, {SECOND[0]}"),
+        ([FIRST, ("moved.parquet", *SECOND[1:])], f"missing: {SECOND[0]}; not in the manifest: moved.parquet"),
+    ],
+)
+def test_files_that_differ_are_named(files, words):
+    assert words in problem(document(), files)
+
+
+def test_many_files_that_differ_are_counted():
+    files = [*FILES, *((f"new-{number}", 1, "ef" * 32) for number in range(9))]
+    assert "new-4 and 4 more" in problem(document(), files)
+
+
+@given(some.permutations([*FILES, ("c", 5, "ef" * 32)]))
+def test_the_checksum_is_of_the_sorted_lines(files):
+    assert (
+        replace(MANIFEST, files=tuple(files)).checksum
+        == replace(MANIFEST, files=(*FILES, ("c", 5, "ef" * 32))).checksum
+    )
+    assert replace(MANIFEST, files=tuple(files[:2])).checksum != replace(MANIFEST, files=tuple(files)).checksum
+
+
+def test_a_signed_checksum_of_other_files_is_found():
+    """Only a faulty signer makes one; a reader finds it all the same."""
+    values = copy.deepcopy(MANIFEST.to_dict())
+    values["checksum"] = "00" * 32
+    with pytest.raises(ReleaseError, match="checksum"):
+        Manifest.from_dict(values)
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../a", "a/../b", "a//b", "./a", "a/", "a\nb"])
+def test_a_file_outside_the_table_or_of_two_names_is_refused(path):
+    with pytest.raises(ValueError, match="relative path"):
+        replace(MANIFEST, files=((path, 1, "ab" * 32),))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": (("a", -1, "ab" * 32),)},
+        {"files": (("a", 1, "AB" * 32),)},
+        {"files": (("a", 1, "ab" * 31),)},
+        {"files": (FIRST, FIRST)},
+        {"created": "yesterday"},
+    ],
+)
+def test_what_is_no_manifest_is_refused(change):
+    with pytest.raises(ValueError):
+        replace(MANIFEST, **change)
+
+
+def test_errors_have_exit_codes_of_their_own():
+    assert (GateError.exit_code, ReleaseError.exit_code) == (3, 9)
+
+
+def test_a_spark_that_is_no_installed_package_says_its_version_itself(monkeypatch: pytest.MonkeyPatch):
+    """Unpacked archives and platforms put PySpark on the path without a package's metadata."""
+
+    def installed(name: str) -> str:
+        if name in ("pyspark", "delta-spark"):
+            raise publish.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(publish, "installed", installed)
+    found = publish.software("4.1.2")
+    assert found["pyspark"] == "4.1.2"
+    assert found["wordveil"] == "1.0"
+    assert "delta-spark" not in found

@@ -1,0 +1,248 @@
+"""Gate rules: each passes at its bound and fails beyond it, fails for want of its figure, and says whether it reads originals.
+A gate that the configuration cannot pass is a fault of the configuration."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+
+import pytest
+
+from wordveil.config.load import parse_config
+from wordveil.config.schema import GateSection
+from wordveil.errors import ConfigError
+from wordveil.privacy.relations import Relation
+from wordveil.records.sanitiser import RecordSettings
+from wordveil.release.rules import RULES, GateResult, GateRules, Kind, Measured, evaluate
+
+FIGURES = Measured(
+    relation=Relation.SAME_LENGTH,
+    exposes=("length", "presence", "column:ds"),
+    epsilon_pure=100.0,
+    epsilon_bound=100.0,
+    records=1000,
+    released=800,
+    quarantined=200,
+    empty=80,
+    distinct_words=50,
+    words=4000,
+    unknown=400,
+    unchanged=1000,
+)
+# By rule: a bound that the figures just meet, one that they just miss, and the figures that it needs.
+CASES = {
+    "relation": (Relation.SAME_LENGTH, Relation.ANY_TEXT, ["relation"]),
+    "exposes": (("column:ds", "gate", "length", "presence"), ("length", "presence"), ["exposes"]),
+    "epsilon_pure": (100.0, math.nextafter(100.0, 0), ["epsilon_pure"]),
+    "epsilon_bound": (100.0, math.nextafter(100.0, 0), ["epsilon_bound"]),
+    "min_records": (800, 801, ["released"]),
+    "max_empty_rate": (0.1, math.nextafter(0.1, 0), ["empty", "released"]),
+    "min_distinct_words": (50, 51, ["distinct_words"]),
+    "quarantine_rate": (0.2, math.nextafter(0.2, 0), ["quarantined", "records"]),
+    "unknown_rate": (0.1, math.nextafter(0.1, 0), ["unknown", "words"]),
+    "unchanged_rate": (0.25, math.nextafter(0.25, 0), ["unchanged", "words"]),
+}
+
+
+def gate(name, bound):
+    return GateRules(**{name: bound})
+
+
+def passes(rules, figures=FIGURES):
+    return evaluate(rules, figures).passed
+
+
+def test_rules_config_and_cases_name_the_same():
+    names = [field.name for field in fields(GateRules)]
+    assert names == list(RULES) == list(CASES) == list(GateSection.model_fields)
+    assert all(rule.about.strip() for rule in RULES.values())
+
+
+def test_kinds_follow_what_a_rule_reads():
+    kinds = {kind: {name for name, rule in RULES.items() if rule.kind is kind} for kind in Kind}
+    assert kinds[Kind.PRIVATE] == {"quarantine_rate", "unknown_rate", "unchanged_rate"}
+    assert kinds[Kind.PUBLIC] == {"relation", "exposes", "epsilon_pure", "epsilon_bound"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_passes_at_its_bound_and_fails_beyond(name):
+    meets, misses, _ = CASES[name]
+    assert passes(gate(name, meets))
+    assert not passes(gate(name, misses))
+    (result,) = evaluate(gate(name, misses), FIGURES).failures
+    assert (result.name, result.kind) == (name, RULES[name].kind)
+    assert str(result).startswith(f"{name}: ")
+    assert " against " in str(result)
+
+
+@pytest.mark.parametrize(("name", "figure"), [(name, figure) for name, case in CASES.items() for figure in case[2]])
+def test_a_missing_figure_fails_its_rule(name, figure):
+    result = evaluate(gate(name, CASES[name][0]), replace(FIGURES, **{figure: None}))
+    assert not result.passed
+    assert "no figure" in str(result.failures[0])
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("relation", "exposes")])
+@pytest.mark.parametrize("figure", [math.nan, -1])
+def test_a_figure_that_is_none_fails_its_rule(name, figure):
+    bound = 0 if name.startswith("min_") else 1.0
+    assert not passes(gate(name, bound), replace(FIGURES, **{CASES[name][2][0]: figure}))
+
+
+@pytest.mark.parametrize("name", ["epsilon_pure", "epsilon_bound"])
+def test_infinite_costs_fail(name):
+    assert not passes(gate(name, 1e308), replace(FIGURES, **{name: math.inf}))
+
+
+def test_more_parts_than_the_whole_are_no_figure_and_nothing_has_the_rate_zero():
+    assert not passes(GateRules(unknown_rate=1.0), replace(FIGURES, unknown=4001))
+    nothing = Measured(records=0, released=0, quarantined=0, empty=0, words=0, unknown=0, unchanged=0)
+    assert passes(GateRules(quarantine_rate=0.0, unknown_rate=0.0, unchanged_rate=0.0, max_empty_rate=0.0), nothing)
+    assert not passes(GateRules(min_records=1), nothing)
+
+
+def test_any_text_covers_every_relation_that_a_gate_may_ask_for():
+    for relation in Relation:
+        assert passes(GateRules(relation=relation), replace(FIGURES, relation=Relation.ANY_TEXT))
+        assert passes(GateRules(relation=relation)) == (relation is Relation.SAME_LENGTH)
+
+
+def test_nothing_exposed_is_a_rule_and_no_rule_is_none():
+    assert not passes(GateRules(exposes=()))
+    assert passes(GateRules(exposes=()), replace(FIGURES, exposes=()))
+    assert evaluate(GateRules(), Measured()) == GateResult(passed=True, results=())
+
+
+def test_one_rule_that_fails_fails_the_gate_and_the_others_are_told_too():
+    result = evaluate(GateRules(min_records=1, unknown_rate=0.0), FIGURES)
+    assert [(one.name, one.passed) for one in result.results] == [("min_records", True), ("unknown_rate", False)]
+    assert not result.passed
+
+
+def test_public_rules_can_be_decided_alone():
+    rules = GateRules(relation=Relation.ANY_TEXT, unknown_rate=0.0)
+    assert [one.name for one in evaluate(rules, FIGURES, frozenset({Kind.PUBLIC})).results] == ["relation"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_gate_with_a_private_rule_shows_gate(name):
+    rules = gate(name, CASES[name][0])
+    assert rules.has_private_rules == (RULES[name].kind is Kind.PRIVATE)
+    assert rules.shown == (("gate",) if rules.has_private_rules else ())
+
+
+def everything():
+    return GateRules(**{name: case[0] for name, case in CASES.items()})
+
+
+@pytest.mark.parametrize("rules", [GateRules(), everything(), GateRules(exposes=())])
+def test_rules_and_results_come_back_from_json(rules):
+    assert GateRules.from_dict(json.loads(json.dumps(rules.to_dict()))) == rules
+    result = evaluate(rules, replace(FIGURES, words=None))
+    assert GateResult.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_the_digest_is_of_what_the_rules_say():
+    assert GateRules(epsilon_bound=1).digest == GateRules(epsilon_bound=1.0).digest
+    assert GateRules(exposes=()).digest != GateRules().digest
+    assert GateRules(exposes=("length", "gate")).digest == GateRules(exposes=("gate", "length")).digest
+    made = [GateRules(), *(gate(name, bound) for name, case in CASES.items() for bound in case[:2])]
+    assert len({rules.digest for rules in made}) == len(made)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"unknown_rate": 1.5},
+        {"unknown_rate": -0.1},
+        {"epsilon_bound": math.nan},
+        {"epsilon_pure": math.inf},
+        {"min_records": -1},
+        {"exposes": ("lenght",)},
+        {"exposes": ("column:",)},
+    ],
+)
+def test_bounds_that_mean_nothing_are_refused(bounds):
+    with pytest.raises(ValueError, match="Expected"):
+        GateRules(**bounds)
+
+
+def test_a_rule_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="unknown_rat"):
+        GateRules.from_dict({"unknown_rat": 0.1})
+
+
+def job(rules, **text):
+    return {
+        "format_version": 1,
+        "release": "support-mail",
+        "input": {"path": "lake/in", "format": "delta", "id": "ticket", "text": "body", "keep": ["ds"]},
+        "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
+        "bundle": "bundles",
+        "text": text or {"profile": "strict", "n_max": 64},
+        "key": {"env": "WORDVEIL_KEY"},
+        "output": {"path": "lake/out", "format": "delta"},
+        "ledger": {"path": "lake/ledger"},
+        "gate": rules,
+    }
+
+
+def faults(rules, **text):
+    with pytest.raises(ConfigError) as error:
+        parse_config(job(rules, **text), "job.yaml")
+    return "\n".join(str(fault) for fault in error.value.faults)
+
+
+def test_a_gate_is_read_from_the_configuration():
+    shown = ["presence", "edited", "withdrawn", "column:ds", "gate"]
+    rules = {"relation": "any_text", "exposes": shown, "min_records": 10, "unknown_rate": 1}
+    config = parse_config(job(rules), "job.yaml")
+    assert config.gate.rules == GateRules(Relation.ANY_TEXT, tuple(shown), min_records=10, unknown_rate=1.0)
+    assert parse_config(job({}), "job.yaml").gate.rules == GateRules()
+    settings = RecordSettings(config.release, "", config.policy, ("ds",), config.shown)
+    assert settings.exposes == ("edited", "gate", "presence", "withdrawn", "column:ds")
+    assert evaluate(config.gate.rules, Measured(exposes=settings.exposes)).results[1].passed
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"unknwon_rate": 0.1}, "gate.unknwon_rate: unknown key. Did you mean unknown_rate?"),
+        ({"relation": "any_txt"}, "Did you mean any_text?"),
+        ({"exposes": ["presense"]}, "gate.exposes = presense: is nothing that a release can show. Allowed: presence"),
+        ({"exposes": ["presense"]}, "Did you mean presence?"),
+        ({"exposes": "presence"}, "gate.exposes = presence: should be a valid list"),
+        ({"unknown_rate": 10}, "gate.unknown_rate = 10: should be less than or equal to 1"),
+        ({"min_records": -1}, "gate.min_records = -1: should be greater than or equal to 0"),
+        ({"min_records": 1.5}, "gate.min_records = 1.5"),
+        ({"epsilon_bound": math.inf}, "finite"),
+        ({"exposes": ["column:ds", "edited", "withdrawn"]}, "gate.exposes: the release shows presence besides"),
+        ({"exposes": ["presence"]}, "gate.exposes: the release shows column:ds, edited, withdrawn besides"),
+        (
+            {"exposes": ["presence", "edited", "withdrawn", "column:ds"], "unknown_rate": 0.1},
+            "gate.exposes: lacks gate, which a gate with private rules shows",
+        ),
+    ],
+)
+def test_faults_of_a_gate_name_the_rule_and_the_mend(rules, words):
+    assert words in faults(rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"relation": "any_text"}, "gate.relation: the bound under text and input.where holds for same_skeleton alone"),
+        ({"epsilon_pure": 1e9}, "gate.epsilon_pure: the bound holds for same_skeleton alone"),
+    ],
+)
+def test_a_gate_that_no_run_can_pass_is_a_fault_before_anything_is_drawn(rules, words):
+    assert words in faults(rules, profile="readable")
+    parse_config(job(rules), "job.yaml")
+
+
+@pytest.mark.parametrize("rules", [{"min_records": 1}, {"exposes": ["presense"]}])
+def test_a_gate_of_a_parquet_output_is_a_fault(rules):
+    """It would hold nobody back: a Parquet output is there once it is written."""
+    with pytest.raises(ConfigError, match=r"gate: needs output\.format: delta"):
+        parse_config({**job(rules), "output": {"path": "lake/out"}, "ledger": None}, "job.yaml")

@@ -1,0 +1,183 @@
+"""What the commands of releases and of the ledger print: tables for people, JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from wordveil.cli.ledger import ledger_table, plain_row, write_csv, write_json
+from wordveil.cli.release import compact_table, gate_table, read_ids, release_facts, runs_table
+from wordveil.cli.tables import report_facts
+from wordveil.errors import ConfigError
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget
+from wordveil.release.rules import GateRules, Kind, Measured, evaluate
+from wordveil.spark.sanitise.report import RunReport
+
+BUDGET = Budget("pure", Relation.ANY_TEXT)
+
+
+def shown(table: Any) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=160).print(table)
+    return stream.getvalue()
+
+
+def report(**changes: Any) -> RunReport:
+    base: dict[str, Any] = {
+        "run_id": "night-1",
+        "release": "support",
+        "output": "lake/support",
+        "records": 3,
+        "released": 2,
+        "quarantined": {"null_text": 1},
+        "tokens": 48,
+        "words": 40,
+        "unknown": 4,
+        "relation": "any_text",
+        "metric": "euclidean:aa",
+        "nominal_epsilon": 4.0,
+        "epsilon": 4.0,
+        "epsilon_bound": (10.0, 12.5),
+        "epsilon_pure": None,
+        "exposes": ("edited",),
+        "mechanism_fingerprint": "m",
+        "policy_fingerprint": "p",
+        "key_fingerprint": "k",
+        "seconds": 2.0,
+    }
+    return RunReport(**{**base, **changes})
+
+
+@pytest.mark.parametrize("changes", ["all", "feed", "scan", "none", "withdraw"])
+def test_a_run_says_how_its_input_was_read(changes: str):
+    facts = report_facts(report(changes=changes, withdrawn=7, input_version=3), lives=True)
+    assert facts["changes"].startswith(f"{changes}: ")
+    assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
+    assert "changes" not in report_facts(report())
+
+
+def test_a_run_that_released_nothing_has_no_epsilon():
+    facts = report_facts(report(released=0, epsilon_bound=None), lives=True)
+    assert (facts["epsilon a record"], facts["pure epsilon"]) == ("nothing released", "nothing released")
+    assert report_facts(report())["pure epsilon"].startswith("none: unbounded")
+    assert report_facts(report())["quarantined"] == "1 (1 null_text)"
+
+
+def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():
+    values = {
+        "release": "notes",
+        "contexts": 1234,
+        "tokens": 0,
+        "spent": math.inf,
+        "reserved": 0.5,
+        "corpus": math.inf,
+        "left": None,
+    }
+    row = plain_row(values, BUDGET)
+    assert (row["spent"], row["reserved"], row["unbounded"], row["unit"], row["for"]) == (
+        None,
+        0.5,
+        True,
+        "pure",
+        "any_text",
+    )
+    text = shown(ledger_table([row], BUDGET, list(values)))
+    assert text.count("unbounded") == 2
+    assert "1,234" in text
+    assert "none" in text
+    assert plain_row({**values, "spent": 1.0, "corpus": 1.0}, BUDGET)["unbounded"] is False
+
+
+def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str]):
+    rows = [plain_row({"author": name, "spent": 1.5}, BUDGET) for name in ('a"1', "b,2\n")]
+    write_json(iter(rows))
+    assert json.loads(capsys.readouterr().out) == rows
+    write_json(iter([]))
+    assert json.loads(capsys.readouterr().out) == []
+    write_csv(iter(rows), list(rows[0]))
+    assert (
+        capsys.readouterr().out
+        == 'author,spent,unbounded,unit,for\n"a""1",1.5,False,pure,any_text\n"b,2\n",1.5,False,pure,any_text\n'
+    )
+
+
+def test_a_gate_shows_each_rule_with_its_kind():
+    rules = GateRules(exposes=("edited",), min_records=1000, quarantine_rate=0.25)
+    result = evaluate(rules, Measured(exposes=(), released=10, records=20, quarantined=2), frozenset(Kind))
+    lines = [" ".join(line.replace("│", " ").split()) for line in shown(gate_table(result, "support", 4)).splitlines()]
+    assert "exposes public nothing edited yes" in lines
+    assert "min_records output-only 10 1,000 NO" in lines
+    assert "quarantine_rate private 0.1 0.25 yes" in lines
+
+
+def test_ids_come_from_the_command_line_and_from_a_file(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "ids"
+    file.write_bytes("r1\r\n\nr 2\u2028x\n".encode())
+    assert read_ids(["r0"], str(file)) == ["r0", "r1", "r 2\u2028x"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("r3\n"))
+    assert read_ids([], "-") == ["r3"]
+    file.write_bytes(b"\xff\xfe\xff")
+    for ids, name in (([], None), ([], str(file)), ([], str(tmp_path / "none"))):
+        with pytest.raises(ConfigError):
+            read_ids(ids, name)
+
+
+def facts(**changes: Any) -> dict[str, Any]:
+    old = {"draws": 2, "public table": 1}
+    base = {
+        "release": "support",
+        "path": "lake/support",
+        "runs": [],
+        "open_runs": [],
+        "frozen": None,
+        "gate": None,
+        "published": None,
+        "draws_version": 9,
+        "records": {"released": 1200, "withdrawn": 2},
+        "withdrawn": {"records": 2, "in_draws": 1, "in_public_table": 0, "files_of_old_versions": old, "gone": False},
+    }
+    return {**base, **changes}
+
+
+def test_show_tells_what_is_still_there():
+    shown = release_facts(facts())
+    assert shown["records"] == "1,200 released, 2 withdrawn"
+    assert shown["withdrawn text"].startswith(
+        "still there: 1 records in the draws, 0 in the public table, perhaps some in 3 files"
+    )
+    gone = {**facts()["withdrawn"], "gone": True}
+    assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"
+    assert release_facts(facts(withdrawn={**gone, "records": 0}))["withdrawn text"] == "none"
+
+
+def test_show_tells_gate_publication_and_frozen():
+    gate = {
+        "at": "2026-11-20T02:00:00Z",
+        "draws_version": 4,
+        "passed": False,
+        "results": [{"name": "min_records", "passed": False}],
+    }
+    shown = release_facts(facts(gate=gate, frozen="2026-11-21T02:00:00Z", open_runs=["night-2"]))
+    assert shown["gate"] == "version 4 did not pass: min_records, 2026-11-20T02:00:00Z"
+    assert shown["frozen"].startswith("since 2026-11-21")
+    assert shown["interrupted"] == "night-2"
+    assert shown["published"] == "nothing yet"
+
+
+def test_the_last_runs_are_shown_and_files_before_and_after():
+    runs = [
+        {"run_id": f"night-{number}", "kind": "sanitise", "input_version": number, "epoch": 1, "state": "finished"}
+        for number in range(12)
+    ]
+    text = shown(runs_table(runs))
+    assert "the last 10 of 12" in text
+    assert "night-11" in text
+    assert "night-1 " not in text
+    counts = {"files_before": 1200, "files": 3, "bytes_before": 5000, "bytes": 4000}
+    assert "1,200" in shown(compact_table({"draws": counts}))

@@ -1,0 +1,85 @@
+"""A worker reads an archive that it imports from when it is new or has changed, and not at each task."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import zipimport
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from wordveil.spark.sanitise.worker import keep_archives
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Path]]:
+    """Writes an archive of one empty module, and imports that module from it."""
+    path = tmp_path / "modules.zip"
+    monkeypatch.syspath_prepend(str(path))
+    made: list[str] = []
+
+    def write(name: str) -> Path:
+        with ZipFile(path, "w") as opened:
+            opened.writestr(f"{name}.py", "")
+        os.utime(path, ns=(len(made), len(made)))
+        made.append(name)
+        importlib.invalidate_caches()
+        importlib.import_module(name)
+        return path
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+    sys.path_importer_cache.pop(str(path), None)
+
+
+@pytest.fixture
+def readings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The archives whose listing Python reads, as it reads them."""
+    seen: list[str] = []
+    read = zipimport._read_directory
+
+    def noted(path: str) -> object:
+        seen.append(path)
+        return read(path)
+
+    monkeypatch.setattr(zipimport, "_read_directory", noted)
+    return seen
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="Python 3.13 reads no listing before it is needed")
+def test_the_listing_is_read_at_each_task_otherwise(archive: Callable[[str], Path], readings: list[str]):
+    path = str(archive("wordveil_first"))
+    readings.clear()
+    importlib.invalidate_caches()
+    importlib.invalidate_caches()
+    assert readings.count(path) == 2
+
+
+def test_an_archive_that_has_not_changed_is_not_read_again(archive: Callable[[str], Path], readings: list[str]):
+    path = str(archive("wordveil_first"))
+    keep_archives()
+    readings.clear()
+    importlib.invalidate_caches()
+    assert path not in readings
+
+
+def test_a_changed_archive_is_read_again(archive: Callable[[str], Path]):
+    archive("wordveil_first")
+    keep_archives()
+    archive("wordveil_second")
+    assert "wordveil_second" in sys.modules
+
+
+def test_a_deleted_archive_is_no_longer_imported_from(archive: Callable[[str], Path]):
+    path = archive("wordveil_first")
+    keep_archives()
+    path.unlink()
+    importlib.invalidate_caches()
+    del sys.modules["wordveil_first"]
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("wordveil_first")

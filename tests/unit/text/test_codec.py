@@ -1,0 +1,375 @@
+"""What each setting of a text policy does to a text on its way to token ids and back."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unit.support import unravel
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy
+from wordveil.text.tokeniser import Tokeniser
+
+WORDS = ["the", "cat", "sat", "don't", "7up", "Paris", "été", "well-known", "42", "a", "漢"]
+VOCABULARY = Vocabulary(pa.array(WORDS))
+STOPS = ("42", "don't", "of", "the")
+PAD, UNKNOWN = "PAD", "?"
+NAMES = [*WORDS, PAD, UNKNOWN]
+
+
+def codec(**policy):
+    if policy.get("stop_words", "hide") != "hide":
+        policy.setdefault("stop_word_list", STOPS)
+    return Codec(TextPolicy(**policy), VOCABULARY)
+
+
+def encode(texts, **policy):
+    return codec(**policy).encode(pa.array([texts] if isinstance(texts, str) else texts, pa.string()))
+
+
+def hidden(text, **policy):
+    """The symbols of one text, by name."""
+    return [NAMES[number] for number in encode(text, **policy).ids]
+
+
+def there_and_back(text, words, **policy):
+    """The output when the hidden words of ``text`` are replaced by ``words``."""
+    toy = codec(**policy)
+    encoded = toy.encode(pa.array([text]))
+    assert len(encoded.ids) == len(words)
+    ids = np.array([NAMES.index(word) for word in words], np.int32)
+    return toy.decode(ids, encoded.offsets, encoded.skeleton)[0].as_py()
+
+
+def copied(text, **policy):
+    data, offsets = encode(text, **policy).skeleton.copied()
+    return bytes(data[offsets[0] : offsets[1]])
+
+
+def test_batch_is_ragged_and_counts_words():
+    encoded = encode(["the cat", "", "zebra don't", "!", "漢 the"], unknown="drop", tokeniser="characters")
+    assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [], [3], [], [10, 0]]
+    assert encoded.words.tolist() == [2, 0, 2, 0, 2]
+    assert encoded.unknown.tolist() == [0, 0, 1, 0, 0]
+    assert encoded.refused.tolist() == [None] * 5
+    assert encoded.skeleton is None
+    assert encoded.ids.dtype == np.int32
+
+
+def test_no_records():
+    for policy in ({}, {"punctuation": "keep"}, {"length": "pad", "n_max": 3}):
+        encoded = encode([], **policy)
+        assert encoded.offsets.tolist() == [0]
+        assert codec(**policy).decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == []
+
+
+def test_no_records_have_nothing_copied():
+    _, offsets = encode([], punctuation="keep").skeleton.copied()
+    assert offsets.tolist() == [0]
+
+
+def test_curly_apostrophes_are_looked_up_as_straight_ones():
+    assert hidden("don’t don't DON’T") == ["don't"] * 3
+
+
+def test_decomposed_words_are_looked_up_as_composed_ones():
+    assert hidden(unicodedata.normalize("NFD", "été Été")) == ["été", "été"]
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("lower", ["cat", "cat", "cat", UNKNOWN]),
+        ("restore", ["cat", "cat", "cat", UNKNOWN]),
+        ("exact", ["cat", UNKNOWN, UNKNOWN, "Paris"]),
+    ],
+)
+def test_case_of_the_lookup(case, expected):
+    assert hidden("cat Cat CAT Paris", case=case) == expected
+
+
+@pytest.mark.parametrize(
+    ("unknown", "symbols", "output"),
+    [
+        ("cover", ["the", UNKNOWN, "cat"], "a a a"),
+        ("drop", ["the", "cat"], "a a"),
+        ("keep", ["the", "cat"], "a zebra a"),
+        ("quarantine", [], ""),
+    ],
+)
+def test_unknown_words(unknown, symbols, output):
+    assert hidden("the zebra cat", unknown=unknown) == symbols
+    assert there_and_back("the zebra cat", ["a"] * len(symbols), unknown=unknown).strip() == output
+
+
+def test_unknown_words_refuse_their_record_and_no_other():
+    encoded = encode(["the cat", "the zebra", "cat"], unknown="quarantine")
+    assert encoded.refused.tolist() == [None, "unknown_words", None]
+    assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [], [1]]
+
+
+def test_unknown_words_refuse_no_record_where_they_are_dropped_or_copied_first():
+    assert encode("the zebra7", unknown="quarantine", digits="drop").refused.tolist() == [None]
+    assert encode("of cat", unknown="quarantine", stop_words="keep").refused.tolist() == [None]
+    assert encode("of cat", unknown="quarantine").refused.tolist() == ["unknown_words"]
+
+
+@pytest.mark.parametrize(
+    ("digits", "symbols", "output"),
+    [("hide", ["cat", "7up", UNKNOWN], "a a a"), ("drop", ["cat"], "a"), ("keep", ["cat"], "a 7up x²")],
+)
+def test_words_with_a_digit(digits, symbols, output):
+    assert hidden("cat 7up x²", digits=digits) == symbols
+    assert there_and_back("cat 7up x²", ["a"] * len(symbols), digits=digits).strip() == output
+
+
+@pytest.mark.parametrize(
+    ("stop_words", "symbols", "output"),
+    [
+        ("hide", ["the", "cat", UNKNOWN, "don't"], "a a a a"),
+        ("drop", ["cat"], "a"),
+        ("keep", ["cat"], "The a OF don’t"),
+    ],
+)
+def test_stop_words_in_any_case(stop_words, symbols, output):
+    assert hidden("The cat OF don’t", stop_words=stop_words) == symbols
+    assert there_and_back("The cat OF don’t", ["a"] * len(symbols), stop_words=stop_words).strip() == output
+
+
+def test_punctuation_dropped_or_kept():
+    assert (
+        there_and_back("The cat -- sat, (cat)!\n", ["a", "cat", "sat", "the"], punctuation="keep")
+        == "a cat -- sat, (the)!\n"
+    )
+    assert there_and_back("The cat -- sat, (cat)!\n", ["a", "cat", "sat", "the"]) == "a cat sat the"
+
+
+# 42 is a digit word, a stop-word and in the vocabulary; "of" a stop-word and unknown; "x9" digits and unknown.
+@pytest.mark.parametrize(
+    ("digits", "stop_words", "unknown"),
+    list(itertools.product(("hide", "drop", "keep"), ("hide", "drop", "keep"), ("cover", "drop", "keep"))),
+)
+def test_digits_go_before_stop_words_before_unknown_words(digits, stop_words, unknown):
+    def fate(*rules):
+        return next((rule for rule in rules if rule != "hide"), "hide")
+
+    by_unknown = {"cover": "hide"}.get(unknown, unknown)
+    expected = {
+        "42": fate(digits, stop_words),
+        "x9": fate(digits, by_unknown),
+        "of": fate(stop_words, by_unknown),
+        "zebra": by_unknown,
+        "the": stop_words,
+        "7up": digits,
+        "cat": "hide",
+    }
+    policy = {"digits": digits, "stop_words": stop_words, "unknown": unknown}
+    for word, action in expected.items():
+        encoded = encode(word, **policy)
+        kept = encoded.skeleton is not None and word in encoded.skeleton.pieces.to_pylist()
+        seen = "hide" if len(encoded.ids) else "keep" if kept and len(encoded.skeleton.slots) == 0 else "drop"
+        assert seen == action, word
+
+
+@pytest.mark.parametrize(
+    ("original", "drawn", "output"),
+    [
+        ("cat", "sat", "sat"),
+        ("Cat", "sat", "Sat"),
+        ("CAT", "sat", "SAT"),
+        ("cAT", "sat", "sat"),
+        ("CaT", "sat", "Sat"),
+        ("A", "sat", "Sat"),
+        ("Don’t", "sat", "Sat"),
+        ("DON'T", "don't", "DON'T"),
+        ("ÉTÉ", "été", "ÉTÉ"),
+        ("Été", "été", "Été"),
+        ("42", "sat", "sat"),
+        ("Cat", "well-known", "Well-known"),
+        ("漢", "sat", "sat"),
+    ],
+)
+def test_case_patterns(original, drawn, output):
+    assert (
+        there_and_back(f"({original})", [drawn], case="restore", punctuation="keep", tokeniser="characters")
+        == f"({output})"
+    )
+
+
+@pytest.mark.parametrize("case", ["lower", "exact"])
+def test_case_is_not_restored_unless_asked(case):
+    assert there_and_back("CAT Sat", ["the", "a"], case=case, punctuation="keep") == "the a"
+
+
+def test_restored_case_without_punctuation_joins_with_single_spaces():
+    assert there_and_back("(The) cat -- SAT.", ["a", "sat", "cat"], case="restore") == "A sat CAT"
+
+
+def test_dropped_words_leave_no_extra_space_where_punctuation_is_dropped():
+    assert there_and_back("Cat 7 8 9 sat", ["the", "a"], case="restore", digits="drop") == "The a"
+
+
+def test_skeleton_is_filled_in_place():
+    text = "“The zebra”, 42 cats & the CAT: don’t!"
+    policy = {"punctuation": "keep", "case": "restore", "digits": "keep", "stop_words": "keep", "unknown": "keep"}
+    assert hidden(text, **policy) == ["cat"]
+    assert there_and_back(text, ["sat"], **policy) == "“The zebra”, 42 cats & the SAT: don’t!"
+
+
+def test_skeletons_of_a_batch_do_not_mix():
+    toy = codec(punctuation="keep", case="restore")
+    encoded = toy.encode(pa.array(["The cat.", "", "!?", "SAT", "the, (A)"]))
+    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == [
+        "The cat.",
+        "",
+        "!?",
+        "SAT",
+        "the, (A)",
+    ]
+
+
+@pytest.mark.parametrize("text", ["zebra", "", "the", "the cat sat a"])
+@pytest.mark.parametrize("n_max", [1, 3, 7])
+def test_padding_fills_and_cuts_to_the_public_length(text, n_max):
+    plain = hidden(text)
+    assert hidden(text, length="pad", n_max=n_max) == (plain + [PAD] * n_max)[:n_max]
+
+
+def test_padding_of_a_batch():
+    encoded = encode(["the cat sat", "", "a"], length="pad", n_max=2)
+    assert unravel(encoded.ids, encoded.offsets) == [[0, 1], [11, 11], [9, 11]]
+    assert encoded.words.tolist() == [3, 0, 1]
+
+
+def test_sampling_keeps_the_text_as_it_is():
+    assert hidden("the cat sat", length="sample", n_max=2) == ["the", "cat", "sat"]
+
+
+def test_decoding_drops_padding_wherever_it_stands():
+    toy = codec(length="pad", n_max=3)
+    ids = np.array([11, 0, 11, 11, 11, 11, 1, 11, 2], np.int32)
+    assert toy.decode(ids, np.array([0, 3, 6, 9]), None).to_pylist() == ["the", "", "cat sat"]
+
+
+def test_decoding_separates_with_one_space():
+    assert there_and_back("the,  cat\n(sat)", ["a", "don't", "Paris"]) == "a don't Paris"
+
+
+def test_scripts_without_word_spaces_are_refused_or_cut_to_letters():
+    encoded = encode(["漢字", "the cat"])
+    assert encoded.refused.tolist() == ["script_without_word_spaces", None]
+    assert unravel(encoded.ids, encoded.offsets) == [[], [0, 1]]
+    assert hidden("漢字the", tokeniser="characters") == ["漢", UNKNOWN, "the"]
+    assert hidden("漢字 the", tokeniser="whitespace") == [UNKNOWN, "the"]
+
+
+def test_inner_hyphens_are_looked_up_whole():
+    assert hidden("well-known") == [UNKNOWN, UNKNOWN]
+    assert hidden("Well-known", hyphens="inner") == ["well-known"]
+
+
+READABLE = {"punctuation": "keep", "case": "restore", "stop_words": "keep", "digits": "keep", "unknown": "keep"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "one", "two"),
+    [
+        ({"punctuation": "keep"}, "cat, sat", "cat; sat"),
+        ({"punctuation": "keep"}, "cat sat", "cat  sat"),
+        ({"punctuation": "keep"}, "cat sat", "cat sat."),
+        ({"punctuation": "keep"}, "cat sat", "cat sat cat"),
+        ({"case": "restore"}, "cat sat", "cat Sat"),
+        ({"case": "restore"}, "cat Sat", "cat SAT"),
+        ({"stop_words": "keep"}, "the cat", "of cat"),
+        ({"stop_words": "keep"}, "the cat", "The cat"),
+        ({"stop_words": "keep"}, "the cat", "cat the"),
+        ({"digits": "keep"}, "cat 1", "cat 2"),
+        ({"unknown": "keep"}, "cat zebra", "cat Zebra"),
+        ({"unknown": "keep"}, "cat zebra", "cat lion"),
+        ({"punctuation": "keep", "digits": "drop"}, "cat, 1 sat", "cat, sat"),
+        (READABLE, "The cat, 1.", "The cat, 2."),
+    ],
+)
+def test_copied_differs_where_a_copied_symbol_does(policy, one, two):
+    assert copied(one, **policy) != copied(two, **policy)
+
+
+@pytest.mark.parametrize(
+    ("policy", "one", "two"),
+    [
+        ({"punctuation": "keep"}, "cat, sat", "Zebra, DON'T"),
+        ({"case": "restore"}, "(Cat) sat", "Dog; zebra!"),
+        ({"case": "restore"}, "CAT A", "ZEBRA The"),
+        ({"stop_words": "keep"}, "the cat", "the, zebra"),
+        ({"digits": "keep"}, "cat 1", "sat! 1"),
+        ({"unknown": "keep"}, "cat zebra", "sat, zebra"),
+        ({"punctuation": "keep", "digits": "drop"}, "cat 1", "sat 23"),
+        (READABLE, "The cat, 1.", "The sat, 1."),
+    ],
+)
+def test_copied_is_the_same_where_only_hidden_words_differ(policy, one, two):
+    assert copied(one, **policy) == copied(two, **policy)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [("Cat \x02", "\x02 Cat"), ("CAT \x03", "\x03 CAT"), ("cat \x01", "\x01 cat"), ("Cat \x03", "CAT \x02")],
+)
+def test_copied_control_characters_are_not_taken_for_hidden_words(one, two):
+    assert copied(one, punctuation="keep", case="restore") != copied(two, punctuation="keep", case="restore")
+
+
+def test_copied_of_a_batch_is_that_of_each_record():
+    texts = ["The cat.", "", "été?", "!"]
+    data, offsets = encode(texts, punctuation="keep").skeleton.copied()
+    parts = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
+    assert parts == [copied(text, punctuation="keep") for text in texts]
+
+
+def test_the_symbol_of_a_hidden_word_does_not_depend_on_its_neighbours():
+    batch = encode(["zebra", "the cat zebra Cat", ""], punctuation="keep")
+    assert unravel(batch.ids, batch.offsets) == [
+        encode(text).ids.tolist() for text in ("zebra", "the cat zebra Cat", "")
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30), min_size=1, max_size=3
+    )
+)
+def test_any_text_passes_every_kind_of_policy(texts):
+    array = pa.array(texts, pa.string())
+    for policy in (
+        {},
+        {"length": "pad", "n_max": 4},
+        {"tokeniser": "characters", **READABLE},
+        {"tokeniser": "whitespace", "unknown": "drop"},
+    ):
+        toy = codec(**policy)
+        encoded = toy.encode(array)
+        drawn = np.zeros_like(encoded.ids)
+        out = toy.decode(drawn, encoded.offsets, encoded.skeleton)
+        assert len(out) == len(texts)
+        assert out.null_count == 0
+        assert ((encoded.ids >= 0) & (encoded.ids <= VOCABULARY.unknown)).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30))
+def test_a_policy_that_copies_every_word_copies_the_text(text):
+    toy = Codec(
+        TextPolicy(tokeniser="characters", punctuation="keep", unknown="keep"), Vocabulary(pa.array(["\x00never"]))
+    )
+    encoded = toy.encode(pa.array([text], pa.string()))
+    assert len(encoded.ids) == 0
+    normal = Tokeniser().normalise(pa.array([text], pa.string()))
+    assert toy.decode(encoded.ids, encoded.offsets, encoded.skeleton).equals(normal)

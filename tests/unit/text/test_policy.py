@@ -1,0 +1,263 @@
+"""What a text policy shows and for which pairs of texts its bound holds, setting by setting; contradictions are refused, all
+at once; a policy's fingerprint moves with its settings and with nothing else."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+
+import pytest
+
+from wordveil.text.policy import CHOICES, PROFILES, TextPolicy, policy_faults, with_profile
+
+STOPS = {"stop_word_list": ("of", "the")}
+PAD = {"length": "pad", "n_max": 8}
+SLOTS = {"slots": "carrier_phrases", "ngrams": "0" * 64, "slot_threshold": 0.02, "slot_start_threshold": 0.002}
+SAMPLE = {"length": "sample", "n_max": 8}
+
+# (settings, relation, composition, exposes), by hand: what is copied leaves texts of the same skeleton; what is dropped or
+# quarantined leaves the count, as_is shows it; only a hidden length covers any text; a refusal shows presence.
+TABLE = [
+    ({}, "same_length", "sequence", ["length", "presence"]),
+    ({"tokeniser": "characters"}, "same_length", "sequence", ["length", "presence"]),
+    ({"tokeniser": "whitespace"}, "same_length", "sequence", ["length", "presence"]),
+    ({"hyphens": "inner"}, "same_length", "sequence", ["length", "presence"]),
+    ({"unknown": "drop"}, "same_length", "sequence", ["length", "presence"]),
+    ({"unknown": "keep"}, "same_skeleton", "sequence", ["length", "presence", "unknown_words"]),
+    ({"unknown": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
+    ({"case": "exact"}, "same_length", "sequence", ["length", "presence"]),
+    ({"case": "restore"}, "same_skeleton", "sequence", ["case", "length", "presence"]),
+    ({"digits": "drop"}, "same_length", "sequence", ["length", "presence"]),
+    ({"digits": "keep"}, "same_skeleton", "sequence", ["digits", "length", "presence"]),
+    ({"punctuation": "keep"}, "same_skeleton", "sequence", ["length", "presence", "punctuation"]),
+    ({"stop_words": "drop", **STOPS}, "same_length", "sequence", ["length", "presence"]),
+    ({"stop_words": "keep", **STOPS}, "same_skeleton", "sequence", ["length", "presence", "stop_words"]),
+    ({"output": "bag"}, "same_length", "bag", ["length", "presence"]),
+    (PAD, "any_text", "sequence", ["presence"]),
+    ({**PAD, "output": "bag"}, "any_text", "bag", ["presence"]),
+    ({**PAD, "refused": "empty"}, "any_text", "sequence", []),
+    ({**PAD, "refused": "empty", "output": "bag"}, "any_text", "bag", []),
+    ({**PAD, "tokeniser": "characters"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "tokeniser": "whitespace"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "hyphens": "inner"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "case": "exact"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "unknown": "drop"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "unknown": "quarantine"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "digits": "drop"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "stop_words": "drop", **STOPS}, "any_text", "sequence", ["presence"]),
+    (SAMPLE, "any_text", "sampled", ["presence"]),
+    ({**SAMPLE, "output": "bag"}, "any_text", "sampled", ["presence"]),
+    ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", []),
+    (SLOTS, "same_skeleton", "sequence", ["carrier_phrases", "length", "presence"]),
+    (
+        {"punctuation": "keep", "digits": "keep"},
+        "same_skeleton",
+        "sequence",
+        ["digits", "length", "presence", "punctuation"],
+    ),
+]
+
+# The same for the profiles and each of their settings changed alone.
+STRICT = {"n_max": 8}
+PROFILE_TABLE = [
+    ("strict", {}, "any_text", "sequence", ["presence"]),
+    ("strict", {"tokeniser": "characters"}, "any_text", "sequence", ["presence"]),
+    ("strict", {"unknown": "drop"}, "any_text", "sequence", ["presence"]),
+    ("strict", {"case": "exact"}, "any_text", "sequence", ["presence"]),
+    ("strict", {"digits": "drop"}, "any_text", "sequence", ["presence"]),
+    ("strict", {"output": "bag"}, "any_text", "bag", ["presence"]),
+    ("strict", {"length": "sample"}, "any_text", "sampled", ["presence"]),
+    ("strict", {"length": "as_is", "n_max": None}, "same_length", "sequence", ["length", "presence"]),
+    ("strict", {"refused": "empty"}, "any_text", "sequence", []),
+    ("readable", {}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation", "stop_words"]),
+    ("readable", {"case": "lower"}, "same_skeleton", "sequence", ["length", "presence", "punctuation", "stop_words"]),
+    ("readable", {"case": "exact"}, "same_skeleton", "sequence", ["length", "presence", "punctuation", "stop_words"]),
+    ("readable", {"punctuation": "drop"}, "same_skeleton", "sequence", ["case", "length", "presence", "stop_words"]),
+    ("readable", {"stop_words": "hide"}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation"]),
+    ("readable", {"stop_words": "drop"}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation"]),
+    (
+        "readable",
+        {"digits": "keep"},
+        "same_skeleton",
+        "sequence",
+        ["case", "digits", "length", "presence", "punctuation", "stop_words"],
+    ),
+    (
+        "readable",
+        {"digits": "drop"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "stop_words"],
+    ),
+    (
+        "readable",
+        {"unknown": "keep"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "stop_words", "unknown_words"],
+    ),
+    (
+        "readable",
+        {"unknown": "drop"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "stop_words"],
+    ),
+    (
+        "readable",
+        {"unknown": "quarantine"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "stop_words"],
+    ),
+]
+
+
+def unchecked(**settings):
+    """A policy whose constructor did not look."""
+    policy = object.__new__(TextPolicy)
+    for field in fields(TextPolicy):
+        object.__setattr__(policy, field.name, settings.get(field.name, field.default))
+    return policy
+
+
+@pytest.mark.parametrize(("settings", "relation", "composition", "exposes"), TABLE, ids=[str(row[0]) for row in TABLE])
+def test_what_follows_from_each_setting(settings, relation, composition, exposes):
+    policy = TextPolicy(**settings)
+    assert (str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]) == (
+        relation,
+        composition,
+        exposes,
+    )
+
+
+@pytest.mark.parametrize(("profile", "change", "relation", "composition", "exposes"), PROFILE_TABLE)
+def test_what_follows_from_each_profile(profile, change, relation, composition, exposes):
+    base = STRICT if profile == "strict" else STOPS
+    policy = with_profile(profile, **{**base, **change})
+    assert (str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]) == (
+        relation,
+        composition,
+        exposes,
+    )
+
+
+def test_the_table_covers_every_choice_of_every_setting():
+    seen = {(name, getattr(TextPolicy(**row[0]), name)) for row in TABLE for name in CHOICES}
+    assert seen == {(name, choice) for name, choices in CHOICES.items() for choice in choices}
+
+
+def test_three_profiles_ship_and_ask_for_what_they_need():
+    assert set(PROFILES) == {"strict", "readable", "carrier_phrases"}
+    with pytest.raises(ValueError, match="ngrams: slots: carrier_phrases needs an n-gram model"):
+        with_profile("carrier_phrases")
+    with pytest.raises(ValueError, match="n_max: length: pad needs a public number of tokens"):
+        with_profile("strict")
+    with pytest.raises(ValueError, match=r"stop_word_list: .*needs a list"):
+        with_profile("readable")
+    with pytest.raises(KeyError):
+        with_profile("lax")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(name):
+    with pytest.raises(ValueError, match=f"{name}: 'nonsense' is not one of {CHOICES[name][0]}, "):
+        TextPolicy(**{name: "nonsense"})
+
+
+CONTRADICTIONS = [
+    ({"length": "pad"}, ["n_max"]),
+    ({"length": "sample"}, ["n_max"]),
+    ({"length": "pad", "n_max": 0}, ["n_max"]),
+    ({"length": "pad", "n_max": -1}, ["n_max"]),
+    ({"length": "pad", "n_max": 2**24}, ["n_max"]),
+    ({"n_max": 8}, ["n_max"]),
+    ({**PAD, "punctuation": "keep"}, ["length"]),
+    ({**PAD, "case": "restore"}, ["length"]),
+    ({**PAD, "digits": "keep"}, ["length"]),
+    ({**PAD, "unknown": "keep"}, ["length"]),
+    ({**SAMPLE, "stop_words": "keep", **STOPS}, ["length"]),
+    ({"output": "bag", "punctuation": "keep"}, ["output"]),
+    ({"output": "bag", "unknown": "keep"}, ["output"]),
+    ({"refused": "empty"}, ["refused"]),
+    ({"refused": "empty", "punctuation": "keep"}, ["refused"]),
+    ({**SLOTS, "length": "pad", "n_max": 8}, ["length"]),
+    ({**SLOTS, "length": "sample", "n_max": 8}, ["length"]),
+    ({**SLOTS, "output": "bag"}, ["output"]),
+    ({**SLOTS, "stop_words": "keep", **STOPS}, ["stop_words"]),
+    ({**SLOTS, "slots": "all"}, ["ngrams", "slot_threshold", "slot_start_threshold"]),
+    ({"slots": "carrier_phrases"}, ["ngrams", "slot_threshold", "slot_start_threshold"]),
+    (
+        {**SLOTS, "slot_threshold": 0.0, "slot_start_threshold": float("nan")},
+        ["slot_threshold", "slot_start_threshold"],
+    ),
+    ({"stop_words": "drop"}, ["stop_word_list"]),
+    ({"stop_words": "keep"}, ["stop_word_list"]),
+    (
+        {"case": "nonsense", "digits": "nonsense", "n_max": 8, "stop_words": "drop"},
+        ["case", "digits", "n_max", "stop_word_list"],
+    ),
+    (
+        {"length": "pad", "output": "bag", "case": "restore", "refused": "empty"},
+        ["n_max", "length", "output", "refused"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "where"), CONTRADICTIONS)
+def test_contradictions_are_reported_all_at_once(settings, where):
+    faults = policy_faults(unchecked(**settings))
+    assert [name for name, _ in faults] == where
+    with pytest.raises(ValueError, match=where[0]) as caught:
+        TextPolicy(**settings)
+    for name, problem in faults:
+        assert f"{name}: {problem}" in str(caught.value)
+
+
+def test_sound_policies_have_no_faults():
+    for row in TABLE:
+        assert policy_faults(TextPolicy(**row[0])) == []
+
+
+@pytest.mark.parametrize("n_max", [1, 2**24 - 1])
+def test_ends_of_the_public_length(n_max):
+    assert TextPolicy(length="pad", n_max=n_max).n_max == n_max
+
+
+def test_fingerprint_tells_all_settings_apart():
+    policies = [TextPolicy(**row[0]) for row in TABLE]
+    policies += [TextPolicy(**{**PAD, "n_max": 9}), TextPolicy(stop_words="drop", stop_word_list=("of",))]
+    for one, two in itertools.combinations(policies, 2):
+        assert one.fingerprint != two.fingerprint, (one, two)
+
+
+def test_fingerprint_is_that_of_the_settings_however_they_were_given():
+    assert (
+        TextPolicy().fingerprint
+        == TextPolicy(
+            **{name: choices[0] for name, choices in CHOICES.items() if name != "length"}, length="as_is"
+        ).fingerprint
+    )
+    assert with_profile("strict", n_max=8).fingerprint == TextPolicy(n_max=8, length="pad").fingerprint
+
+
+def test_fingerprint_of_known_policies_never_moves():
+    """Another fingerprint would make every release a new one."""
+    assert TextPolicy().fingerprint == "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
+    assert (
+        with_profile("readable", **STOPS).fingerprint
+        == "08a19597a002a619a3f7382d7fd7d1c837c9d4e1282f0b4e60504dca5a4bf6c6"
+    )
+    assert (
+        with_profile("carrier_phrases", **SLOTS).fingerprint
+        == "d27f4e5f924bee3ea6da3b19867da890be37b8acd7a2c5d08e50909084ef9590"
+    )
+    assert (
+        with_profile("strict", n_max=512).fingerprint
+        == "a054c6d1122cb9ba14deabd9d977422304cf4e535dbd356cebd509aec35603e7"
+    )
+
+
+def test_policy_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        TextPolicy().case = "exact"

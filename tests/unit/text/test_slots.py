@@ -1,0 +1,342 @@
+"""Slot selection decides as its definition says, over counts of everything; a hidden word decides nothing but itself; a model is
+found, verified and refused by name, and reaches the text through the codec."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import re
+import string
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import helpers
+import slotting
+from wordveil.artifacts.ngram_model import find_model, open_model
+from wordveil.config.arguments import parse_arguments
+from wordveil.config.schema import TextSection
+from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
+from wordveil.errors import ConfigError, NgramError
+from wordveil.evaluation.comparison import compare
+from wordveil.privacy.relations import Relation
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy, with_profile
+from wordveil.text.slots import Grams, NgramSettings, assembled
+from wordveil.text.tokeniser import Tokeniser, folded
+
+PUBLIC = [
+    *(
+        f"play the next song by {name}, please!"
+        for name in ["anna", "berta", "carl", "dora", "emil", "frida", "gerd", "hanna", "ida", "jan", "karin", "lena"]
+    ),
+    *["please turn off the light in the kitchen"] * 10,
+    *["turn off the light at 7 in the bedroom"] * 5,
+    *["what is the weather in oslo 24 today"] * 4,
+    "the cat sat on the mat",
+    "",
+]
+ROOT = Path(__file__).parents[3]
+SMALL = NgramSettings(max_n=3, min_count=2)
+THRESHOLD, START = 0.2, 0.1
+
+
+def kept(model, texts, threshold=THRESHOLD, start=START):
+    pieces = Tokeniser().words(pa.array(texts, pa.string()))
+    found = model.kept(folded(pieces.words), pieces.offsets, threshold, start)
+    return [part.tolist() for part in np.split(found, pieces.offsets[1:-1])]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return slotting.make_model(tmp_path_factory.mktemp("models"), PUBLIC, SMALL)
+
+
+def test_carrier_phrases_stay_and_slots_are_hidden(model):
+    def masked(text):
+        return " ".join(
+            word if keep else "_" for word, keep in zip(slotting.tokens(text), kept(model, [text])[0], strict=True)
+        )
+
+    assert masked("play the next song by Zorblax, please") == "play the next song by _ _"
+    assert masked("Turn off the light in the cellar") == "_ _ the light in the _"
+    assert masked("zorblax quux") == "_ _"
+    assert masked("please turn off the light at 7 in the kitchen") == "please turn off the light at _ _ the kitchen"
+
+
+def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
+    """Any other word that is hidden in its place leaves the whole mask as it was, whatever the other slots hold."""
+    model, _ = model_of_letters
+    rng = np.random.default_rng(8)
+    alphabet = ["a", "aa", "b", "c", "ab", "ba", "é", "aab", "7", "quux"]
+    changed = 0
+    for _ in range(300):
+        words = rng.choice(alphabet, size=12)
+        mask = kept(model, [" ".join(words)], 0.2, 0.1)[0]
+        places = np.flatnonzero(~np.array(mask))
+        other = words.copy()
+        other[places] = rng.choice(alphabet, size=len(places))
+        again = kept(model, [" ".join(other)], 0.2, 0.1)[0]
+        first = next((place for place in range(12) if mask[place] != again[place]), None)
+        assert first is None or first in places, (
+            "a copied word is copied again unless a slot before it is filled by a word that is not hidden"
+        )
+        if not any(again[place] for place in places):
+            assert again == mask
+            changed += (words != other).any()
+    assert changed > 20
+
+
+@pytest.mark.parametrize("max_n", [2, 3, 4, 8])
+@pytest.mark.parametrize("threshold", [0.05, 0.3, 1.0])
+def test_decisions_are_those_of_the_definition(tmp_path, max_n, threshold):
+    """The definition counts everything; the model has pruned, and decides alike."""
+    rng = np.random.default_rng(max_n)
+    letters = [*list("abcdefgh"), "x1", "don't"]
+    weights = np.array([0.3, 0.2, 0.15, 0.1, 0.1, 0.05, 0.04, 0.02, 0.02, 0.02])
+
+    def text():
+        return " ".join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
+
+    public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(200)]
+    for min_count in (1, 3, 40):
+        chosen = NgramSettings(max_n, min_count)
+        model = slotting.make_model(tmp_path / str(min_count), public, chosen)
+        counts = slotting.all_counts(public, max_n)
+        for start in (0.08, 1.0):
+            wanted = [slotting.expected(item, counts, chosen, threshold, start) for item in private]
+            assert kept(model, private, threshold, start) == wanted
+        if threshold < 0.5:
+            assert 0 < sum(map(sum, kept(model, private, threshold, 0.08))) < sum(map(len, wanted))
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.text(alphabet="abc 1'.é", max_size=40), max_size=6))
+def test_any_text_is_decided_as_the_definition_says(model_of_letters, texts):
+    model, counts = model_of_letters
+    wanted = [slotting.expected(text, counts, model.settings, 0.2, 0.2) for text in texts]
+    assert functools.reduce(operator.iadd, kept(model, texts, 0.2, 0.2), []) == functools.reduce(
+        operator.iadd, wanted, []
+    )
+
+
+@pytest.fixture(scope="module")
+def model_of_letters(tmp_path_factory):
+    rng = np.random.default_rng(3)
+    public = ["".join(rng.choice(list("aab cé  "), size=60)) for _ in range(60)]
+    chosen = NgramSettings(3, 2)
+    return slotting.make_model(tmp_path_factory.mktemp("letters"), public, chosen), slotting.all_counts(public, 3)
+
+
+def test_grams_are_those_of_their_texts():
+    """Against windows in plain Python; the bytes are ordered as the n-grams are."""
+    rng = np.random.default_rng(1)
+    parts = [rng.integers(-1, 300, rng.integers(0, 9)).astype(np.int32) for _ in range(50)]
+    offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+    code = Grams(4)
+    found = code.encode(np.concatenate(parts), offsets).to_pylist()
+    wanted = []
+    for part in parts:
+        words = [0, *part.tolist()]
+        for n in (2, 3, 4):
+            windows = [words[start : start + n] for start in range(len(words) - n + 1)]
+            wanted += [[*window, *[-1] * (4 - n)] for window in windows if min(window) >= 0]
+    rows = code.decode(b"".join(found))
+    assert sorted(rows.tolist()) == sorted(wanted)
+    ordered = code.decode(b"".join(sorted(found))).tolist()
+    assert ordered == sorted(wanted, key=lambda row: (sum(word >= 0 for word in row), row))
+
+
+def test_an_n_gram_without_its_beginning_is_refused():
+    with pytest.raises(ValueError, match="without its beginning"):
+        assembled(np.array([1, 5, 5]), np.array([[1, 2, -1], [2, 1, 1]], np.int32), np.array([2, 2]))
+
+
+def test_an_index_from_its_arrays_finds_the_same():
+    words = pa.array(["", *string.ascii_lowercase])
+    made = WordIndex(words)
+    tokens = pa.array(["q", "zz", "a"])
+    assert (
+        WordIndex.of(made.data, made.offsets, made.slots).numbers(tokens).tolist()
+        == made.numbers(tokens).tolist()
+        == [17, -1, 1]
+    )
+
+
+def test_the_same_counts_give_the_same_digest_and_others_another(tmp_path, model):
+    again = slotting.make_model(tmp_path / "again", list(reversed(PUBLIC)), SMALL)
+    other = slotting.make_model(tmp_path / "other", PUBLIC[1:], SMALL)
+    assert again.digest == model.digest != other.digest
+    assert find_model(tmp_path / "again") == again.path
+    assert slotting.make_model(tmp_path / "again", PUBLIC, SMALL).path == again.path, "left as it is"
+
+
+def test_a_model_is_found_or_refused_by_name(tmp_path):
+    with pytest.raises(NgramError, match=r"holds no n-gram model\. Run `wordveil ngrams`"):
+        find_model(tmp_path / "nowhere")
+    slotting.make_model(tmp_path, PUBLIC, SMALL)
+    slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
+    with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Name one"):
+        find_model(tmp_path)
+
+
+def test_a_model_is_mapped_and_not_copied(model):
+    for array in (model.words, model.counts, model.first, model.index.data, model.index.offsets, model.index.slots):
+        assert isinstance(array.base, np.memmap)
+        assert not array.flags.writeable
+
+
+def test_an_altered_model_is_refused(tmp_path):
+    model = slotting.make_model(tmp_path, PUBLIC, SMALL)
+    with pytest.raises(NgramError, match="not the n-gram model that the run was started with"):
+        open_model(model.path, "0" * 64)
+    counts = bytearray((model.path / "counts.bin").read_bytes())
+    counts[8] ^= 1
+    (model.path / "counts.bin").write_bytes(counts)
+    with pytest.raises(
+        NgramError, match=r"counts\.bin: its checksum is not the manifest's.*build the n-gram model again"
+    ):
+        open_model(model.path)
+    manifest = model.path / "manifest.json"
+    altered = json.loads(manifest.read_text())
+    altered["content"]["settings"]["min_count"] = 1
+    manifest.write_text(json.dumps(altered))
+    with pytest.raises(NgramError, match="altered since it was written"):
+        open_model(model.path)
+    manifest.write_text("{}")
+    with pytest.raises(NgramError, match="missing or damaged"):
+        open_model(model.path)
+
+
+def policy_of(model, **settings):
+    chosen = {"slot_threshold": THRESHOLD, "slot_start_threshold": START, "ngrams": model.digest, **settings}
+    return with_profile("carrier_phrases", **chosen)
+
+
+VOCABULARY = Vocabulary(pa.array(["anna", "play", "song", "the", "light"]))
+
+
+def test_the_codec_copies_carrier_phrases_and_draws_the_rest(model):
+    codec = Codec(policy_of(model), VOCABULARY, model)
+    text = "Please turn off the LIGHT, play the next Song by ANNA; Quux 7th!"
+    encoded = codec.encode(pa.array([text]))
+    assert encoded.ids.tolist() == [1, 0, VOCABULARY.unknown, VOCABULARY.unknown]
+    words = codec.decode(np.array([4, 2, 3, 4], np.int32), encoded.offsets, encoded.skeleton)
+    assert words.to_pylist() == ["Please turn off the LIGHT, light the next Song by SONG; The light!"]
+
+
+def test_words_that_are_not_carriers_go_by_the_other_rules(model):
+    text = "please turn off the light at 7 by anna quux"
+    dropped = Codec(
+        policy_of(model, digits="drop", unknown="drop", case="lower", punctuation="drop"), VOCABULARY, model
+    )
+    encoded = dropped.encode(pa.array([text]))
+    assert encoded.ids.tolist() == [0]
+    assert dropped.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist() == [
+        "please turn off the light at anna"
+    ]
+    refused = Codec(policy_of(model, unknown="quarantine"), VOCABULARY, model).encode(pa.array([text, "the light"]))
+    assert refused.refused.tolist() == ["unknown_words", None]
+
+
+def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
+    """Through the sanitiser, batch by batch and at once."""
+    bundle = helpers.laplace_bundle(tmp_path, helpers.random_embedding(40, 4), 1.0, padding=False)
+    settings = policy_of(model)
+    texts = [f"{text} quux" for text in PUBLIC]
+    sanitiser = helpers.RecordSanitiser(
+        helpers.RecordSettings(helpers.RELEASE, "run", settings, ()), bundle, helpers.KEYS, model
+    )
+    whole = helpers.sanitise(sanitiser, helpers.record_batch(texts))
+    for text, result, privacy in zip(texts, whole["text"].to_pylist(), whole["privacy"].to_pylist(), strict=True):
+        mask = kept(model, [text])[0]
+        pairs = list(zip(slotting.tokens(text), slotting.tokens(result), mask, strict=True))
+        assert all(one == two for one, two, keep in pairs if keep)
+        assert not any(one == two for one, two, keep in pairs if not keep)
+        assert privacy["tokens"] == len(pairs) - sum(mask)
+        assert privacy["relation"] == "same_skeleton"
+        assert privacy["epsilon_pure"] is None
+        assert privacy["exposes"] == ["carrier_phrases", "case", "length", "presence", "punctuation"]
+
+
+def test_a_codec_refuses_another_model(model, tmp_path):
+    other = slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
+    for policy, wrong in ((policy_of(model), other), (policy_of(model), None), (TextPolicy(), model)):
+        with pytest.raises(ValueError, match="not the one that the policy names"):
+            Codec(policy, VOCABULARY, wrong)
+
+
+def test_the_policy_is_told_apart_by_model_and_thresholds(model):
+    base = policy_of(model)
+    assert base.relation is Relation.SAME_SKELETON
+    others = [
+        policy_of(model, **change)
+        for change in ({"ngrams": "0" * 64}, {"slot_threshold": 0.5}, {"slot_start_threshold": 0.2})
+    ]
+    assert len({base.fingerprint, *(other.fingerprint for other in others)}) == 4
+
+
+def parse(**text):
+    return parse_arguments({"id": "id", "text": "body"}, text)[1]
+
+
+def test_a_configuration_names_the_model_by_its_path(model):
+    policy = parse(profile="carrier_phrases", ngrams=str(model.path.parent), slot_threshold=0.25)
+    assert (policy.ngrams, policy.slot_threshold, policy.slot_start_threshold) == (model.digest, 0.25, 0.002)
+    assert parse(profile="readable").ngrams is None
+    assert TextSection(profile="readable").model_path is None
+
+
+def test_the_shipped_section_is_sound(model):
+    text = yaml.safe_load((ROOT / "conf" / "text" / "carrier_phrases.yaml").read_text())["text"]
+    policy = parse(**{**text, "ngrams": str(model.path)})
+    assert policy == parse(profile="carrier_phrases", ngrams=str(model.path)), "it shows the defaults"
+
+
+def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
+    embedding = helpers.random_embedding(30, 4)
+    words = embedding.words.to_pylist()
+    text = f"Please turn off the light in {words[3]}"
+    found = compare(embedding, policy_of(model), "random", {}, text, model=model)
+    assert found.configured.text.startswith("Please turn off the light in ")
+
+
+FAULTS = [
+    ({}, {"text.ngrams": "needs an n-gram model of public text. `wordveil ngrams`"}),
+    ({"ngrams": "nowhere"}, {"text.ngrams": "nowhere: holds no n-gram model"}),
+    ({"ngrams": "MODEL", "length": "pad", "n_max": 8}, {"text.length": "copies .*carrier_phrases, which shows it"}),
+    ({"ngrams": "MODEL", "length": "sample", "n_max": 8}, {"text.length": "carrier_phrases"}),
+    ({"ngrams": "MODEL", "output": "bag"}, {"text.output": "carrier_phrases"}),
+    ({"ngrams": "MODEL", "refused": "empty"}, {"text.refused": "hidden length"}),
+    ({"ngrams": "MODEL", "stop_words": "keep"}, {"text.stop_words": "decides about stop-words too"}),
+    ({"ngrams": "MODEL", "stop_words": "drop"}, {"text.stop_words": "decides about stop-words too"}),
+    (
+        {"ngrams": "MODEL", "tokeniser": "whitespace"},
+        {"text.tokeniser": "counted with tokeniser: words.*--tokeniser whitespace"},
+    ),
+    ({"ngrams": "MODEL", "hyphens": "inner"}, {"text.hyphens": "counted with hyphens: split"}),
+    ({"ngrams": "MODEL", "slot_threshold": 0.0}, {"text.slot_threshold": "greater than 0"}),
+    (
+        {"profile": "strict", "slots": "carrier_phrases", "n_max": 8, "ngrams": "MODEL"},
+        {"text.length": "carrier_phrases"},
+    ),
+    ({"profile": "readable", "ngrams": "MODEL"}, {"text.ngrams": "no meaning with slots: all"}),
+    ({"profile": "readable", "slot_threshold": 0.1}, {"text.slot_threshold": "no meaning with slots: all"}),
+    ({"profile": "readable", "slot_start_threshold": 0.1}, {"text.slot_start_threshold": "no meaning with slots: all"}),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), FAULTS)
+def test_faults_are_named_with_their_mend(model, text, wanted):
+    text = {name: str(model.path) if value == "MODEL" else value for name, value in text.items()}
+    with pytest.raises(ConfigError) as caught:
+        parse(**{"profile": "carrier_phrases", **text})
+    assert [fault.where for fault in caught.value.faults] == list(wanted)
+    for fault in caught.value.faults:
+        assert re.search(wanted[fault.where], fault.problem)

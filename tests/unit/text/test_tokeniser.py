@@ -1,0 +1,210 @@
+"""What a word is, in every script and around every odd character; and that cutting loses nothing."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from unit.support import unravel
+from wordveil.text.tokeniser import HYPHENS, TOKENISERS, Tokeniser
+
+TEXTS = st.text(
+    st.characters(codec="utf-8") | st.sampled_from("aB'’-‐ \u0301漢ก1\x01\x02\n\u00a0\u200b.,"), max_size=40
+)
+
+
+def words(text, kind="words", hyphens="split"):
+    tokeniser = Tokeniser(kind, hyphens)
+    found = tokeniser.words(tokeniser.normalise(pa.array([text])))
+    assert found.offsets.tolist() == [0, len(found.words)]
+    return found.words.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The cat sat.", ["The", "cat", "sat"]),
+        ("don't", ["don't"]),
+        ("don’t", ["don’t"]),
+        ("'tis the dogs' tea", ["tis", "the", "dogs", "tea"]),
+        ("‘quoted’ “words”", ["quoted", "words"]),
+        ("rock 'n' roll", ["rock", "n", "roll"]),
+        ("a''b it''s", ["a", "b", "it", "s"]),
+        ("l'été d’août", ["l'été", "d’août"]),
+        ("y'all'd've", ["y'all'd've"]),
+        ("well-known", ["well", "known"]),
+        ("a_b c/d e@f.g", ["a", "b", "c", "d", "e", "f", "g"]),
+        ("3.14 and 1,000 or 7th", ["3", "14", "and", "1", "000", "or", "7th"]),
+        ("x² Ⅷ ½ ٣", ["x²", "Ⅷ", "½", "٣"]),
+        ("Привет, мир! Γειά שלום नमस्ते", ["Привет", "мир", "Γειά", "שלום", "नमस्ते"]),
+        ("한국어 단어", ["한국어", "단어"]),
+        ("tiếng Việt", ["tiếng", "Việt"]),
+        ("I ❤️ you 😀👍🏽x", ["I", "\ufe0f", "you", "x"]),
+        ("a\x01b", ["a", "b"]),
+        ("a\x00b\x1bc\x7fd\x85e", ["a", "b", "c", "d", "e"]),
+        ("zero\u200bwidth soft\u00adhyphen", ["zero", "width", "soft", "hyphen"]),
+        ("a\u00a0b\u2003c\td\ne\r\nf", ["a", "b", "c", "d", "e", "f"]),
+        ("", []),
+        ("   ", []),
+        ("?! ... —", []),
+        ("'", []),
+        ("\x01\x01", []),
+        ("one", ["one"]),
+    ],
+)
+def test_words(text, expected):
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize("hyphen", ["-", "\u2010"])
+def test_hyphens_split_words_or_stay_inside(hyphen):
+    text = f"well{hyphen}known {hyphen}x{hyphen} a{hyphen}{hyphen}b it's{hyphen}me"
+    assert words(text) == ["well", "known", "x", "a", "b", "it's", "me"]
+    assert words(text, hyphens="inner") == [f"well{hyphen}known", "x", "a", "b", f"it's{hyphen}me"]
+
+
+@pytest.mark.parametrize("dash", ["–", "—", "−"])
+def test_dashes_are_no_hyphens(dash):
+    assert words(f"a{dash}b", hyphens="inner") == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["été naïve Ångström", "한국어", "Việt Nam"])
+@pytest.mark.parametrize("kind", TOKENISERS)
+def test_composed_and_decomposed_texts_are_equal(text, kind):
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
+    assert forms[0] != forms[1]
+    assert words(forms[0], kind) == words(forms[1], kind) == forms[0].split()
+
+
+def test_a_combining_mark_belongs_to_its_word():
+    assert words("q\u0307x y\u0335z") == ["q\u0307x", "y\u0335z"]
+
+
+SPACELESS = ["漢字", "ひらがな", "カタカナ", "ㄅㄆ", "ไทย", "ລາວ", "ខ្មែរ", "မြန်မာ", "བོད", "ꦗꦮ", "ᬩᬮᬶ", "ꆈꌠ", "𠀀"]
+
+
+@pytest.mark.parametrize("text", SPACELESS)
+def test_scripts_without_word_spaces_are_refused_by_words_alone(text):
+    texts = pa.array(["plain", f"some {text} inside", text])
+    assert Tokeniser("words").refused(texts).tolist() == [False, True, True]
+    assert Tokeniser("characters").refused(texts).tolist() == [False, False, False]
+    assert Tokeniser("whitespace").refused(texts).tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "한국어", "tiếng Việt", "Привет", "नमस्ते", "مرحبا", "", "123", "😀", "。、", "ー"[:0]]
+)
+def test_other_texts_are_not_refused(text):
+    assert not Tokeniser("words").refused(pa.array([text])).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("漢字", ["漢", "字"]),
+        ("漢字 and don't 字", ["漢", "字", "and", "don't", "字"]),
+        ("abc漢def", ["abc", "漢", "def"]),
+        ("2026年", ["2026", "年"]),
+        ("がんばれ。", ["が", "ん", "ば", "れ"]),
+        ("กำ", ["ก", "ำ"]),
+        ("กี่", ["กี่"]),
+        ("漢\u0301字", ["漢\u0301", "字"]),
+        ("well-known", ["well", "known"]),
+    ],
+)
+def test_characters_make_each_letter_of_such_a_script_a_word(text, expected):
+    assert words(text, "characters") == expected
+
+
+@pytest.mark.parametrize("symbol", ["\u0f01", "\u0f0b", "\u0e3f", "\u104a", "\u2f00", "\ua490"])
+def test_symbols_and_points_of_such_a_script_are_no_words(symbol):
+    """Tibetan marks and tsheg, the baht sign, the Burmese comma, radicals: in the script, but no letters."""
+    assert words(symbol, "characters") == words(f":{symbol}", "characters") == []
+
+
+def test_characters_with_inner_hyphens():
+    assert words("well-known漢-字", "characters", "inner") == ["well-known", "漢", "字"]
+
+
+def test_whitespace_takes_whatever_stands_between_spaces():
+    assert words("don't, (x) 漢字  well-known\t—\u00a0😀\u3000y", "whitespace") == [
+        "don't,",
+        "(x)",
+        "漢字",
+        "well-known",
+        "—",
+        "😀",
+        "y",
+    ]
+
+
+def test_a_very_long_text_and_a_very_long_word():
+    assert len(words("word " * 200_000)) == 200_000
+    assert words("x" * 1_000_000) == ["x" * 1_000_000]
+    assert words("!" * 1_000_000) == []
+    assert len(words("漢" * 100_000, "characters")) == 100_000
+
+
+@pytest.mark.parametrize(("kind", "hyphens"), [("sentences", "split"), ("words", "drop"), ("", "split")])
+def test_unknown_kinds_are_refused(kind, hyphens):
+    with pytest.raises(ValueError, match="Expected kind="):
+        Tokeniser(kind, hyphens)
+
+
+def test_a_sliced_array_is_cut_like_a_fresh_one():
+    texts = ["zero zero", "one, two", "", "three"]
+    tokeniser = Tokeniser()
+    whole = pa.array(texts)
+    for cut in (tokeniser.words(whole.slice(1, 2)), tokeniser.pieces(whole.slice(1, 2))):
+        assert unravel(cut.words, cut.offsets) == [["one", "two"], []]
+
+
+def test_no_texts():
+    none = pa.array([], pa.string())
+    for tokeniser in map(Tokeniser, TOKENISERS):
+        assert tokeniser.words(tokeniser.normalise(none)).offsets.tolist() == [0]
+        assert tokeniser.pieces(none).all_offsets.tolist() == [0]
+        assert len(tokeniser.refused(none)) == 0
+
+
+@pytest.mark.parametrize("hyphens", HYPHENS)
+@pytest.mark.parametrize("kind", TOKENISERS)
+@settings(max_examples=50, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4))
+@example(texts=[":\u0f01", "\u0f01:"])
+@example(texts=["", "a", "", "\x01", "''", "'a'"])
+@example(texts=["漢\u0301'字-a1ก", "\u0301a", "’a’’b’", "-‐-a‐b"])
+def test_pieces_give_the_text_back_and_agree_with_words(kind, hyphens, texts):
+    tokeniser = Tokeniser(kind, hyphens)
+    normal = tokeniser.normalise(pa.array(texts, pa.string()))
+    assert normal.to_pylist() == [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
+    pieces, alone = tokeniser.pieces(normal), tokeniser.words(normal)
+    assert ["".join(part) for part in unravel(pieces.all, pieces.all_offsets)] == normal.to_pylist()
+    assert unravel(pieces.words, pieces.offsets) == unravel(alone.words, alone.offsets)
+    assert pieces.all.take(pa.array(pieces.slots)).equals(pieces.words)
+    assert "" not in alone.words.to_pylist()
+    gaps = np.setdiff1d(np.arange(len(pieces.all)), pieces.slots)
+    assert len(gaps) == len(pieces.slots) + len(texts)
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS, TEXTS)
+def test_records_do_not_touch_each_other(one, two):
+    tokeniser = Tokeniser("characters", "inner")
+    both = tokeniser.words(tokeniser.normalise(pa.array([one, two])))
+    assert unravel(both.words, both.offsets) == [words(one, "characters", "inner"), words(two, "characters", "inner")]
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS)
+def test_every_letter_and_digit_is_in_a_word_and_no_other_character_unless_inside(text):
+    normal = unicodedata.normalize("NFC", text)
+    joined = "".join(words(text))
+    kept = [character for character in normal if character.isalpha() and character.isascii()]
+    assert [character for character in joined if character.isalpha() and character.isascii()] == kept
+    assert all(word[0] not in "'’" and word[-1] not in "'’" for word in words(text))
