@@ -124,11 +124,11 @@ class Job:
             key.touch(mode=0o600)
             key.write_text(os.urandom(32).hex())
         self.settings: dict[str, Any] = {
-            "format_version": 1,
+            "format_version": 2,
             "release": "bench",
             "input": {"path": "", "id": "id", "text": "text_body"},
             "mechanism": {"name": "laplace", "epsilon": EPSILON, "embedding": str(embedding_path), "public": True},
-            "bundle": str(home / "bundles"),
+            "bundle_store": str(home / "bundles"),
             "build_missing": True,
             "text": profile,
             "key": {"file": str(key)},

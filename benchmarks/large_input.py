@@ -147,11 +147,11 @@ def measure(mechanism: str, tokens: int, small_files: int, longest: int) -> dict
         (home / "key").write_text(os.urandom(32).hex())
         (home / "events").mkdir()
         settings = {
-            "format_version": 1,
+            "format_version": 2,
             "release": "large",
             "input": {"path": str(home / "corpus"), "id": "id", "text": "body"},
             "mechanism": {**MECHANISMS[mechanism], "embedding": str(home / "vectors.txt"), "public": True},
-            "bundle": str(home / "bundles"),
+            "bundle_store": str(home / "bundles"),
             "build_missing": True,
             "text": {"profile": "readable"},
             "key": {"file": str(home / "key")},

@@ -78,7 +78,7 @@ class Tables:
         (home / "key").touch(mode=0o600)
         (home / "key").write_text(os.urandom(32).hex())
         self.settings: dict[str, Any] = {
-            "format_version": 1,
+            "format_version": 2,
             "release": "bench",
             "input": {"path": "", "id": "id", "text": "text_body"},
             "mechanism": {
@@ -88,7 +88,7 @@ class Tables:
                 "embedding": str(home / "embedding"),
                 "public": True,
             },
-            "bundle": str(home / "bundles"),
+            "bundle_store": str(home / "bundles"),
             "text": {"profile": "strict", "length": "as_is"},
             "key": {"file": str(home / "key")},
             "output": {"path": ""},

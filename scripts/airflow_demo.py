@@ -55,7 +55,7 @@ def make_lake(home: Path, days: list[date]) -> None:
     spark.stop()
     app(args=["key", "new", str(home / "wordveil.key")], standalone_mode=False)
     config = {
-        "format_version": 1,
+        "format_version": 2,
         "release": "articles",
         "input": {
             "path": str(home / "articles"),
@@ -74,7 +74,7 @@ def make_lake(home: Path, days: list[date]) -> None:
             "embedding": "demo",
             "public": True,
         },
-        "bundle": str(home / "bundles"),
+        "bundle_store": str(home / "bundles"),
         "build_missing": True,
         "text": {"profile": "readable"},
         "key": {"file": str(home / "wordveil.key")},

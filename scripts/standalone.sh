@@ -78,11 +78,11 @@ sql "CREATE TABLE delta.\`$work/lake/articles\` USING delta TBLPROPERTIES (delta
      AS SELECT article, body, concat('agency-', batch) AS agency FROM parquet.\`$here/quickstart/corpus\`"
 
 cat > "$work/release.yaml" <<YAML
-format_version: 1
+format_version: 2
 release: news
 input: {path: $work/lake/articles, format: delta, changes: feed, id: article, text: body, author: agency, keep: [agency]}
 mechanism: {name: exponential, epsilon: 4.5, gamma: 3.0, neighbours: 256, tight: true, embedding: demo, public: true}
-bundle: $here/quickstart/bundles
+bundle_store: $here/quickstart/bundles
 text: {profile: strict, n_max: 64}
 key: {file: $work/wordveil.key}
 output: {path: $work/lake/wordveil/news, format: delta, public: $work/lake/public/news}

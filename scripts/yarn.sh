@@ -119,11 +119,11 @@ step "the input, a Delta table on HDFS"
     -e "CREATE TABLE delta.\`hdfs:///lake/tickets\` USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)
         AS SELECT article, body FROM parquet.\`hdfs:///lake/articles\`" 2>> "$work/sql.log"
 cat > "$work/release.yaml" <<YAML
-format_version: 1
+format_version: 2
 release: news
 input: {path: "hdfs:///lake/tickets", format: delta, changes: feed, id: article, text: body}
 mechanism: {name: exponential, epsilon: 4.5, gamma: 3.0, neighbours: 256, tight: true, embedding: demo, public: true}
-bundle: $here/quickstart/bundles
+bundle_store: $here/quickstart/bundles
 text: {profile: strict, n_max: 64}
 key: {file: $work/wordveil.key}
 output: {path: "hdfs:///lake/wordveil/news", format: delta, public: "hdfs:///lake/public/news"}

@@ -111,11 +111,11 @@ class Workspace:
     def settings(self, **sections: Mapping[str, Any] | Any) -> dict[str, Any]:
         """The configuration as plain values; ``sections`` are merged into it, one level deep."""
         base: dict[str, Any] = {
-            "format_version": 1,
+            "format_version": 2,
             "release": "tests",
             "input": {"path": str(self.root / "corpus"), "id": "id", "text": "body", "keep": ["day"]},
             "mechanism": {"name": "laplace", "epsilon": 4.0, "embedding": str(self.root / "embedding"), "public": True},
-            "bundle": str(self.root / "bundles"),
+            "bundle_store": str(self.root / "bundles"),
             "build_missing": True,
             "text": {"profile": "strict", "n_max": 24},
             "key": {"file": str(self.root / "key")},

@@ -21,20 +21,24 @@ class Fault:
 
     Attributes
     ----------
-    where: the key, dotted (``mechanism.epsilon``).
-    value: what stands there, as text; empty where the key is missing or its value must not be shown.
-    problem: what is wrong with it and what is allowed.
-    mend: what to do; empty where ``problem`` already says it.
+    where
+        the key, dotted (``mechanism.epsilon``).
+    value
+        what stands there, as text; empty where the key is missing or its value must not be shown.
+    problem
+        what is wrong with it and what is allowed.
+    hint
+        what to do; empty where ``problem`` already says it.
     """
 
     where: str
     value: str
     problem: str
-    mend: str = ""
+    hint: str = ""
 
     def __str__(self) -> str:
         shown = f" = {self.value}" if self.value else ""
-        tail = f" {self.mend}" if self.mend else ""
+        tail = f" {self.hint}" if self.hint else ""
         return f"{self.where}{shown}: {self.problem}{tail}"
 
 

@@ -183,7 +183,7 @@ def test_a_release_keeps_bundle_policy_and_key(spark, workspace: Workspace, bund
 
 def test_no_key_no_recorded_run(workspace: Workspace):
     with pytest.raises(KeyMaterialError):
-        Run.recorded(release="tests", records=str(workspace.root))
+        Run.recorded(release="tests", run_log_dir=str(workspace.root))
     with pytest.raises(ConfigError, match="release"):
         recorded(workspace, release="../up")
 

@@ -135,7 +135,7 @@ def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: W
         padding=True,
         mechanism="exponential",
     )
-    run = Run.recorded(release="frames", records=str(tmp_path / "records"), key_file=str(workspace.root / "key"))
+    run = Run.recorded(release="frames", run_log_dir=str(tmp_path / "records"), key_file=str(workspace.root / "key"))
     seen: dict[str, list[Any]] = {"hashed": [], "input": []}
     for seed in (1, 2):
         frame = packed.read.parquet(str(workspace.write_corpus(table(sizes(seed)), f"corpus-{seed}", files=FILES)))

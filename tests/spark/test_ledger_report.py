@@ -80,7 +80,9 @@ def path(spark, tmp_path: Path) -> str:
     store = DeltaTable(spark, str(tmp_path / "ledger"), "ledger")
     Ledger(store).create()
     store.append(
-        spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA), step="test", once="test"
+        spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA),
+        step="test",
+        idempotency_key="test",
     )
     return store.path
 

@@ -27,7 +27,7 @@ def test_the_bundle_is_the_same(spark, workspace: Workspace):
     mechanism = {"name": "exponential", "epsilon": 4.0, "neighbours": 5, "gamma": 2.0}
     config = workspace.config(mechanism=mechanism)
     there = build_bundle(config, BuildContext(compute=on_executors(lambda: spark)))
-    again = config.model_copy(update={"bundle": str(workspace.root / "another")})
+    again = config.model_copy(update={"bundle_store": str(workspace.root / "another")})
     assert build_bundle(again).fingerprint == there.fingerprint
 
 

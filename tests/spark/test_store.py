@@ -35,7 +35,9 @@ def test_a_name_appends_once(spark, store: DeltaTable):
     seen = []
     for _ in range(2):
         observation = Observation()
-        store.append(spark.range(3).observe(observation, F.sum("id").alias("sum")), step="draws", once="run 1")
+        store.append(
+            spark.range(3).observe(observation, F.sum("id").alias("sum")), step="draws", idempotency_key="run 1"
+        )
         seen.append(observed(observation))
     assert seen == [{"sum": 3}, None]
     assert store.has("run 1")
@@ -55,12 +57,12 @@ def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pyt
         count = table.count()
         seen.append(count)
         if len(seen) == 1:
-            store.append(spark.range(7, 8), step="append", once="b")
+            store.append(spark.range(7, 8), step="append", idempotency_key="b")
             store.compare_and_append(other, step="other")
-            store.append(spark.range(8, 9), step="append", once="c")
+            store.append(spark.range(8, 9), step="append", idempotency_key="c")
         return spark.createDataFrame([(count,)], "id bigint")
 
-    store.append(spark.range(2), step="first", once="a")
+    store.append(spark.range(2), step="first", idempotency_key="a")
     store.compare_and_append(rows, step="mine")
     assert seen == [2, 5]
     assert numbers(store) == [0, 1, 5, 7, 8, 103]
@@ -70,7 +72,7 @@ def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
     """Hadoop writes file:///lake as file:/lake, and hdfs:///lake likewise."""
     made = DeltaTable(spark, f"file://{tmp_path}/table", "table")
     made.create(spark.range(0).schema)
-    made.append(spark.range(3), step="draws", once="run 1")
+    made.append(spark.range(3), step="draws", idempotency_key="run 1")
     assert numbers(made) == numbers(DeltaTable(spark, str(tmp_path / "table"), "table")) == [0, 1, 2]
 
 
@@ -91,7 +93,7 @@ def test_a_text_leaves_no_trace_in_the_log(spark, tmp_path: Path):
     made = DeltaTable(spark, str(tmp_path / "texts"), "draws")
     frame = spark.createDataFrame([(1, "a secret text")], "id bigint, text string")
     made.create(frame.schema, indexed=["id"])
-    made.append(frame, step="draws", once="run")
+    made.append(frame, step="draws", idempotency_key="run")
     logs = "".join(path.read_text() for path in Path(made.path, "_delta_log").glob("*.json"))
     assert '\\"id\\":1' in logs
     assert "secret" not in logs

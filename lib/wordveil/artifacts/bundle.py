@@ -73,12 +73,18 @@ class Bundle:
 
     Attributes
     ----------
-    path: its directory.
-    fingerprint: the mechanism fingerprint, 64 hexadecimal digits.
-    manifest: the manifest as written.
-    vocabulary: the words.
-    guarantee: the certified constants of one token.
-    mechanism: ready to draw.
+    path
+        its directory.
+    fingerprint
+        the mechanism fingerprint, 64 hexadecimal digits.
+    manifest
+        the manifest as written.
+    vocabulary
+        the words.
+    guarantee
+        the certified constants of one token.
+    mechanism
+        ready to draw.
     """
 
     path: Path

@@ -35,7 +35,7 @@ class Kind:
     format_version: int
 
     @property
-    def mend(self) -> str:
+    def hint(self) -> str:
         """What to do with a damaged one."""
         return f"delete its directory and build the {self.noun} again"
 
@@ -77,7 +77,7 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
 def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
     """The manifest of the directory at ``path``, verified by itself. Raises ``kind.error``."""
     file = path / MANIFEST
-    again = f"{kind.mend[0].upper()}{kind.mend[1:]}"
+    again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
     try:
         manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
         version = manifest["content"]["format_version"]
@@ -147,15 +147,15 @@ def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
         size = file.stat().st_size
         if size != entry["bytes"]:
             raise kind.error(
-                f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; {kind.mend}."
+                f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; {kind.hint}."
             )
         with file.open("rb") as stream:
             digest = _digest(stream)
     except OSError as error:
-        again = f"{kind.mend[0].upper()}{kind.mend[1:]}"
+        again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
         raise kind.error(f"{file}: cannot be read ({error.strerror}). {again}.") from None
     if digest != entry["sha256"]:
-        raise kind.error(f"{file}: its checksum is not the manifest's. It was altered; {kind.mend}.")
+        raise kind.error(f"{file}: its checksum is not the manifest's. It was altered; {kind.hint}.")
 
 
 def _digest(stream: BinaryIO) -> str:

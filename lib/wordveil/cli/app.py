@@ -291,12 +291,12 @@ def sanitise(
     with reported("sanitise", report) as tell:
         settings = load_config(config, overrides or ())
         values = parse_params(params or ())
-        lives = settings.output.format == "delta"
+        is_release = settings.output.format == "delta"
         _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
         with progress_bar() as (progress, tasks):
             session = session_of(settings)
             common: dict[str, Any] = {"params": values, "run_id": run_id, "progress": progress, "tasks": tasks}
-            if lives:
+            if is_release:
                 from wordveil.spark.release.run import run_release
 
                 done = run_release(settings, session, full_snapshot=full_snapshot, **common)
@@ -308,15 +308,15 @@ def sanitise(
     if as_json:
         print_json(done.to_dict())
     else:
-        print_report(done, lives=lives)
+        print_report(done, is_release=is_release)
 
 
 def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
-    lives = config.output.format == "delta"
-    if overwrite and lives:
+    is_release = config.output.format == "delta"
+    if overwrite and is_release:
         problem = "a release (output.format: delta) is never overwritten: what it drew is charged. Remove it, or begin a release of another name."
         raise ConfigError("command line", [Fault("--overwrite", "", problem)])
-    if full_snapshot and not lives:
+    if full_snapshot and not is_release:
         problem = "is about a release: a Parquet output is made of the whole input anyway. Remove it, or say output.format: delta."
         raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])
 

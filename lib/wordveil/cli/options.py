@@ -106,8 +106,8 @@ def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[int, int],
         )
 
 
-def print_report(report: RunReport, *, lives: bool = False) -> None:
+def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """The short table at the end of a run; ``lives``: of a release that lives on."""
     from wordveil.cli.tables import report_facts
 
-    print_table(f"Release {report.release}", report_facts(report, lives=lives), report.notes)
+    print_table(f"Release {report.release}", report_facts(report, is_release=is_release), report.notes)

@@ -161,7 +161,7 @@ def withdraw(
     if as_json:
         print_json(report.to_dict())
     else:
-        print_report(report, lives=True)
+        print_report(report, is_release=True)
         print_note(_AFTER_WITHDRAWAL)
 
 

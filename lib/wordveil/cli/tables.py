@@ -113,11 +113,11 @@ def _lines(title: str, lines: Sequence[Line]) -> Table:
     return table
 
 
-def report_facts(report: RunReport, *, lives: bool = False) -> dict[str, str]:
+def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
     """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its input, or nothing."""
     rate = report.unknown_rate
     facts = {}
-    if lives:
+    if is_release:
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
         if report.corrected:
             facts["authors corrected"] = f"{report.corrected:,}: charged to the new author too, nothing drawn"

@@ -38,20 +38,20 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     place = config.mechanism.embedding
     recipe = config.recipe(embeddings.source_digest(place))
     try:
-        found = bundles.find(Path(config.bundle), recipe)
+        found = bundles.find(Path(config.bundle_store), recipe)
     except BundleError:
         found = None  # Others are there; this one joins them.
     if found is None:
         embedding = _embedding(config, work, read)
         mechanism = MECHANISMS[config.mechanism.name]
-        work = replace(work, kept=work.kept or Path(config.bundle) / _PARTS)
+        work = replace(work, kept=work.kept or Path(config.bundle_store) / _PARTS)
         built = mechanism.build(embedding, config.mechanism.settings, padding=config.policy.pads, work=work)
         provenance = {
             "wordveil": __version__,
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": embedding.source,
         }
-        found = bundles.write(Path(config.bundle), embedding, built, recipe, provenance)
+        found = bundles.write(Path(config.bundle_store), embedding, built, recipe, provenance)
         work.forget()
     return bundles.open_bundle(found)
 
@@ -60,7 +60,9 @@ def _embedding(config: Config, work: BuildContext, read: ReadPairs) -> Embedding
     """The embedding, read or trained."""
     section = config.mechanism
     if section.embedding_format == HYPERNYMS:
-        return trained(Path(section.embedding), section.training.settings, Path(config.bundle) / _TRAINED, work, read)
+        return trained(
+            Path(section.embedding), section.training.settings, Path(config.bundle_store) / _TRAINED, work, read
+        )
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
 
 
@@ -76,7 +78,7 @@ def find_bundle(config: Config) -> Bundle | None:
     """The configuration's bundle; None where its store is empty. Raises :class:`BundleError` where none there matches."""
     place = config.mechanism.embedding
     digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
-    found = bundles.find(Path(config.bundle), config.recipe(digest))
+    found = bundles.find(Path(config.bundle_store), config.recipe(digest))
     return bundles.open_bundle(found) if found else None
 
 
@@ -91,7 +93,7 @@ def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
     bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(
-            f"bundle = {config.bundle}: holds no bundle. Run `wordveil build` with this configuration, or set build_missing: true."
+            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or set build_missing: true."
         )
     bundle.check_policy(config.policy)
     return bundle

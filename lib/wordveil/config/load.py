@@ -31,17 +31,20 @@ from wordveil.errors import ConfigError, Fault
 from wordveil.privacy.relations import Relation, related
 from wordveil.text.policy import TextPolicy
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+# What settings and values were called in format version 1.
+_RENAMED = {"bundle": "bundle_store"}
+_RENAMED_VALUES = {("text.unknown", "cover"): "mask"}
 
 
 class Config(Section):
     """A job: one corpus, one mechanism, one policy, one release."""
 
-    format_version: Literal[1]
+    format_version: Literal[2]
     release: ReleaseName
     input: InputSection
     mechanism: AnyMechanism
-    bundle: Name
+    bundle_store: Name
     build_missing: bool = False
     text: TextSection = TextSection()
     key: KeySection
@@ -151,7 +154,10 @@ _MESSAGES: dict[tuple[str, str], str] = {
     (
         "format_version",
         "literal_error",
-    ): f"this wordveil reads format_version {FORMAT_VERSION}. Take the one that wrote the file.",
+    ): (
+        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write bundle_store for "
+        f"bundle, unknown: mask for unknown: cover, and format_version: {FORMAT_VERSION}."
+    ),
     (
         "budgets.unit",
         "missing",
@@ -188,10 +194,14 @@ def fault_of(details: ErrorDetails) -> Fault:
     if path[:1] == ["mechanism"] and len(path) > 1:
         model = MECHANISM_SECTIONS.get(str(path.pop(1)))
     where = ".".join(str(part) for part in path)
+    if kind == "extra_forbidden" and where in _RENAMED:
+        return Fault(where, "", f"is called {_RENAMED[where]} now.")
     if kind == "extra_forbidden":
         allowed = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
         near = did_you_mean(str(path[-1]), allowed)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
+    if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
+        return Fault(where, str(details["input"]), f"is called {renamed} now.")
     message = _MESSAGES.get((where, kind)) or _message(details)
     return Fault(where, "" if kind == "missing" or where.startswith("key") else shown_value(details["input"]), message)
 

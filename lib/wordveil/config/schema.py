@@ -230,7 +230,7 @@ class TextSection(Section):
     profile: Literal["strict", "readable", "carrier_phrases"] = "strict"
     tokeniser: Literal["words", "characters", "whitespace"] | None = None
     hyphens: Literal["split", "inner"] | None = None
-    unknown: Literal["cover", "drop", "keep", "quarantine"] | None = None
+    unknown: Literal["mask", "drop", "keep", "quarantine"] | None = None
     case: Literal["lower", "exact", "restore"] | None = None
     digits: Literal["hide", "drop", "keep"] | None = None
     punctuation: Literal["drop", "keep"] | None = None

@@ -206,7 +206,7 @@ def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
 _TEMPLATE = """\
 # Made from the table's schema by `wordveil init`; no row was read. What is left to say: FILL IN, and the lines below that begin
 # with `# epsilon`, `# public` and `# key`. Then: `wordveil build`, `wordveil plan --sample 1000`, `wordveil sanitise`.
-format_version: 1
+format_version: 2
 
 # Long-lived: the name of what is published, not of one run. Another name draws other noise.
 release: {release}
@@ -234,7 +234,7 @@ mechanism:
   embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
   # Say so only if it is true: neither vectors nor vocabulary were made from the private corpus. True of demo.
   # public: true
-bundle: bundles     # where `wordveil build` puts what the job draws with
+bundle_store: bundles     # where `wordveil build` puts what the job draws with
 
 text:
   profile: strict   # covers every string and hides the length; readable keeps layout, case and stop-words and shows them

@@ -42,10 +42,14 @@ class Embedding:
 
     Attributes
     ----------
-    words: string array ``(size,)``, distinct and not empty.
-    vectors: float32 ``(size, dimension)``, finite, no zero row.
-    source: what the vectors come from, for people.
-    warnings: what a user should know before relying on it.
+    words
+        string array ``(size,)``, distinct and not empty.
+    vectors
+        float32 ``(size, dimension)``, finite, no zero row.
+    source
+        what the vectors come from, for people.
+    warnings
+        what a user should know before relying on it.
     """
 
     words: pa.StringArray

@@ -50,8 +50,10 @@ class WordIndex:
 
     Attributes
     ----------
-    data, offsets: the words' bytes, uint8, and where each begins, int64 ``(words + 1,)``.
-    slots: int32, the number of a word or -1, at its hash or the next free place after it.
+    data, offsets
+        the words' bytes, uint8, and where each begins, int64 ``(words + 1,)``.
+    slots
+        int32, the number of a word or -1, at its hash or the next free place after it.
     """
 
     def __init__(self, words: pa.StringArray) -> None:

@@ -58,18 +58,29 @@ class Sample:
 
     Attributes
     ----------
-    records: records read.
-    released: those that get a sanitised text.
-    quarantined: the others, by reason.
-    emptied: those released as the empty text (``refused: empty``), by reason.
-    words, unknown: words of the released records before the policy, and those outside the vocabulary.
-    lengths: tokens to be replaced in a released record, before it is cut or filled; None where none is released.
-    cut, padded: released records longer and shorter than ``n_max``; None where the policy does not pad.
-    tokens: tokens that the job would draw for the released records.
-    keep_rate: share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words
-        were drawn for it.
-    tokens_per_second: of one core of this machine, by processor time, so that a busy machine does not count.
-    seconds: of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
+    records
+        records read.
+    released
+        those that get a sanitised text.
+    quarantined
+        the others, by reason.
+    emptied
+        those released as the empty text (``refused: empty``), by reason.
+    words, unknown
+        words of the released records before the policy, and those outside the vocabulary.
+    lengths
+        tokens to be replaced in a released record, before it is cut or filled; None where none is released.
+    cut, padded
+        released records longer and shorter than ``n_max``; None where the policy does not pad.
+    tokens
+        tokens that the job would draw for the released records.
+    keep_rate
+        share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words were
+        drawn for it.
+    tokens_per_second
+        of one core of this machine, by processor time, so that a busy machine does not count.
+    seconds
+        of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
     """
 
     records: int

@@ -19,9 +19,12 @@ class Reconstruction:
 
     Attributes
     ----------
-    mean_rank: mean over edges (u, v) of the rank of v by distance from u among the words that are no hypernyms of u; 1 is best.
-    mean_average_precision: mean over words u with hypernyms of the average precision of all words, by distance from u, as
-        hypernyms of u; 0 to 1, 1 is best.
+    mean_rank
+        mean over edges (u, v) of the rank of v by distance from u among the words that are no hypernyms of u; 1 is
+        best.
+    mean_average_precision
+        mean over words u with hypernyms of the average precision of all words, by distance from u, as hypernyms of u; 0
+        to 1, 1 is best.
     """
 
     mean_rank: float

@@ -25,8 +25,10 @@ class Space:
 
     Attributes
     ----------
-    name: as it stands in the configuration and in the ``privacy`` column.
-    code: which metric the compiled loops compute.
+    name
+        as it stands in the configuration and in the ``privacy`` column.
+    code
+        which metric the compiled loops compute.
     """
 
     name: str

@@ -27,9 +27,12 @@ class TokenBatch:
 
     Attributes
     ----------
-    ids: int32 ``(tokens,)``; words ``0 .. size - 1``, then ``size`` for padding and ``size + 1`` for the unknown word.
-    offsets: int64 ``(records + 1,)``, rising from 0 to ``tokens``.
-    contexts: uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.contexts`).
+    ids
+        int32 ``(tokens,)``; words ``0 .. size - 1``, then ``size`` for padding and ``size + 1`` for the unknown word.
+    offsets
+        int64 ``(records + 1,)``, rising from 0 to ``tokens``.
+    contexts
+        uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.contexts`).
     """
 
     ids: NDArray[np.int32]
@@ -58,11 +61,16 @@ class MechanismArtifact:
 
     Attributes
     ----------
-    parameters: all that, with the arrays, decides the distribution of outputs; plain values.
-    arrays: named arrays that workers map into memory.
-    guarantee: the certified constants.
-    notes: what a user should know, in sentences.
-    files: other files that workers read in place, by name: each a function that writes it to the path it is given.
+    parameters
+        all that, with the arrays, decides the distribution of outputs; plain values.
+    arrays
+        named arrays that workers map into memory.
+    guarantee
+        the certified constants.
+    notes
+        what a user should know, in sentences.
+    files
+        other files that workers read in place, by name: each a function that writes it to the path it is given.
     """
 
     parameters: dict[str, Any]

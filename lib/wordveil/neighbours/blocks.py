@@ -76,11 +76,16 @@ class BuildContext:
 
     Attributes
     ----------
-    progress: is told what happens next.
-    steps: is told how many of how many steps are done.
-    kept: directory for blocks that are done; None keeps none.
-    compute: computes the blocks of a task in any order.
-    used: where blocks of this build are kept.
+    progress
+        is told what happens next.
+    steps
+        is told how many of how many steps are done.
+    kept
+        directory for blocks that are done; None keeps none.
+    compute
+        computes the blocks of a task in any order.
+    used
+        where blocks of this build are kept.
     """
 
     progress: Callable[[str], None] = lambda _: None

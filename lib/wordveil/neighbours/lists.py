@@ -45,11 +45,17 @@ class NeighbourLists:
 
     Attributes
     ----------
-    offsets: int64 ``(rows + 1,)``.
-    ids: int32 ``(entries,)``, rising within a list.
-    distances: float64 ``(entries,)``.
-    cut: float64 ``(rows,)``: no word outside a list is nearer; the distance of the nearest one outside, or infinity if there is none.
-    farthest: upper bound of the distance of any word from one of these.
+    offsets
+        int64 ``(rows + 1,)``.
+    ids
+        int32 ``(entries,)``, rising within a list.
+    distances
+        float64 ``(entries,)``.
+    cut
+        float64 ``(rows,)``: no word outside a list is nearer; the distance of the nearest one outside, or infinity if
+        there is none.
+    farthest
+        upper bound of the distance of any word from one of these.
     """
 
     offsets: NDArray[np.int64]

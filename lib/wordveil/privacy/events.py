@@ -30,16 +30,26 @@ class ReleaseTerms:
 
     Attributes
     ----------
-    release: the release's name.
-    mechanism: its mechanism's name.
-    bundle: the mechanism fingerprint.
-    guarantee: what one token costs.
-    composition: how tokens add up.
-    relation: the pairs of texts for which the bound holds.
-    exposes: what is shown besides, as a function of the configuration alone.
-    n_max: the public number of tokens where the length is hidden, else None.
-    search: how the word nearest to a noisy point is found. No part of the guarantee: it sees the noisy point alone.
-    search_recall: the share of noisy points for which it is found, as measured by the build.
+    release
+        the release's name.
+    mechanism
+        its mechanism's name.
+    bundle
+        the mechanism fingerprint.
+    guarantee
+        what one token costs.
+    composition
+        how tokens add up.
+    relation
+        the pairs of texts for which the bound holds.
+    exposes
+        what is shown besides, as a function of the configuration alone.
+    n_max
+        the public number of tokens where the length is hidden, else None.
+    search
+        how the word nearest to a noisy point is found. No part of the guarantee: it sees the noisy point alone.
+    search_recall
+        the share of noisy points for which it is found, as measured by the build.
     """
 
     release: str

@@ -18,16 +18,23 @@ class WordGuarantee:
 
     Attributes
     ----------
-    metric: the distance ``d``.
-    nominal_epsilon: what the configuration says, per unit of ``d``.
-    epsilon: the constant that is true, per unit of ``d``.
-    diameter: an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
-    slack: what integer or rounded arithmetic adds per token, beyond the distance.
-    largest: the largest loss between any two symbols, where the build computed it from the mechanism itself; None where only
+    metric
+        the distance ``d``.
+    nominal_epsilon
+        what the configuration says, per unit of ``d``.
+    epsilon
+        the constant that is true, per unit of ``d``.
+    diameter
+        an upper bound of the largest ``d(w, v)`` over all symbols, unknown word and padding included.
+    slack
+        what integer or rounded arithmetic adds per token, beyond the distance.
+    largest
+        the largest loss between any two symbols, where the build computed it from the mechanism itself; None where only
         ``epsilon * diameter + slack`` is known.
-    delta: the probability, per token and between any two symbols, by which the bound may be exceeded, since noise drawn from finitely many
-        bits has a largest length; 0 where the arithmetic is exact. Proved for noise whose directions and radii are real numbers: what
-        their finite grids and rounding in float64 change is not.
+    delta
+        the probability, per token and between any two symbols, by which the bound may be exceeded, since noise drawn
+        from finitely many bits has a largest length; 0 where the arithmetic is exact. Proved for noise whose directions
+        and radii are real numbers: what their finite grids and rounding in float64 change is not.
     """
 
     metric: Metric

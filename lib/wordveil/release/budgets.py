@@ -36,14 +36,23 @@ class Budget:
 
     Attributes
     ----------
-    unit: ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``).
-    relation: the pairs of texts for which the sums are to hold. Under another relation a cost is infinite, unless it covers this one.
-    record: what one record of the release may cost, all its versions together. None: no limit.
-    author: what one author may cost, over all releases of the ledger. None: no limit.
-    corpus: what the author who costs most may cost within the release; where there are no authors, the record. None: no limit.
-    on_exceeded: ``quarantine`` the records that would exceed a limit, or ``fail`` the run before anything is drawn.
-    delta: what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta: its epsilon alone
-        bounds nothing there. None: none is expected.
+    unit
+        ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``).
+    relation
+        the pairs of texts for which the sums are to hold. Under another relation a cost is infinite, unless it covers
+        this one.
+    record
+        what one record of the release may cost, all its versions together. None: no limit.
+    author
+        what one author may cost, over all releases of the ledger. None: no limit.
+    corpus
+        what the author who costs most may cost within the release; where there are no authors, the record. None: no
+        limit.
+    on_exceeded
+        ``quarantine`` the records that would exceed a limit, or ``fail`` the run before anything is drawn.
+    delta
+        what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta:
+        its epsilon alone bounds nothing there. None: none is expected.
 
     Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty unit.
     """
@@ -87,12 +96,18 @@ class Charge:
 
     Attributes
     ----------
-    tokens: the tokens paid for, as in the ``privacy`` column.
-    price: the most that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
-    epsilon: the proved constant, per unit of ``metric``'s distance.
-    metric: the metric's identifier.
-    relation: the pairs of texts for which that holds.
-    delta: of a token: the probability by which an output may be likelier than that allows.
+    tokens
+        the tokens paid for, as in the ``privacy`` column.
+    price
+        the most that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
+    epsilon
+        the proved constant, per unit of ``metric``'s distance.
+    metric
+        the metric's identifier.
+    relation
+        the pairs of texts for which that holds.
+    delta
+        of a token: the probability by which an output may be likelier than that allows.
     """
 
     tokens: int

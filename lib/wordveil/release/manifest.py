@@ -39,21 +39,36 @@ class Manifest:
 
     Attributes
     ----------
-    release: the release's name.
-    draws_version, public_version: versions of the table of draws and of the public one.
-    run_ids: the runs whose draws the table holds.
-    mechanism, policy: the fingerprints.
-    key, epoch: the fingerprint of the key's root and the epoch that drew last.
-    relation, exposes: as in the ``privacy`` column.
-    input, input_version: the name of the corpus and its version; None where it has none.
-    n_max: the public number of tokens where the length is hidden, else None.
-    records: records published. How many were refused or unknown is internal.
-    rules: the digest of the gate's rules.
-    gate: one entry a rule as of :func:`gate_entries`; no values of private rules.
-    software: versions by name.
-    created: UTC, as ``2026-11-20T02:00:00Z``.
-    schema: column names and types, in order.
-    files: the table's files.
+    release
+        the release's name.
+    draws_version, public_version
+        versions of the table of draws and of the public one.
+    run_ids
+        the runs whose draws the table holds.
+    mechanism, policy
+        the fingerprints.
+    key, epoch
+        the fingerprint of the key's root and the epoch that drew last.
+    relation, exposes
+        as in the ``privacy`` column.
+    input, input_version
+        the name of the corpus and its version; None where it has none.
+    n_max
+        the public number of tokens where the length is hidden, else None.
+    records
+        records published. How many were refused or unknown is internal.
+    rules
+        the digest of the gate's rules.
+    gate
+        one entry a rule as of :func:`gate_entries`; no values of private rules.
+    software
+        versions by name.
+    created
+        UTC, as ``2026-11-20T02:00:00Z``.
+    schema
+        column names and types, in order.
+    files
+        the table's files.
 
     Raises :class:`ValueError` for what must not be published, cannot be signed or names a file outside the table.
     """

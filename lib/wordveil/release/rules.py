@@ -34,15 +34,24 @@ class Measured:
 
     Attributes
     ----------
-    relation, exposes: of the release, as in the ``privacy`` column.
-    epsilon_pure, epsilon_bound: the greatest of a record, in nats. None stands for infinite, too.
-    records: records of the input.
-    released, quarantined: records with a text, and without.
-    empty: released records whose sanitised text is empty.
-    distinct_words: different words in all sanitised texts.
-    words: words of the released records' original texts, before the text policy.
-    unknown: those of them that are not in the vocabulary.
-    unchanged: those of them that stand unchanged in the sanitised text.
+    relation, exposes
+        of the release, as in the ``privacy`` column.
+    epsilon_pure, epsilon_bound
+        the greatest of a record, in nats. None stands for infinite, too.
+    records
+        records of the input.
+    released, quarantined
+        records with a text, and without.
+    empty
+        released records whose sanitised text is empty.
+    distinct_words
+        different words in all sanitised texts.
+    words
+        words of the released records' original texts, before the text policy.
+    unknown
+        those of them that are not in the vocabulary.
+    unchanged
+        those of them that stand unchanged in the sanitised text.
     """
 
     relation: Relation | None = None

@@ -27,11 +27,17 @@ class Analysis:
 
     Attributes
     ----------
-    table, public_version, output: what was read and where the tables lie.
-    records: records of the table; ``documents`` of them have a term.
-    terms: different terms, stop-words apart, that stand in enough documents.
-    occurrences: how often these stand in all documents.
-    topics: the heaviest terms of each topic; fewer topics than were asked for where there are fewer documents, none without terms.
+    table, public_version, output
+        what was read and where the tables lie.
+    records
+        records of the table; ``documents`` of them have a term.
+    terms
+        different terms, stop-words apart, that stand in enough documents.
+    occurrences
+        how often these stand in all documents.
+    topics
+        the heaviest terms of each topic; fewer topics than were asked for where there are fewer documents, none without
+        terms.
     """
 
     table: str
@@ -162,4 +168,4 @@ def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> No
     assert isinstance(typed, StructType)
     store = DeltaTable(spark, path, "table of analytics")
     store.create(typed)
-    store.replace(rows.coalesce(1), once="analytics", number=store.version() + 1)
+    store.replace(rows.coalesce(1), idempotency_key="analytics", number=store.version() + 1)

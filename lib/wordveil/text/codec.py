@@ -25,7 +25,7 @@ SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
 
 _HIDE, _DROP, _KEEP = 0, 1, 2
-_ACTIONS = {"hide": _HIDE, "cover": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
+_ACTIONS = {"hide": _HIDE, "mask": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
 _LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
 
@@ -65,12 +65,18 @@ class Encoded:
 
     Attributes
     ----------
-    ids: int32 ``(tokens,)``.
-    offsets: int64 ``(records + 1,)``.
-    words: int64 ``(records,)``, words of the text before the policy.
-    unknown: int64 ``(records,)``, of those outside the vocabulary.
-    refused: reason code per record, or None: object ``(records,)``. A refused record has no ids.
-    skeleton: what is copied, or None where the policy copies nothing.
+    ids
+        int32 ``(tokens,)``.
+    offsets
+        int64 ``(records + 1,)``.
+    words
+        int64 ``(records,)``, words of the text before the policy.
+    unknown
+        int64 ``(records,)``, of those outside the vocabulary.
+    refused
+        reason code per record, or None: object ``(records,)``. A refused record has no ids.
+    skeleton
+        what is copied, or None where the policy copies nothing.
     """
 
     ids: NDArray[np.int32]

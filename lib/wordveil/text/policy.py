@@ -16,7 +16,7 @@ from wordveil.privacy.relations import Exposure, Relation
 CHOICES: dict[str, tuple[str, ...]] = {
     "tokeniser": ("words", "characters", "whitespace"),
     "hyphens": ("split", "inner"),
-    "unknown": ("cover", "drop", "keep", "quarantine"),
+    "unknown": ("mask", "drop", "keep", "quarantine"),
     "case": ("lower", "exact", "restore"),
     "digits": ("hide", "drop", "keep"),
     "punctuation": ("drop", "keep"),
@@ -39,31 +39,48 @@ class TextPolicy:
 
     Attributes
     ----------
-    tokeniser: ``words`` | ``characters`` | ``whitespace`` (:mod:`wordveil.text.tokeniser`).
-    hyphens: ``split`` at hyphens, or keep ``inner`` ones.
-    unknown: words outside the vocabulary: ``cover`` (enter as the mechanism's unknown word), ``drop``, ``keep`` (copied
+    tokeniser
+        ``words`` | ``characters`` | ``whitespace`` (:mod:`wordveil.text.tokeniser`).
+    hyphens
+        ``split`` at hyphens, or keep ``inner`` ones.
+    unknown
+        words outside the vocabulary: ``mask`` (enter as the mechanism's unknown word), ``drop``, ``keep`` (copied
         unchanged: no protection), ``quarantine`` (the record is refused).
-    case: ``lower`` (looked up in lower case), ``exact`` (looked up as written), ``restore`` (looked up in lower case; the
+    case
+        ``lower`` (looked up in lower case), ``exact`` (looked up as written), ``restore`` (looked up in lower case; the
         original's pattern is put on the output word).
-    digits: words with a digit: ``hide`` like any word, ``drop``, ``keep`` (copied).
-    punctuation: everything between words: ``drop`` or ``keep`` (copied).
-    stop_words: the words of ``stop_word_list``: ``hide`` like any word, ``drop``, ``keep`` (copied).
-    stop_word_list: lower case, sorted; only looked at where stop-words are dropped or kept.
-    length: ``as_is``; ``pad`` (cut or filled to ``n_max`` with padding, which is perturbed like words); ``sample``
+    digits
+        words with a digit: ``hide`` like any word, ``drop``, ``keep`` (copied).
+    punctuation
+        everything between words: ``drop`` or ``keep`` (copied).
+    stop_words
+        the words of ``stop_word_list``: ``hide`` like any word, ``drop``, ``keep`` (copied).
+    stop_word_list
+        lower case, sorted; only looked at where stop-words are dropped or kept.
+    length
+        ``as_is``; ``pad`` (cut or filled to ``n_max`` with padding, which is perturbed like words); ``sample``
         (``n_max`` words drawn i.i.d. from the text: Fernandes, Dras, McIver 2018, section 5.2).
-    n_max: the public number of tokens under ``pad`` and ``sample``; None under ``as_is``.
-    output: ``sequence``, or ``bag`` (order destroyed).
-    refused: a record refused because of its text is put in ``quarantine``, or enters as the ``empty`` text.
-    slots: ``all`` words are hidden, but for what the settings above say; or the words of ``carrier_phrases`` are copied, and the others
-        are hidden so (:mod:`wordveil.text.slots`: Feyisetan, Diethe, Drake 2019, section VII-D).
-    ngrams: the digest of the n-gram model that tells carrier phrases, None under ``slots: all``; so are the two that follow.
-    slot_threshold: the least probability with which a copied word follows those before it; above 0, at most 1.
-    slot_start_threshold: the least share of all words of a copied one that follows none; above 0, at most 1.
+    n_max
+        the public number of tokens under ``pad`` and ``sample``; None under ``as_is``.
+    output
+        ``sequence``, or ``bag`` (order destroyed).
+    refused
+        a record refused because of its text is put in ``quarantine``, or enters as the ``empty`` text.
+    slots
+        ``all`` words are hidden, but for what the settings above say; or the words of ``carrier_phrases`` are copied,
+        and the others are hidden so (:mod:`wordveil.text.slots`: Feyisetan, Diethe, Drake 2019, section VII-D).
+    ngrams
+        the digest of the n-gram model that tells carrier phrases, None under ``slots: all``; so are the two that
+        follow.
+    slot_threshold
+        the least probability with which a copied word follows those before it; above 0, at most 1.
+    slot_start_threshold
+        the least share of all words of a copied one that follows none; above 0, at most 1.
     """
 
     tokeniser: str = "words"
     hyphens: str = "split"
-    unknown: str = "cover"
+    unknown: str = "mask"
     case: str = "lower"
     digits: str = "hide"
     punctuation: str = "drop"

@@ -39,10 +39,14 @@ class Scanned:
 
     Attributes
     ----------
-    ids: int32 ``(tokens,)``, numbers of the scanner's words; -1 for others.
-    digits: bool ``(tokens,)``, whether the word has a digit.
-    offsets: int64 ``(records + 1,)``.
-    hard: bool ``(records,)``, texts that were left out: they have no tokens here.
+    ids
+        int32 ``(tokens,)``, numbers of the scanner's words; -1 for others.
+    digits
+        bool ``(tokens,)``, whether the word has a digit.
+    offsets
+        int64 ``(records + 1,)``.
+    hard
+        bool ``(records,)``, texts that were left out: they have no tokens here.
     """
 
     ids: Int32

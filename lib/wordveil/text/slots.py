@@ -42,9 +42,12 @@ class NgramSettings:
 
     Attributes
     ----------
-    max_n: words of the longest n-grams, 2 to :data:`MOST_N`; the beginning of a text counts as a word.
-    min_count: n-grams that stand less often are left out, 1 or more.
-    tokeniser, hyphens: as in a text policy (:mod:`wordveil.text.tokeniser`); a policy must have the same.
+    max_n
+        words of the longest n-grams, 2 to :data:`MOST_N`; the beginning of a text counts as a word.
+    min_count
+        n-grams that stand less often are left out, 1 or more.
+    tokeniser, hyphens
+        as in a text policy (:mod:`wordveil.text.tokeniser`); a policy must have the same.
     """
 
     max_n: int = 4
@@ -59,15 +62,24 @@ class NgramModel:
 
     Attributes
     ----------
-    path: its directory.
-    digest: SHA-256 of all that follows, hexadecimal.
-    settings: how it was counted.
-    total: words of the public text, those with digits left out.
-    index: finds the numbers of words; :data:`START` is the beginning of a text.
-    words: int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow by their
-        length, then by the numbers of their words.
-    counts: int64 ``(nodes,)``, how often the n-gram stands in the public text.
-    first: int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their words.
+    path
+        its directory.
+    digest
+        SHA-256 of all that follows, hexadecimal.
+    settings
+        how it was counted.
+    total
+        words of the public text, those with digits left out.
+    index
+        finds the numbers of words; :data:`START` is the beginning of a text.
+    words
+        int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow
+        by their length, then by the numbers of their words.
+    counts
+        int64 ``(nodes,)``, how often the n-gram stands in the public text.
+    first
+        int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their
+        words.
     """
 
     path: Path

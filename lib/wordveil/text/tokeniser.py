@@ -62,11 +62,16 @@ class Pieces:
 
     Attributes
     ----------
-    words: string array ``(tokens,)``.
-    offsets: int64 ``(records + 1,)``, the words of each record.
-    all: string array of words and gaps in order, so that joining them gives the text back; None unless asked for.
-    slots: int64 ``(tokens,)``, where each word stands in ``all``; None likewise.
-    all_offsets: int64 ``(records + 1,)`` into ``all``; None likewise.
+    words
+        string array ``(tokens,)``.
+    offsets
+        int64 ``(records + 1,)``, the words of each record.
+    all
+        string array of words and gaps in order, so that joining them gives the text back; None unless asked for.
+    slots
+        int64 ``(tokens,)``, where each word stands in ``all``; None likewise.
+    all_offsets
+        int64 ``(records + 1,)`` into ``all``; None likewise.
     """
 
     words: pa.StringArray

@@ -123,11 +123,11 @@ def test_any_string_is_cut_into_pieces(condition):
 def job(where: str | None, text: dict[str, Any], **sections: Any) -> dict[str, Any]:
     source = {"path": "lake/in", "format": "delta", "id": "ticket", "text": "body", "keep": ["ds"], "where": where}
     return {
-        "format_version": 1,
+        "format_version": 2,
         "release": "support-mail",
         "input": {name: value for name, value in source.items() if value is not None},
         "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
-        "bundle": "bundles",
+        "bundle_store": "bundles",
         "text": text,
         "key": {"env": "WORDVEIL_KEY"},
         "output": {"path": "lake/out", "format": "delta"},

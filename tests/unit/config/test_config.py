@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[3]
 
 def base() -> dict[str, Any]:
     return {
-        "format_version": 1,
+        "format_version": 2,
         "release": "support-mail",
         "input": {"path": "lake/in", "id": "ticket", "text": "body", "author": "customer", "keep": ["ds"]},
         "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
-        "bundle": "bundles",
+        "bundle_store": "bundles",
         "text": {"profile": "strict", "n_max": 64},
         "key": {"env": "WORDVEIL_KEY"},
         "output": {"path": "lake/out", "partition_by": ["ds"]},
@@ -60,7 +60,14 @@ def test_the_base_is_sound():
     ("path", "value", "words"),
     [
         ("format_version", None, "format_version: is required"),
-        ("format_version", 2, "reads format_version 1"),
+        (
+            "format_version",
+            1,
+            "format_version = 1: this wordveil reads format_version 2. To bring a file of version 1 up to it",
+        ),
+        ("format_version", 3, "reads format_version 2"),
+        ("bundle", "bundles", "bundle: is called bundle_store now."),
+        ("text", {"unknown": "cover", "n_max": 8}, "text.unknown = cover: is called mask now."),
         ("release", "a b", "release = a b: 1 to 128 letters"),
         ("release", None, "release: is required"),
         ("mechanism.name", "laplce", "Did you mean laplace?"),
@@ -100,7 +107,7 @@ def test_the_base_is_sound():
         ("text.n_max", None, "text.n_max: length: pad needs a public number of tokens"),
         ("text.n_max", 0, "greater than or equal to 1"),
         ("text.n_max", True, "valid integer"),
-        ("text.unknwn", "cover", "text.unknwn: unknown key. Did you mean unknown?"),
+        ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
         ("text.unknown", "kep", "Did you mean keep?"),
         ("text.punctuation", "keep", "text.length: pad hides the length, but the policy copies punctuation"),
         ("text.profile", "lenient", "allowed: 'strict', 'readable' or 'carrier_phrases'"),
@@ -120,7 +127,7 @@ def test_the_base_is_sound():
             {"options": {"spark.sql.files.ignoreCorruptFiles": "true"}},
             "spark.options = spark.sql.files.ignoreCorruptFiles",
         ),
-        ("bundel", "x", "bundel: unknown key. Did you mean bundle?"),
+        ("bundel_store", "x", "bundel_store: unknown key. Did you mean bundle_store?"),
     ],
 )
 def test_each_fault_is_named(path, value, words):

@@ -143,7 +143,7 @@ def test_names_are_quoted_wherever_they_stand(hostile):
     assert raw["input"]["keep"] == raw["output"]["partition_by"] == [hostile + "p"]
     assert raw["input"]["path"] == "/x/" + hostile
     assert raw["key"] == FILLED["key"]
-    assert set(raw) == {"format_version", "release", "input", "mechanism", "bundle", "text", "output", "key"}
+    assert set(raw) == {"format_version", "release", "input", "mechanism", "bundle_store", "text", "output", "key"}
     parse_config(raw, "draft")
 
 

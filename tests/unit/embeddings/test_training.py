@@ -309,7 +309,7 @@ def settings(tmp_path: Path, **mechanism: Any) -> dict[str, Any]:
     path.write_text("".join(f"{word}\t{hypernym}\n" for word, hypernym in tree(4)))
     training = {"dimension": 2, "epochs": 5, "burn_in": 1, "min_links": 1, "negative": 5}
     return {
-        "format_version": 1,
+        "format_version": 2,
         "release": "tests",
         "input": {"path": "in", "id": "id", "text": "body"},
         "mechanism": {
@@ -321,7 +321,7 @@ def settings(tmp_path: Path, **mechanism: Any) -> dict[str, Any]:
             "public": True,
             **mechanism,
         },
-        "bundle": str(tmp_path / "bundles"),
+        "bundle_store": str(tmp_path / "bundles"),
         "text": {"n_max": 4},
         "key": {"env": "KEY"},
         "output": {"path": "out"},

@@ -317,11 +317,11 @@ def command(tmp_path: Path, *more: str, **mechanism: Any) -> Any:
         embedding().save(tmp_path / "embedding")
     settings = {"name": "laplace", "embedding": str(tmp_path / "embedding"), "public": True, **mechanism}
     job = {
-        "format_version": 1,
+        "format_version": 2,
         "release": "toy",
         "input": {"path": "in", "id": "id", "text": "body"},
         "mechanism": settings,
-        "bundle": str(tmp_path / "bundles"),
+        "bundle_store": str(tmp_path / "bundles"),
         "text": {"profile": "readable"},
         "key": {"env": "KEY"},
         "output": {"path": "out"},

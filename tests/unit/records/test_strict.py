@@ -34,7 +34,7 @@ STOP_WORDS = ("of", "on", "the")
 CHOICES = {
     "tokeniser": ("words", "characters", "whitespace"),
     "hyphens": ("split", "inner"),
-    "unknown": ("cover", "drop", "quarantine"),
+    "unknown": ("mask", "drop", "quarantine"),
     "case": ("lower", "exact"),
     "digits": ("hide", "drop"),
     "stop_words": ("hide", "drop"),

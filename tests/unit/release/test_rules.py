@@ -175,11 +175,11 @@ def test_a_rule_that_does_not_exist_is_refused():
 
 def job(rules, **text):
     return {
-        "format_version": 1,
+        "format_version": 2,
         "release": "support-mail",
         "input": {"path": "lake/in", "format": "delta", "id": "ticket", "text": "body", "keep": ["ds"]},
         "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
-        "bundle": "bundles",
+        "bundle_store": "bundles",
         "text": text or {"profile": "strict", "n_max": 64},
         "key": {"env": "WORDVEIL_KEY"},
         "output": {"path": "lake/out", "format": "delta"},

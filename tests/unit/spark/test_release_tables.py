@@ -56,14 +56,14 @@ def report(**changes: Any) -> RunReport:
 
 @pytest.mark.parametrize("changes", ["all", "feed", "scan", "none", "withdraw"])
 def test_a_run_says_how_its_input_was_read(changes: str):
-    facts = report_facts(report(changes=changes, withdrawn=7, input_version=3), lives=True)
+    facts = report_facts(report(changes=changes, withdrawn=7, input_version=3), is_release=True)
     assert facts["changes"].startswith(f"{changes}: ")
     assert (facts["withdrawn"], facts["input version"]) == ("7", "3")
     assert "changes" not in report_facts(report())
 
 
 def test_a_run_that_released_nothing_has_no_epsilon():
-    facts = report_facts(report(released=0, epsilon_bound=None), lives=True)
+    facts = report_facts(report(released=0, epsilon_bound=None), is_release=True)
     assert (facts["epsilon a record"], facts["pure epsilon"]) == ("nothing released", "nothing released")
     assert report_facts(report())["pure epsilon"].startswith("none: unbounded")
     assert report_facts(report())["quarantined"] == "1 (1 null_text)"

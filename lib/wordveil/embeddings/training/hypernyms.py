@@ -28,8 +28,10 @@ class Hierarchy:
 
     Attributes
     ----------
-    words: distinct, by falling number of links, then alphabetically (by code point).
-    edges: int64 ``(size, 2)``: the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
+    words
+        distinct, by falling number of links, then alphabetically (by code point).
+    edges
+        int64 ``(size, 2)``: the rows of a word and of a hypernym of it; distinct, sorted, no word with itself.
     """
 
     words: tuple[str, ...]
@@ -58,8 +60,8 @@ def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
     try:
         return _read_parquet(path) if is_parquet(path) else _read_text(path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        mend = "Two columns are needed, word and hypernym, and a whole number as third where there are counts."
-        raise EmbeddingError(f"{path}: not readable as pairs ({error}). {mend}") from error
+        hint = "Two columns are needed, word and hypernym, and a whole number as third where there are counts."
+        raise EmbeddingError(f"{path}: not readable as pairs ({error}). {hint}") from error
 
 
 def check_columns(schema: dict[str, str], source: str) -> list[str]:

@@ -21,17 +21,28 @@ class TrainingSettings:
 
     Attributes
     ----------
-    trainer: ``gensim`` trains with gensim's PoincareModel, ``compiled`` with the loop of :mod:`wordveil.embeddings.training.descent`.
-    dimension: of the ball.
-    epochs: passes over all pairs after burn-in.
-    negative: words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
-    burn_in: passes before that, at :data:`BURN_IN_SHARE` of the learning rate.
-    learning_rate: of Riemannian stochastic gradient descent (equation 5).
-    seed: of everything random in training.
-    min_count: pairs with smaller counts are left out.
-    min_links: words with fewer links are left out, once: words that have fewer only because others went stay. 3 is what Feyisetan,
-        Diethe and Drake 2019 take (words with two links or fewer go).
-    stop_words: ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` takes them.
+    trainer
+        ``gensim`` trains with gensim's PoincareModel, ``compiled`` with the loop of
+        :mod:`wordveil.embeddings.training.descent`.
+    dimension
+        of the ball.
+    epochs
+        passes over all pairs after burn-in.
+    negative
+        words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
+    burn_in
+        passes before that, at :data:`BURN_IN_SHARE` of the learning rate.
+    learning_rate
+        of Riemannian stochastic gradient descent (equation 5).
+    seed
+        of everything random in training.
+    min_count
+        pairs with smaller counts are left out.
+    min_links
+        words with fewer links are left out, once: words that have fewer only because others went stay. 3 is what
+        Feyisetan, Diethe and Drake 2019 take (words with two links or fewer go).
+    stop_words
+        ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` takes them.
     """
 
     trainer: str = "gensim"

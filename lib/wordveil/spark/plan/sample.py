@@ -81,7 +81,7 @@ def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted
     bundle = find_bundle(config)
     if bundle is None:
         raise BundleError(
-            f"bundle = {config.bundle}: holds no bundle, and a preview draws with it. Run `wordveil build` first."
+            f"bundle_store = {config.bundle_store}: holds no bundle, and a preview draws with it. Run `wordveil build` first."
         )
     chosen = (
         default_words(bundle.vocabulary)

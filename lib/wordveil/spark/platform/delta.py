@@ -47,20 +47,20 @@ def _extensions(given: dict[str, str]) -> dict[str, str]:
 
 def require_delta(session: SparkSession) -> None:
     """Raise :class:`PlatformError` unless the session has Delta's extension, catalog and jars."""
-    mend = (
+    hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
         f"({' and '.join(_JARS)}, by spark.jars or --jars), or with --packages."
     )
     if EXTENSION not in (session.conf.get("spark.sql.extensions", "") or ""):
         raise PlatformError(
-            f"the configuration names a Delta or catalogue table, and the Spark session has no Delta extension. {mend}"
+            f"the configuration names a Delta or catalogue table, and the Spark session has no Delta extension. {hint}"
         )
     if not java_class(session, "org.apache.spark.util.Utils").classIsLoadable(EXTENSION):
         raise PlatformError(
-            f"the Spark session is set up for Delta, but its Java process began without Delta's jars. {mend}"
+            f"the Spark session is set up for Delta, but its Java process began without Delta's jars. {hint}"
         )
     if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
-        raise PlatformError(f"the Spark session has Delta's extension without Delta's catalog. {mend}")
+        raise PlatformError(f"the Spark session has Delta's extension without Delta's catalog. {hint}")
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-TABLE_VERSION = 2
+TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
 """The most rows of a file that is appended, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
@@ -102,29 +102,29 @@ class DeltaTable:
                 if version is None
                 else f"has format_version {version}, this wordveil reads {TABLE_VERSION}"
             )
-            mend = (
+            hint = (
                 "Name another place."
                 if version is None
                 else "Take the wordveil that wrote it, or begin a release of another name at another place."
             )
-            raise ReleaseError(f"{self.kind} {self.path}: {problem}. {mend}")
+            raise ReleaseError(f"{self.kind} {self.path}: {problem}. {hint}")
 
-    def has(self, once: str) -> bool:
-        """Whether :meth:`append` has written under the name ``once``."""
-        return bool(self._snapshot().transactions().get(f"wordveil {once}").isDefined())
+    def has(self, idempotency_key: str) -> bool:
+        """Whether :meth:`append` has written under the name ``idempotency_key``."""
+        return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
     def read(self, version: int | None = None) -> DataFrame:
         """The table, at ``version`` if it is given."""
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
-    def append(self, frame: DataFrame, *, step: str, once: str, records_per_file: int | None = None) -> None:
-        """Append in one commit; a second time under the same name ``once`` does nothing."""
+    def append(self, frame: DataFrame, *, step: str, idempotency_key: str, records_per_file: int | None = None) -> None:
+        """Append in one commit; a second time under the same name ``idempotency_key`` does nothing."""
         with exclusive(self.spark, self.path):
             writer = (
                 frame.write.format("delta")
                 .mode("append")
-                .option("txnAppId", f"wordveil {once}")
+                .option("txnAppId", f"wordveil {idempotency_key}")
                 .option("txnVersion", 1)
             )
             writer = writer.option("maxRecordsPerFile", records_per_file or FILE_ROWS)
@@ -135,13 +135,15 @@ class DeltaTable:
                     raise
         committed(step)
 
-    def replace(self, rows: DataFrame, *, once: str, number: int, records_per_file: int | None = None) -> None:
-        """Replace all rows in one commit; under one name ``once`` a ``number`` that is not greater than the last does nothing."""
+    def replace(
+        self, rows: DataFrame, *, idempotency_key: str, number: int, records_per_file: int | None = None
+    ) -> None:
+        """Replace all rows in one commit; under one name ``idempotency_key`` a ``number`` that is not greater than the last does nothing."""
         with exclusive(self.spark, self.path):
             writer = (
                 rows.write.format("delta")
                 .mode("overwrite")
-                .option("txnAppId", f"wordveil {once}")
+                .option("txnAppId", f"wordveil {idempotency_key}")
                 .option("txnVersion", number)
             )
             # A session may say that only partitions with rows in them are replaced: withdrawn text would stay in the others.

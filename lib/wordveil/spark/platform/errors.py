@@ -18,7 +18,7 @@ _LOST_FILE = (
     "A data file is gone: deleted, or vacuumed away from an older version. Restore it, or read a newer version."
 )
 # What can be done, by the beginning of Spark's error condition.
-_MENDS = {
+_HINTS = {
     "DELTA_VERSIONS_NOT_CONTIGUOUS": _LOST_COMMIT,
     "DELTA_TRUNCATED_TRANSACTION_LOG": _LOST_COMMIT,
     "DELTA_LOG_FILE_NOT_FOUND": _LOST_COMMIT,
@@ -96,5 +96,5 @@ def cause(error: BaseException) -> str:
     name, file = condition(error), _FILE.search(text)
     if "No space left on device" in text or "Disk quota exceeded" in text:
         return f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Make room and start again."
-    mend = next((mend for start, mend in _MENDS.items() if name.startswith(start)), "Spark's own log has the details.")
-    return f"{name}{f' in {file[1]}' if file else ''}. {mend}"
+    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "Spark's own log has the details.")
+    return f"{name}{f' in {file[1]}' if file else ''}. {hint}"

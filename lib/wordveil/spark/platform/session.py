@@ -176,17 +176,17 @@ def check_java() -> None:
     """Raise :class:`PlatformError` unless Java 17 or newer is at hand."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
-    mend = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
+    hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
     if java is None:
-        raise PlatformError(f"Spark needs Java and there is none. {mend}")
+        raise PlatformError(f"Spark needs Java and there is none. {hint}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        raise PlatformError(f"{java} does not run. {mend}") from None
+        raise PlatformError(f"{java} does not run. {hint}") from None
     version = re.search(r'version "(\d+)', answer.stderr)
     if version is None or int(version[1]) < JAVA_VERSION:
         found = version[1] if version else "of an unknown version"
-        raise PlatformError(f"{java} is Java {found}. {mend}")
+        raise PlatformError(f"{java} is Java {found}. {hint}")
 
 
 def require_classic(session: SparkSession) -> None:

@@ -53,12 +53,17 @@ class Candidates:
 
     Attributes
     ----------
-    rows: records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or null.
-    looked: where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was`` (why
-        the record is in quarantine now) of those among ``rows`` that are to be drawn or refused (``__changed``), or whose author is not the
-        one of their newest draw (``__corrected``). None: all rows are to be drawn.
-    left: ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
-    kept: other frames that are kept in memory or scratch, as ``looked`` is, each before those made from it.
+    rows
+        records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or
+        null.
+    looked
+        where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was``
+        (why the record is in quarantine now) of those among ``rows`` that are to be drawn or refused (``__changed``),
+        or whose author is not the one of their newest draw (``__corrected``). None: all rows are to be drawn.
+    left
+        ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
+    kept
+        other frames that are kept in memory or scratch, as ``looked`` is, each before those made from it.
     """
 
     rows: DataFrame
@@ -99,7 +104,7 @@ def find(
         # Looked at some times over: finding the newest draw of each record reads and sorts all draws.
         state = latest_state(draws, columns.id, intent.seq).persist()
         kept = [state]
-        found = _with_new_nameless(source.read(intent.version), columns.id, intent.nameless)
+        found = _with_new_null_ids(source.read(intent.version), columns.id, intent.null_id_count)
     rows = _identified(_without(found, withdrawn, columns.id), columns)
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
@@ -173,10 +178,10 @@ def _without(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
     return filter_by_ids(rows, name, ids, "left_anti")
 
 
-def _with_new_nameless(rows: DataFrame, name: str, known: int) -> DataFrame:
+def _with_new_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
     """The rows, those without an id only if there are more of them than are ``known``: nothing tells one from another."""
-    nameless = column(name).isNull()
-    return rows.where(~nameless) if known and rows.where(nameless).count() <= known else rows
+    without_id = column(name).isNull()
+    return rows.where(~without_id) if known and rows.where(without_id).count() <= known else rows
 
 
 def _leaving(ids: DataFrame, reason: str) -> DataFrame:
@@ -230,8 +235,8 @@ def _changes_from_feed(
     plain = counted.where(simple).select("__last.*")
     unclear = counted.where(~simple & ~deleted).select("__id")
     left = _leaving(counted.where(deleted & (F.col("__before") == 1)), DELETED)
-    nameless = feed.where(column(columns.id).isNull() & (kind == "insert")).select(*(column(name) for name in names))
-    rows = plain.unionByName(nameless)
+    without_id = feed.where(column(columns.id).isNull() & (kind == "insert")).select(*(column(name) for name in names))
+    rows = plain.unionByName(without_id)
     wanted = unclear
     if intent.retried:
         again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")

@@ -26,22 +26,40 @@ class Intent:
 
     Attributes
     ----------
-    run_id: the run's name.
-    seq: the run's place among the runs of the release; a later draw of a record has the greater one.
-    kind: ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
-    terms: fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
-    epoch, epochs: the key's noise epoch, and the fingerprints of all its epochs.
-    source, source_id: the input as the configuration names it, and Delta's identifier of that table.
-    version, since: the input's version; with ``changes: feed`` the version up to which the slice has been read before.
-    where, params: the slice of the input.
-    changes: ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
-    full_snapshot: records that are not in the input leave the release.
-    budgets, max_bytes: what decides which records are refused besides the policy. A retry keeps to them, whatever the configuration then says.
-    shown: what the run's rows say that the release shows besides policy and columns.
-    retried: whether budgets or longest text differ from the slice's run before.
-    anew: whether the release had other tables before, which were given up: the ledger knows draws of it that its draws do not.
-    nameless: how many records without an id the slice's runs before have reported.
-    ids: records to withdraw.
+    run_id
+        the run's name.
+    seq
+        the run's place among the runs of the release; a later draw of a record has the greater one.
+    kind
+        ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
+    terms
+        fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
+    epoch, epochs
+        the key's noise epoch, and the fingerprints of all its epochs.
+    source, source_id
+        the input as the configuration names it, and Delta's identifier of that table.
+    version, since
+        the input's version; with ``changes: feed`` the version up to which the slice has been read before.
+    where, params
+        the slice of the input.
+    changes
+        ``feed``, ``scan``, or ``all`` for a slice of which nothing is known yet.
+    full_snapshot
+        records that are not in the input leave the release.
+    budgets, max_bytes
+        what decides which records are refused besides the policy. A retry keeps to them, whatever the configuration
+        then says.
+    shown
+        what the run's rows say that the release shows besides policy and columns.
+    retried
+        whether budgets or longest text differ from the slice's run before.
+    anew
+        whether the release had other tables before, which were given up: the ledger knows draws of it that its draws do
+        not.
+    null_id_count
+        how many records without an id the slice's runs before have reported.
+    ids
+        records to withdraw.
     """
 
     run_id: str
@@ -63,7 +81,7 @@ class Intent:
     shown: tuple[str, ...] = ()
     retried: bool = False
     anew: bool = False
-    nameless: int = 0
+    null_id_count: int = 0
     ids: tuple[str, ...] = ()
 
     @property

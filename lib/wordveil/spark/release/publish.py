@@ -154,16 +154,16 @@ def _unchecked(files: Files) -> Iterator[None]:
 
 def _passed(config: Config, home: ReleaseTables, journal: Journal) -> Event:
     gate = journal.latest(GATE)
-    mend = "Run `wordveil release gate` with this configuration."
+    hint = "Run `wordveil release gate` with this configuration."
     if gate is None:
-        raise ReleaseError(f"release {config.release}: no version has passed the gate. {mend}")
+        raise ReleaseError(f"release {config.release}: no version has passed the gate. {hint}")
     if gate.body["draws_version"] != (now := home.draws.version()):
         raise OutdatedGateError(
-            f"release {config.release}: the draws are at version {now}, the gate has seen {gate.body['draws_version']}. {mend}"
+            f"release {config.release}: the draws are at version {now}, the gate has seen {gate.body['draws_version']}. {hint}"
         )
     if gate.body["rules"] != config.gate.rules.digest:
         raise ReleaseError(
-            f"release {config.release}: the gate's rules have changed since version {now} went through it. {mend}"
+            f"release {config.release}: the gate's rules have changed since version {now} went through it. {hint}"
         )
     if not gate.body["passed"]:
         raise ReleaseError(
@@ -196,7 +196,7 @@ def _write(
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
     public.replace(
         rows,
-        once=f"publish {config.release} {_label(shown)}",
+        idempotency_key=f"publish {config.release} {_label(shown)}",
         number=version,
         records_per_file=config.output.records_per_file,
     )

@@ -249,18 +249,18 @@ class ReleaseRunner:
             if intent.kind == "withdraw":
                 self._execute(journal, intent, None)
                 continue
-            mend = (
+            hint = (
                 f"Finish it with its own configuration, or charge it in full: wordveil release abandon {intent.run_id}"
             )
             if self.config.input.source != intent.source:
                 raise ReleaseError(
-                    f"run {intent.run_id} of {intent.source} was interrupted, and input is {self.config.input.source}. {mend}"
+                    f"run {intent.run_id} of {intent.source} was interrupted, and input is {self.config.input.source}. {hint}"
                 )
             pinned = {"where": intent.where or None, "version": intent.version, "timestamp": None}
             table = open_input(self.spark, self.config.input.model_copy(update=pinned), intent.params)
             if table.table_id != intent.source_id:
                 raise ReleaseError(
-                    f"run {intent.run_id} was interrupted, and {intent.source} is another table now. {mend}"
+                    f"run {intent.run_id} was interrupted, and {intent.source} is another table now. {hint}"
                 )
             self._execute(journal, intent, table)
 
@@ -305,7 +305,7 @@ class ReleaseRunner:
         last = journal.last_of(intent.slice)
         if last is None or source.changes != "feed" or full_snapshot:
             changes = "scan" if any(other.kind == "sanitise" for other in journal.intents()) else "all"
-            return replace(intent, changes=changes, nameless=_nameless(journal, intent.slice))
+            return replace(intent, changes=changes, null_id_count=_null_id_count(journal, intent.slice))
         if last.source_id != intent.source_id:
             raise ReleaseError(
                 f"input {source.source}: is another table than the release has read so far, so that its change feed tells nothing of what "
@@ -375,7 +375,7 @@ def _has_ended(events: list[Event], intent: Intent) -> bool:
     return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)
 
 
-def _nameless(journal: Journal, part: str) -> int:
+def _null_id_count(journal: Journal, part: str) -> int:
     runs = {intent.run_id for intent in journal.intents() if intent.kind == "sanitise" and intent.slice == part}
     return sum(
         event.body["quarantined"].get(NULL_ID, 0)

@@ -104,8 +104,8 @@ class RunSteps:
         rows = self._withdrawals() if self._table is None else self._draws(job)
         observation = Observation()
         rows = self._with_copies(rows.observe(observation, *aggregates()))
-        once, size = self._home.once(self._intent), self._output.records_per_file
-        self._home.draws.append(rows, step="draws", once=once, records_per_file=size)
+        key, size = self._home.idempotency_key(self._intent), self._output.records_per_file
+        self._home.draws.append(rows, step="draws", idempotency_key=key, records_per_file=size)
         self._observed = observed(observation)
 
     def settle(self) -> None:
@@ -209,11 +209,11 @@ class RunSteps:
             ids = changed.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(
                 ["__id"]
             )
-            nameless = rows.where(column(self._columns.id).isNull())
+            without_id = rows.where(column(self._columns.id).isNull())
             rows = (
                 filter_by_ids(rows, self._columns.id, ids, "inner")
                 .drop("__id")
-                .unionByName(nameless, allowMissingColumns=True)
+                .unionByName(without_id, allowMissingColumns=True)
             )
             tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
         refused = F.col(UNSOUND_COLUMN)

@@ -101,9 +101,9 @@ class ReleaseTables:
 
     def has_drawn(self, intent: Intent) -> bool:
         """Whether a run has drawn."""
-        return self.draws.has(self.once(intent))
+        return self.draws.has(self.idempotency_key(intent))
 
-    def once(self, intent: Intent) -> str:
+    def idempotency_key(self, intent: Intent) -> str:
         """Under which name a run appends its draws: a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 

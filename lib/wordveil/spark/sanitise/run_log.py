@@ -36,26 +36,26 @@ class Run:
     run_id: str
     key_fingerprint: str
     keys: ReleaseKeys = field(repr=False)
-    records: str | None
+    run_log_dir: str | None
 
     @classmethod
     def recorded(
         cls,
         *,
         release: str,
-        records: str,
+        run_log_dir: str,
         key_file: str | None = None,
         key_env: str | None = None,
         run_id: str | None = None,
     ) -> Self:
-        """A run of ``release`` with its key, which leaves a file ``<records>/<release>/<run id>.json`` before it draws.
+        """A run of ``release`` with its key, which leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws.
 
         The file tells the run id, when it began, fingerprints of bundle, policy and key, and columns; nothing secret. A
         release keeps the bundle and the policy of its first record. Raises :class:`ConfigError` or :class:`KeyMaterialError`.
         """
         parse_release(release)
         master = load_key(key_file, key_env)
-        return cls(release, run_id or new_run_id(), master.fingerprint, master.for_release(release), records)
+        return cls(release, run_id or new_run_id(), master.fingerprint, master.for_release(release), run_log_dir)
 
     @classmethod
     def throwaway(cls) -> Self:
@@ -69,14 +69,14 @@ class Run:
 
     def record(self, session: SparkSession, bundle: Bundle, policy: TextPolicy, columns: ColumnsSection) -> None:
         """Write down what is about to be drawn; nothing for a throwaway key. Raises :class:`ConfigError`."""
-        if self.records is None:
+        if self.run_log_dir is None:
             return
         terms = {
             "mechanism_fingerprint": bundle.fingerprint,
             "policy_fingerprint": policy.fingerprint,
             "key_fingerprint": self.key_fingerprint,
         }
-        files = Files(session, f"{self.records.rstrip('/')}/{self.release}/{self.run_id}.json")
+        files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
         for other in files.matching("*.json"):
             self._check_terms(terms, json.loads(files.read(other)))
         if files.exists():
