@@ -1,7 +1,8 @@
 """Analytics of a wordveil release, whenever a version of it has been published: never by time.
 
-Copy this file into your DAG folder; it imports Airflow, its Spark provider and the standard library alone. What differs from place to
-place stands in the Airflow Variable ``analytics_on_release``, a JSON object; :data:`SETTINGS` lists what it can say.
+Copy this file into your DAG folder; it imports Airflow, its Spark provider and the standard library alone. What differs
+from place to place stands in the Airflow Variable ``analytics_on_release``, a JSON object; :data:`SETTINGS` lists what
+it can say.
 """
 
 from __future__ import annotations
@@ -124,9 +125,9 @@ The Airflow Variable `analytics_on_release` is a JSON object with these settings
 # --- the same text stands in sanitise_nightly.py and analytics_on_release.py, so that each can be copied alone ---
 
 KINDS = {str: "a text", float: "a number", int: "a whole number", dict: "an object", list: "a list of texts"}
-# Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there.
-# Input and bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may be out of
-# reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
+# Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there. Input and
+# bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may
+# be out of reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
 FINAL = frozenset({2, 3, 5, 6})
 
 
@@ -194,7 +195,9 @@ def log_failure(context: Context) -> None:
 
 
 def log_late(context: dict[str, Any]) -> None:
-    """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or beside it."""
+    """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or
+    beside it.
+    """
     run = context.get("dag_run") or {}
     log.error(
         "%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id")
@@ -204,8 +207,8 @@ def log_late(context: dict[str, Any]) -> None:
 class WordveilSubmitOperator(SparkSubmitOperator):
     """One wordveil command by spark-submit.
 
-    The command writes a report, a JSON file, which decides what becomes of the task: logs are for people, and in cluster mode neither log
-    nor exit code come back. What :meth:`result` takes from the report goes to XCom.
+    The command writes a report, a JSON file, which decides what becomes of the task: logs are for people, and in
+    cluster mode neither log nor exit code come back. What :meth:`result` takes from the report goes to XCom.
     """
 
     job: ClassVar[str]
@@ -297,9 +300,11 @@ def read_report(place: str) -> dict[str, Any] | None:
 
 @contextmanager
 def environment(settings: dict[str, Any]) -> Iterator[None]:
-    """The key of the connection ``key_conn_id`` in this task's process, for as long as spark-submit runs, which inherits it.
+    """The key of the connection ``key_conn_id`` in this task's process, for as long as spark-submit runs, which
+    inherits it.
 
-    It is nowhere else: ``env_vars`` and the other templated fields are shown in clear, and arguments by every list of processes.
+    It is nowhere else: ``env_vars`` and the other templated fields are shown in clear, and arguments by every list of
+    processes.
     """
     name, conn_id = settings.get("key_env") or "", settings.get("key_conn_id") or ""
     if not conn_id:
@@ -332,7 +337,8 @@ def read_key(conn_id: str) -> str:
     return key
 
 
-# `airflow dags test` of Airflow 3.3.2 breaks at the end of a good run of a DAG that has a deadline, and has nobody to tell anyway.
+# `airflow dags test` of Airflow 3.3.2 breaks at the end of a good run of a DAG that has a deadline, and has nobody to
+# tell anyway.
 TRIED = sys.argv[1:3] == ["dags", "test"]
 
 # --- up to here ---

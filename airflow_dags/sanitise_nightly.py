@@ -1,8 +1,8 @@
 """A night of a wordveil release: wait for the day's records, sanitise them, gate, publish.
 
-Copy this file into your DAG folder; it imports Airflow, its Spark provider and the standard library alone. What differs from place to
-place stands in the Airflow Variable ``sanitise_nightly``, a JSON object; :data:`SETTINGS` lists what it can say. A second release takes
-a copy of this file with another ``DAG_ID`` and another asset.
+Copy this file into your DAG folder; it imports Airflow, its Spark provider and the standard library alone. What differs
+from place to place stands in the Airflow Variable ``sanitise_nightly``, a JSON object; :data:`SETTINGS` lists what it
+can say. A second release takes a copy of this file with another ``DAG_ID`` and another asset.
 """
 
 from __future__ import annotations
@@ -171,9 +171,9 @@ The Airflow Variable `sanitise_nightly` is a JSON object with these settings:
 # --- the same text stands in sanitise_nightly.py and analytics_on_release.py, so that each can be copied alone ---
 
 KINDS = {str: "a text", float: "a number", int: "a whole number", dict: "an object", list: "a list of texts"}
-# Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there.
-# Input and bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may be out of
-# reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
+# Exit codes that no repetition mends: configuration or command line, gate, key, an output that is there. Input and
+# bundle (4) and the platform (7) are tried again, like Spark (8): storage, a catalogue or the place of Delta's jars may
+# be out of reach for a while. No repetition draws or charges anything twice. docs/runbook.md has all codes.
 FINAL = frozenset({2, 3, 5, 6})
 
 
@@ -241,7 +241,9 @@ def log_failure(context: Context) -> None:
 
 
 def log_late(context: dict[str, Any]) -> None:
-    """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or beside it."""
+    """Called when the deadline has passed and the DAG run has not ended. Put a notifier of your own in its place, or
+    beside it.
+    """
     run = context.get("dag_run") or {}
     log.error(
         "%s: run %s has not ended by its deadline.", run.get("dag_id"), run.get("dag_run_id") or run.get("run_id")
@@ -251,8 +253,8 @@ def log_late(context: dict[str, Any]) -> None:
 class WordveilSubmitOperator(SparkSubmitOperator):
     """One wordveil command by spark-submit.
 
-    The command writes a report, a JSON file, which decides what becomes of the task: logs are for people, and in cluster mode neither log
-    nor exit code come back. What :meth:`result` takes from the report goes to XCom.
+    The command writes a report, a JSON file, which decides what becomes of the task: logs are for people, and in
+    cluster mode neither log nor exit code come back. What :meth:`result` takes from the report goes to XCom.
     """
 
     job: ClassVar[str]
@@ -344,9 +346,11 @@ def read_report(place: str) -> dict[str, Any] | None:
 
 @contextmanager
 def environment(settings: dict[str, Any]) -> Iterator[None]:
-    """The key of the connection ``key_conn_id`` in this task's process, for as long as spark-submit runs, which inherits it.
+    """The key of the connection ``key_conn_id`` in this task's process, for as long as spark-submit runs, which
+    inherits it.
 
-    It is nowhere else: ``env_vars`` and the other templated fields are shown in clear, and arguments by every list of processes.
+    It is nowhere else: ``env_vars`` and the other templated fields are shown in clear, and arguments by every list of
+    processes.
     """
     name, conn_id = settings.get("key_env") or "", settings.get("key_conn_id") or ""
     if not conn_id:
@@ -379,7 +383,8 @@ def read_key(conn_id: str) -> str:
     return key
 
 
-# `airflow dags test` of Airflow 3.3.2 breaks at the end of a good run of a DAG that has a deadline, and has nobody to tell anyway.
+# `airflow dags test` of Airflow 3.3.2 breaks at the end of a good run of a DAG that has a deadline, and has nobody to
+# tell anyway.
 TRIED = sys.argv[1:3] == ["dags", "test"]
 
 # --- up to here ---
@@ -399,9 +404,10 @@ class Wordveil(WordveilSubmitOperator):
 class PlanOperator(BaseSensorOperator, Wordveil):
     """Plans the run, and lets its slot go while the slice has no record.
 
-    Only Spark can tell for certain whether a slice of any condition over a Parquet or Delta table has records: a directory can be there with
-    an unfinished file, or with files that the table no longer has, and not every slice is a directory. So `wordveil plan` looks for one
-    record, which it has to run for anyway. A ``marker`` is looked for first, without Spark, where whoever writes the slice leaves one.
+    Only Spark can tell for certain whether a slice of any condition over a Parquet or Delta table has records: a
+    directory can be there with an unfinished file, or with files that the table no longer has, and not every slice is a
+    directory. So `wordveil plan` looks for one record, which it has to run for anyway. A ``marker`` is looked for
+    first, without Spark, where whoever writes the slice leaves one.
     """
 
     job = "plan.py"
@@ -460,7 +466,9 @@ class PlanOperator(BaseSensorOperator, Wordveil):
 
 
 class SanitiseOperator(Wordveil):
-    """Draws, and charges the ledger. A release that refuses (exit code 9), for a budget or for tables that are not there, refuses again."""
+    """Draws, and charges the ledger. A release that refuses (exit code 9), for a budget or for tables that are not
+    there, refuses again.
+    """
 
     job = "sanitise.py"
     final = FINAL | {9}
@@ -475,7 +483,9 @@ class SanitiseOperator(Wordveil):
 
 
 class GateOperator(Wordveil):
-    """Holds the draws to their rules; the table is in the log. A Parquet output has no gate, and what had none is published to nobody."""
+    """Holds the draws to their rules; the table is in the log. A Parquet output has no gate, and what had none is
+    published to nobody.
+    """
 
     job = "release.py"
 

@@ -1,15 +1,18 @@
 """Annoy against the exact search: how fast at which recall, and what is lost in meaning.
 
-For each embedding and epsilon, with padding a candidate as in the strict policy, noisy points are drawn about words evenly
-spread over the vocabulary, by the mechanism itself. A coarse run over numbers of trees and search_k finds the fastest setting
-that reaches a recall of about 20, 50, 90 and 99%; each of these, and Annoy's own default (search_k = n_trees), then searches the
-same points as the exact search does with its float32 and its 8-bit first pass, in the same process on one core.
+For each embedding and epsilon, with padding a candidate as in the strict policy, noisy points are drawn about words
+evenly spread over the vocabulary, by the mechanism itself. A coarse run over numbers of trees and search_k finds the
+fastest setting that reaches a recall of about 20, 50, 90 and 99%; each of these, and Annoy's own default (search_k =
+n_trees), then searches the same points as the exact search does with its float32 and its 8-bit first pass, in the same
+process on one core.
 
 * recall: the share of points for which the exact search gives the same word, which is what `wordveil build` records;
-* kept: the share of words that stay themselves; alike: the mean cosine similarity of a word and the word put in its place;
-  moved: the mean distance between them, in which short vectors near the mean weigh little, whatever they mean. All three
-  also for the exact search, on the same points;
-* tokens a second: the search alone, by the processor time of one thread, the best of up to three runs; the exact searches run
+* kept: the share of words that stay themselves; alike: the mean cosine similarity of a word and the word put in its
+place;
+  moved: the mean distance between them, in which short vectors near the mean weigh little, whatever they mean. All
+  three also for the exact search, on the same points;
+* tokens a second: the search alone, by the processor time of one thread, the best of up to three runs; the exact
+searches run
   again beside each setting.
 
     python benchmarks/annoy_recall.py

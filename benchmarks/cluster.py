@@ -1,12 +1,14 @@
 """The main job by spark-submit on a standalone cluster, over the same job in local mode: the same cores, in turns.
 
-The cluster is the tests' (tests/cluster.py): a master and two workers of one core each on this machine, scratch of their own,
-no sight of the driver's bundle and key, authentication and encryption on. Local mode is ``local[2]`` by the same spark-submit.
-Seconds are the run's own, from reading the table to its publication; what it takes from the command to the report is told beside.
+The cluster is the tests' (tests/cluster.py): a master and two workers of one core each on this machine, scratch of
+their own, no sight of the driver's bundle and key, authentication and encryption on. Local mode is ``local[2]`` by the
+same spark-submit. Seconds are the run's own, from reading the table to its publication; what it takes from the command
+to the report is told beside.
 
     python benchmarks/cluster.py [--quick]
 
-Writes benchmarks/results/cluster.json and prints a table. Needs a machine that lets a process have file systems of its own.
+Writes benchmarks/results/cluster.json and prints a table. Needs a machine that lets a process have file systems of its
+own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What the benchmarks share beside laplace_exact.py: the machine's description, result files, jobs in sessions of their own."""
+"""What the benchmarks share beside laplace_exact.py: the machine's description, result files, jobs in sessions of their
+own.
+"""
 
 from __future__ import annotations
 

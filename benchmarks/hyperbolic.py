@@ -1,12 +1,15 @@
 """Hyperbolic mechanisms against Euclidean ones: at equal plausible deniability, by hypernyms, and their speed.
 
-Deniability, after Feyisetan, Diethe, Drake 2019, Table IV: of a word drawn 1,000 times, ``N_w`` is how often it stays itself and ``S_w`` how many different
-words come out. For each mechanism epsilon is set so that the worst word of a fixed sample, that with the largest ``N_w``, has a given one; then the means over
-words compare. Since epsilons count different distances, the true constant stands beside the configured one, with the loss that it allows between a
-word and its nearest neighbour (the median over words) and across the whole embedding. All embeddings are cut down to the words they share.
+Deniability, after Feyisetan, Diethe, Drake 2019, Table IV: of a word drawn 1,000 times, ``N_w`` is how often it stays
+itself and ``S_w`` how many different words come out. For each mechanism epsilon is set so that the worst word of a
+fixed sample, that with the largest ``N_w``, has a given one; then the means over words compare. Since epsilons count
+different distances, the true constant stands beside the configured one, with the loss that it allows between a word and
+its nearest neighbour (the median over words) and across the whole embedding. All embeddings are cut down to the words
+they share.
 
-``N_w`` is computed from the cell of a word, within which it is the nearest: along a direction a noisy point leaves it once, since cells are convex, at a
-distance that one product gives; the radial law does the rest. So epsilon is found without draws, and draws of the mechanism itself check it.
+``N_w`` is computed from the cell of a word, within which it is the nearest: along a direction a noisy point leaves it
+once, since cells are convex, at a distance that one product gives; the radial law does the rest. So epsilon is found
+without draws, and draws of the mechanism itself check it.
 
     python benchmarks/hyperbolic.py [--quick] [--embedding NAME_OR_PATH ...]
 
@@ -111,7 +114,9 @@ def directions(n: int, count: int) -> FloatArray:
 
 
 def exits(along: FloatArray, cost: FloatArray) -> FloatArray:
-    """The least ``cost / along`` over other words where ``along`` is positive; infinite where it never is. ``along``: ``(directions, others)``."""
+    """The least ``cost / along`` over other words where ``along`` is positive; infinite where it never is. ``along``:
+    ``(directions, others)``.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(along > 0, cost / along, np.inf).min(axis=1))
 
@@ -125,7 +130,8 @@ def flat_exits(points: FloatArray, word: int, ways: FloatArray) -> FloatArray:
 def ball_exits(ball: FloatArray, points: FloatArray, word: int, ways: FloatArray) -> FloatArray:
     """The same in hyperbolic space, as ``tanh`` of the distance, 1 where no other word is ever nearer.
 
-    Seen from the word, another one is ``(cosh d, x)``; the point at ``r`` in direction ``u`` is nearer to it once ``cosh r (cosh d - 1) < sinh r u.x``.
+    Seen from the word, another one is ``(cosh d, x)``; the point at ``r`` in direction ``u`` is nearer to it once
+    ``cosh r (cosh d - 1) < sinh r u.x``.
     """
     away = points[word] * np.array([1.0, *[-1.0] * (points.shape[1] - 1)])
     seen = boost(away[:, None].repeat(len(points) - 2, axis=1), np.delete(points[:-1], word, axis=0).T)
@@ -209,7 +215,9 @@ def flat_contender(name: str, words: Embedding, chosen: NDArray[np.int64], keys:
 
 
 def matched(one: Contender, target: int) -> dict[str, Any]:
-    """The contender at the epsilon where its worst ``N_w`` is the target, or at its least where that is not low enough."""
+    """The contender at the epsilon where its worst ``N_w`` is the target, or at its least where that is not low
+    enough.
+    """
 
     def over(log_epsilon: float) -> float:
         return float(one.stays(np.exp(log_epsilon)).max()) * DRAWS - target

@@ -1,8 +1,10 @@
-"""How often a replacement is a hypernym of the word it replaces, by mechanism and epsilon. Part of benchmarks/hyperbolic.py.
+"""How often a replacement is a hypernym of the word it replaces, by mechanism and epsilon. Part of
+benchmarks/hyperbolic.py.
 
-Words are those that both the hyperbolic and the demo embedding have. Figures of the exponential mechanism are exact, from all distances; the additive ones' are
-of draws. The pairs hold every hypernym of each sense of a word, up to the root, and are taken as they are: to follow them once more from word to word would mix senses,
-and make a third of the vocabulary hypernyms of each word.
+Words are those that both the hyperbolic and the demo embedding have. Figures of the exponential mechanism are exact,
+from all distances; the additive ones' are of draws. The pairs hold every hypernym of each sense of a word, up to the
+root, and are taken as they are: to follow them once more from word to word would mix senses, and make a third of the
+vocabulary hypernyms of each word.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def hypernyms_of(embedding: Embedding, words: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Words that have hypernyms, evenly spread over the vocabulary, and which words are: int64 ``(words,)``, bool ``(words, size)``."""
+    """Words that have hypernyms, evenly spread over the vocabulary, and which words are: int64 ``(words,)``, bool
+    ``(words, size)``.
+    """
     place = {name: number for number, name in enumerate(embedding.words.to_pylist())}
     above: dict[int, list[int]] = {}
     for word, hypernym in pairs():
@@ -81,7 +85,9 @@ def law_of(scores: FloatArray, epsilon: float) -> FloatArray:
 
 
 def measure(ball: Embedding, flat: Embedding, keys: ReleaseKeys, words: int = WORDS) -> dict[str, Any]:
-    """Rows of mechanism, epsilon, true epsilon, share that stays, share of hypernyms among what changes. Both embeddings have the same words."""
+    """Rows of mechanism, epsilon, true epsilon, share that stays, share of hypernyms among what changes. Both
+    embeddings have the same words.
+    """
     size, n = ball.size, ball.dimension
     chosen, is_above = hypernyms_of(ball, words)
     rows: list[dict[str, Any]] = []

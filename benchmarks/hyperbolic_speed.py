@@ -1,7 +1,8 @@
 """Draws of the hyperbolic mechanisms on one core, over the bare float32 product that their search cannot do without.
 
-The bound multiplies the same number of queries with all words, in the same tiles as :class:`wordveil.neighbours.first_pass.LorentzPass`, and does nothing
-else: no noise, no maximum. Draws and bound take turns in one process. Part of benchmarks/hyperbolic.py.
+The bound multiplies the same number of queries with all words, in the same tiles as
+:class:`wordveil.neighbours.first_pass.LorentzPass`, and does nothing else: no noise, no maximum. Draws and bound take
+turns in one process. Part of benchmarks/hyperbolic.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much of a text the Laplace mechanism leaves as it was, by epsilon, on the demo embedding and public news text.
 
-For each epsilon: the share of running words that stay themselves, the same for distinct words counted once, and the share
-of padding that comes back as padding. The text is public (it comes with gensim), so epsilon may be chosen by it.
+For each epsilon: the share of running words that stay themselves, the same for distinct words counted once, and the
+share of padding that comes back as padding. The text is public (it comes with gensim), so epsilon may be chosen by it.
 
     python benchmarks/keep_rate.py
 

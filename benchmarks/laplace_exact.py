@@ -2,15 +2,16 @@
 
 For each embedding one process runs, one after the other and on the same cores:
 
-* bare: as many worker processes as Spark has task slots, each multiplying its share of queries with all rows of the bundle's
-  index in float32 (words and padding, with the column that turns a product into a distance; NumPy's BLAS on one thread, the
-  best of several block sizes), and nothing else: no maximum, no noise, no text;
+* bare: as many worker processes as Spark has task slots, each multiplying its share of queries with all rows of the
+bundle's
+  index in float32 (words and padding, with the column that turns a product into a distance; NumPy's BLAS on one thread,
+  the best of several block sizes), and nothing else: no maximum, no noise, no text;
 * spark: the main job's own path from Parquet to Parquet: scan, tokenise, draw, search, join, account, write.
 
-Each embedding is run with both first passes of the search, float32 and 8-bit, where the machine has both. The order is bare,
-spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The
-job's time is that of the write, from its first task to the finished table, after a first small run has started the
-workers. A profile of the same code in one process says where the rest goes.
+Each embedding is run with both first passes of the search, float32 and 8-bit, where the machine has both. The order is
+bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The job's
+time is that of the write, from its first task to the finished table, after a first small run has started the workers. A
+profile of the same code in one process says where the rest goes.
 
     python benchmarks/laplace_exact.py [--quick]
 
@@ -174,7 +175,9 @@ def timed(totals: dict[str, float], what: str) -> Iterator[None]:
 
 @contextmanager
 def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) -> Iterator[None]:
-    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is called there."""
+    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is
+    called there.
+    """
     originals = {place: getattr(*place) for place in places}
     for (owner, method), what in places.items():
 

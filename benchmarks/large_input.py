@@ -1,8 +1,9 @@
 """A large and ugly corpus through the main job: memory, files and tasks.
 
-100,000,000 tokens in records of very unequal length, in a few large files and 20,000 small ones, and one record of 1,000,000
-tokens. The vocabulary is small (2,000 words x 8), so that the corpus and not the search takes the time; what is measured hardly
-depends on it. A thread samples the resident memory of the driver (Python and JVM) and of Spark's Python workers.
+100,000,000 tokens in records of very unequal length, in a few large files and 20,000 small ones, and one record of
+1,000,000 tokens. The vocabulary is small (2,000 words x 8), so that the corpus and not the search takes the time; what
+is measured hardly depends on it. A thread samples the resident memory of the driver (Python and JVM) and of Spark's
+Python workers.
 
     python benchmarks/large_input.py [--quick] [--mechanism exponential]
 

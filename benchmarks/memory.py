@@ -1,18 +1,22 @@
 """Memory of the Python workers of one executor: what four take over one, and what the 8-bit first pass adds.
 
-Each row is a fresh driver, a session of one or four slots, and a job that keeps all of them busy; meanwhile the parent reads
-/proc five times a second. The bundle goes to the executor as an archive, as on a cluster: the driver then maps another copy, and the
-pages counted are those that workers share with each other alone.
+Each row is a fresh driver, a session of one or four slots, and a job that keeps all of them busy; meanwhile the parent
+reads /proc five times a second. The bundle goes to the executor as an archive, as on a cluster: the driver then maps
+another copy, and the pages counted are those that workers share with each other alone.
 
-* bundle: PSS of the bundle's mapped index, added over all workers, from /proc/PID/smaps. A page that four map counts a quarter in each.
-* total: PSS of the workers, from smaps_rollup. Pages shared with pyspark's daemon (the interpreter, PyArrow) count in part.
-* private: what a worker shares with nobody: its heap, buffers, compiled products; of a lone worker also the libraries' pages that
+* bundle: PSS of the bundle's mapped index, added over all workers, from /proc/PID/smaps. A page that four map counts a
+quarter in each.
+* total: PSS of the workers, from smaps_rollup. Pages shared with pyspark's daemon (the interpreter, PyArrow) count in
+part.
+* private: what a worker shares with nobody: its heap, buffers, compiled products; of a lone worker also the libraries'
+pages that
   only it has mapped, which several workers share.
 * driver: greatest resident size of the JVM and of the driver's Python.
 
-Bundle and total are the greatest of the samples in which every worker has mapped the whole index, and had at the sample before: workers
-are read one after the other, and pages that one counts while it is alone and the next one counts as shared would count twice. Private is once the greatest of all samples (peak: the pass's
-preparation is in it) and once the median of those samples (steady); both of the worker that takes most.
+Bundle and total are the greatest of the samples in which every worker has mapped the whole index, and had at the sample
+before: workers are read one after the other, and pages that one counts while it is alone and the next one counts as
+shared would count twice. Private is once the greatest of all samples (peak: the pass's preparation is in it) and once
+the median of those samples (steady); both of the worker that takes most.
 
     python benchmarks/memory.py [--quick]
 

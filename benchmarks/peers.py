@@ -1,18 +1,21 @@
 """Laplace with exact search, and TEM, against a Python library of metric differential privacy for text, word for word.
 
-The peer is mldp-text 0.1.2 (PyPI, MIT): ``get_mechanism("multivariate_calibrated")``, the same mechanism: Gamma radius, uniform
-direction, nearest word. It runs in an environment of its own, which this script makes with pip in the user's cache directory
-(XDG_CACHE_HOME; several hundred MB, once): it needs NumPy below 2. The project's environment is left alone.
+The peer is mldp-text 0.1.2 (PyPI, MIT): ``get_mechanism("multivariate_calibrated")``, the same mechanism: Gamma radius,
+uniform direction, nearest word. It runs in an environment of its own, which this script makes with pip in the user's
+cache directory (XDG_CACHE_HOME; several hundred MB, once): it needs NumPy below 2. The project's environment is left
+alone.
 
 * default: as it comes, ``use_faiss=True``: an approximate index (FAISS IVFFlat, 50 of 100 cells searched);
 * exact: ``use_faiss=False``: the distance to every word.
 
-Its ``get_mechanism("tem")`` stands against the exponential mechanism with its own gamma and 256 neighbours, on the demo embedding.
+Its ``get_mechanism("tem")`` stands against the exponential mechanism with its own gamma and 256 neighbours, on the demo
+embedding.
 
-Same vectors, same words in the same order, same epsilon, one core: wordveil and the peer take turns on it, with BLAS, OpenMP
-and FAISS on one thread. The peer's time is that of ``replace_word`` alone, a word at a time, which is all it offers; words come
-split and all are in the vocabulary. wordveil's time is that of ``RecordSanitiser.sanitise``: texts in, tokenised, looked up, drawn,
-joined, accounted, out; no padding. Indexes are built before the clock starts. A ratio is that of the medians of the rounds.
+Same vectors, same words in the same order, same epsilon, one core: wordveil and the peer take turns on it, with BLAS,
+OpenMP and FAISS on one thread. The peer's time is that of ``replace_word`` alone, a word at a time, which is all it
+offers; words come split and all are in the vocabulary. wordveil's time is that of ``RecordSanitiser.sanitise``: texts
+in, tokenised, looked up, drawn, joined, accounted, out; no padding. Indexes are built before the clock starts. A ratio
+is that of the medians of the rounds.
 
     python benchmarks/peers.py [--quick]
 
@@ -152,7 +155,9 @@ class Shape:
 
     @classmethod
     def of(cls, name: str, divisor: int) -> Shape:
-        """``demo``, ``tem``: the newswire's words on the demo embedding; ``synthetic``: random words and vectors, seeded."""
+        """``demo``, ``tem``: the newswire's words on the demo embedding; ``synthetic``: random words and vectors,
+        seeded.
+        """
         if name != "synthetic":
             embedding = load_embedding("demo")
             vocabulary = Vocabulary(embedding.words)
@@ -169,7 +174,8 @@ class Shape:
 
 
 def bundle_of(home: Path, shape: Shape) -> Bundle:
-    """The bundle of the exponential mechanism for the shape ``tem``; else the Laplace bundle without padding, as ``Laplace.build`` writes it, but for the diameter.
+    """The bundle of the exponential mechanism for the shape ``tem``; else the Laplace bundle without padding, as
+    ``Laplace.build`` writes it, but for the diameter.
 
     The true diameter of 100,000 random points takes minutes; twice the radius bounds it, and only prices depend on it.
     """

@@ -1,8 +1,10 @@
-"""The peer's side of peers.py: runs in the peer's environment, knows nothing of wordveil, and answers over its standard input.
+"""The peer's side of peers.py: runs in the peer's environment, knows nothing of wordveil, and answers over its standard
+input.
 
-First line in: JSON with ``vectors`` (a .npy file), ``words`` and ``tokens`` (text files, one word a line), ``epsilon`` and
-``mechanism`` (``laplace`` or ``tem``). One line of JSON out: the modes with the seconds each took to build, and versions. Then every line in is JSON with ``mode`` and ``seconds``; out
-comes how many words were replaced in which time, and how many of them stayed themselves. An empty input ends it.
+First line in: JSON with ``vectors`` (a .npy file), ``words`` and ``tokens`` (text files, one word a line), ``epsilon``
+and ``mechanism`` (``laplace`` or ``tem``). One line of JSON out: the modes with the seconds each took to build, and
+versions. Then every line in is JSON with ``mode`` and ``seconds``; out comes how many words were replaced in which
+time, and how many of them stayed themselves. An empty input ends it.
 """
 
 from __future__ import annotations

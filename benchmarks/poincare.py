@@ -1,8 +1,10 @@
-"""Poincare embeddings: how well they reconstruct WordNet's mammals, and how fast they are trained, by each of the two trainers.
+"""Poincare embeddings: how well they reconstruct WordNet's mammals, and how fast they are trained, by each of the two
+trainers.
 
-Nodes are synsets, pairs the transitive closure of hypernymy; nothing is filtered. Both trainers get the same pairs, dimension, epochs,
-negative words and learning rate, on one core; gensim's regularisation, which the paper does not have, is off. Speed is in pairs a
-second of processor time, without reading and compiling. Of the nouns a few pairs are trained: their whole time is extrapolated.
+Nodes are synsets, pairs the transitive closure of hypernymy; nothing is filtered. Both trainers get the same pairs,
+dimension, epochs, negative words and learning rate, on one core; gensim's regularisation, which the paper does not
+have, is off. Speed is in pairs a second of processor time, without reading and compiling. Of the nouns a few pairs are
+trained: their whole time is extrapolated.
 
     python benchmarks/poincare.py            # a few minutes
     python benchmarks/poincare.py --nouns    # besides, all nouns: 80,000 synsets, 50 epochs; ten minutes
@@ -51,7 +53,9 @@ def compiled(graph: Hierarchy, settings: TrainingSettings) -> tuple[NDArray[np.f
 def by_gensim(
     graph: Hierarchy, settings: TrainingSettings, part: int | None = None
 ) -> tuple[NDArray[np.float64], float]:
-    """The same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch if it is given."""
+    """The same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch if it is
+    given.
+    """
     model = gensim_trainer.model_of(graph, settings, "benchmark")
     if part:
         model.all_relations = model.all_relations[:: len(graph.edges) // part]
@@ -93,7 +97,9 @@ def mammals(dimensions: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def nouns(*, whole: bool) -> dict[str, Any]:
-    """How long the noun closure takes, 10 dimensions and 50 epochs: one compiled epoch, and a part of one of gensim's, extrapolated."""
+    """How long the noun closure takes, 10 dimensions and 50 epochs: one compiled epoch, and a part of one of gensim's,
+    extrapolated.
+    """
     graph = hierarchy(read_pairs(NOUNS), PLAIN, str(NOUNS))
     passes = PLAIN.epochs + PLAIN.burn_in
     _, epoch = compiled(graph, replace(PLAIN, epochs=1, burn_in=0))

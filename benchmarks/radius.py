@@ -1,8 +1,10 @@
-"""What radii without a largest value cost: noise whose uniforms may take further digits, beside the same noise from 52 bits alone.
+"""What radii without a largest value cost: noise whose uniforms may take further digits, beside the same noise from 52
+bits alone.
 
-One core, one process. Both take turns over the same tokens of the embeddings that come with the package, with the look at which uniforms come near
-0 or 1 and without it. A round is the radius alone, then whole draws, search included. The ratio is the median over the rounds of the time of
-the present form over that of the old one. The cost of a token that does take further digits, one in 2^31 for each uniform, is measured by sending all that way.
+One core, one process. Both take turns over the same tokens of the embeddings that come with the package, with the look
+at which uniforms come near 0 or 1 and without it. A round is the radius alone, then whole draws, search included. The
+ratio is the median over the rounds of the time of the present form over that of the old one. The cost of a token that
+does take further digits, one in 2^31 for each uniform, is measured by sending all that way.
 
     python benchmarks/radius.py [--quick]
 

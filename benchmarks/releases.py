@@ -2,10 +2,12 @@
 
 In one session, one after the other, on real text (film reviews; without the data directory gensim's news articles):
 
-* job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal, ledger,
+* job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal,
+ledger,
   reservations and settlement, in turns, for two sizes of the corpus and two lengths of a record;
 * publication: the public table of a first run, arranged by ids and in the draws' order, in turns;
-* a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change data
+* a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change
+data
   feed and by comparing contents;
 * ledger: what each author has spent, over ten million entries.
 
@@ -102,7 +104,8 @@ class Releases(Tables):
 
 
 def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
-    """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and processor time.
+    """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
+    processor time.
 
     Processor time says what the work is where others use the same machine; wall time what somebody waits for.
     """

@@ -1,13 +1,15 @@
 """Laplace exact in Spark on one core and on two, and over 1, 4 and 16 times as many records.
 
-Cores: each session is a fresh process over the same bundle and corpus. In turns, so that a machine that slows down slows all:
+Cores: each session is a fresh process over the same bundle and corpus. In turns, so that a machine that slows down
+slows all:
 
 * pinned: local[1], the driver, its JVM and the worker all bound to one core: one core against two, all told;
 * free: local[1], bound to nothing: the JVM's own threads (compiler, garbage collection) run on the other cores;
 * both: local[2], bound to two cores.
 
-Size: one local session with a slot a core sanitises 1, 4 and 16 times as many records, after a first small run has started
-the workers. If the job is linear, seconds a million tokens fall towards a constant: what is fixed is spread over more.
+Size: one local session with a slot a core sanitises 1, 4 and 16 times as many records, after a first small run has
+started the workers. If the job is linear, seconds a million tokens fall towards a constant: what is fixed is spread
+over more.
 
     python benchmarks/scaling.py [--quick] [--rounds N]
 

@@ -1,18 +1,21 @@
 """The exponential mechanism with neighbour tables, end to end in Spark, over a pass that only splits and joins.
 
-In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, 256 neighbours, every token drawn,
-nothing kept by word):
+In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, 256 neighbours, every token
+drawn, nothing kept by word):
 
-* job: the main job's own path from Parquet to Parquet: scan, tokenise, look up, draw, join, account, arrange by ids, write;
+* job: the main job's own path from Parquet to Parquet: scan, tokenise, look up, draw, join, account, arrange by ids,
+write;
 * input order: the same with ``output.order: input``, which arranges nothing and shows the sizes of the texts;
-* split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids and texts.
+* split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids
+and texts.
 
 A profile of the same code in one process says where the time goes, and how long the bundle takes to build is told too.
 
     python benchmarks/tables.py [--quick] [--copies N] [--billion]
 
-``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and tells its time, memory and
-files; it takes some 10 GB of disk. Writes benchmarks/results/tables.json or tables_billion.json and prints tables. Without the data directory: the demo embedding and gensim's articles.
+``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and tells its
+time, memory and files; it takes some 10 GB of disk. Writes benchmarks/results/tables.json or tables_billion.json and
+prints tables. Without the data directory: the demo embedding and gensim's articles.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """How much of a text stays, and how far words move, at the same true epsilon: laplace against the exponential family.
 
-Of 500 words evenly spread over the vocabulary: the probability that a word stays itself, and the mean distance between a word
-and its replacement. Epsilon is the true constant of each, per unit of the same Euclidean distance. The exponential mechanisms'
-figures are exact, from all distances; laplace's are the means of 2,000 draws. Gamma is the median distance of the 256th neighbour.
+Of 500 words evenly spread over the vocabulary: the probability that a word stays itself, and the mean distance between
+a word and its replacement. Epsilon is the true constant of each, per unit of the same Euclidean distance. The
+exponential mechanisms' figures are exact, from all distances; laplace's are the means of 2,000 draws. Gamma is the
+median distance of the 256th neighbour.
 
     python benchmarks/tradeoff.py
 
-Writes benchmarks/results/tradeoff.json and docs/pictures/tradeoff.svg, and prints tables. Needs matplotlib (extra `plots`).
+Writes benchmarks/results/tradeoff.json and docs/pictures/tradeoff.svg, and prints tables. Needs matplotlib (extra
+`plots`).
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ NAMES = {
 
 
 def glove() -> Embedding:
-    """Real GloVe vectors, kept in 8 bits around 127.5; one step is 0.0207 (their lengths are known to be 3.7 to 18.9)."""
+    """Real GloVe vectors, kept in 8 bits around 127.5; one step is 0.0207 (their lengths are known to be 3.7 to
+    18.9).
+    """
     words = gzip.decompress((DATA / "glove840B_300d_9910.words.gz").read_bytes()).decode().split()
     levels = np.frombuffer(gzip.decompress((DATA / "glove840B_300d_9910_u8.vecs.gz").read_bytes()), np.uint8)
     return embedding.checked(words, ((levels.reshape(len(words), -1) - 127.5) * 0.0207).astype(np.float32), "glove")

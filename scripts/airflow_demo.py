@@ -1,9 +1,10 @@
-"""A real Airflow on this machine: the nightly DAG over the quickstart's articles, and the analytics that its asset starts.
+"""A real Airflow on this machine: the nightly DAG over the quickstart's articles, and the analytics that its asset
+starts.
 
-`make airflow-demo` makes a fresh Airflow under build/airflow-demo with scheduler, DAG processor, triggerer and API server on the loopback
-interface, unpauses both DAGs and shows how they ended. Airflow runs in a process group of its own, which is ended whatever happens.
-`--backfill` also backfills the two days before; `--screenshots DIR` takes pictures of graph and asset with Chromium; `--stay` leaves Airflow
-running until Enter is pressed.
+`make airflow-demo` makes a fresh Airflow under build/airflow-demo with scheduler, DAG processor, triggerer and API
+server on the loopback interface, unpauses both DAGs and shows how they ended. Airflow runs in a process group of its
+own, which is ended whatever happens. `--backfill` also backfills the two days before; `--screenshots DIR` takes
+pictures of graph and asset with Chromium; `--stay` leaves Airflow running until Enter is pressed.
 """
 
 from __future__ import annotations
@@ -139,8 +140,9 @@ def environment(home: Path, port: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def airflow(home: Path, settings: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """The parts of Airflow in a process group of their own, which has ended when this has. The servers of logs stay off: they listen
-    on all interfaces."""
+    """The parts of Airflow in a process group of their own, which has ended when this has. The servers of logs stay
+    off: they listen on all interfaces.
+    """
     parts = ("api-server", "scheduler --skip-serve-logs", "dag-processor", "triggerer --skip-serve-logs")
     started = " & ".join(f"airflow {part} > {part.split()[0]}.log 2>&1" for part in parts)
     process = subprocess.Popen(  # noqa: S603

@@ -1,7 +1,8 @@
-"""Pictures of Airflow's pages by headless Chromium, for scripts/airflow_demo.py; runs in .venv-airflow, which has websockets.
+"""Pictures of Airflow's pages by headless Chromium, for scripts/airflow_demo.py; runs in .venv-airflow, which has
+websockets.
 
-Arguments: ``NAME=URL`` each after the folder. A URL that ends in ``#graph`` is shown with its graph in place of the grid; Airflow remembers
-that for the pages after it, where it shows the grid again if it is asked for the graph again.
+Arguments: ``NAME=URL`` each after the folder. A URL that ends in ``#graph`` is shown with its graph in place of the
+grid; Airflow remembers that for the pages after it, where it shows the grid again if it is asked for the graph again.
 """
 
 from __future__ import annotations

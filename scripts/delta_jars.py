@@ -1,4 +1,6 @@
-"""Fetches the jars of Delta once, at install time: two processes that fetch them for the first time at once get in each other's way."""
+"""Fetches the jars of Delta once, at install time: two processes that fetch them for the first time at once get in each
+other's way.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ SESSION = (
 
 
 def main() -> None:
-    """One line on standard output if there is something to fetch, one on standard error if that fails; never an error."""
+    """One line on standard output if there is something to fetch, one on standard error if that fails; never an
+    error.
+    """
     from wordveil.spark.platform.delta import fetched_jars
 
     if fetched_jars():

@@ -2,8 +2,8 @@
 
     python scripts/poincare.py
 
-Writes lib/wordveil/data/poincare_embedding and, where matplotlib is (extra `plots`), docs/pictures/poincare-disk.png. A minute or
-two on one core; the vectors are the same on every machine.
+Writes lib/wordveil/data/poincare_embedding and, where matplotlib is (extra `plots`), docs/pictures/poincare-disk.png. A
+minute or two on one core; the vectors are the same on every machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Real Airflow for tests: DAG runs in a process of its own environment, whose spark-submit is real, or hands commands to this process."""
+"""Real Airflow for tests: DAG runs in a process of its own environment, whose spark-submit is real, or hands commands
+to this process.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 BIN = ROOT / ".venv-airflow" / "bin"
 DAGS = ROOT / "airflow_dags"
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
-# spark-submit for tests of what Airflow makes of a command's end: the command itself runs in the session that the tests share. An
-# application that is not one of the project's is left to the real one.
+# spark-submit for tests of what Airflow makes of a command's end: the command itself runs in the session that the tests
+# share. An application that is not one of the project's is left to the real one.
 _RELAY = """#!{python} -S
 import json, os, socket, sys
 given = sys.argv[1:]

@@ -1,7 +1,7 @@
 """Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
-``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers of a
-real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
+``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers
+of a real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class Story:
         return found
 
     def differences(self, name: str, night: str) -> list[str]:
-        """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where they are the same."""
+        """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where
+        they are the same.
+        """
         told = []
         undisturbed = self.reference(night)
         for table, rows in self.state(name).items():
@@ -271,7 +273,8 @@ def main() -> None:
         campaign = Campaign(Story(spark, Path(home)), chosen.seed)
         with Cluster(Path(home) / "cluster") as cluster:
             while campaign.kills.total() < chosen.kills:
-                # A cluster goes on when something of it dies, so that its nights are killed more often than those of one machine.
+                # A cluster goes on when something of it dies, so that its nights are killed more often than those of
+                # one machine.
                 for where in (None, cluster, cluster):
                     campaign.release(CLUSTER_KINDS if where else LOCAL_KINDS, where)
                 print(json.dumps({"kills": campaign.kills, "restarts": campaign.restarts}), flush=True)

@@ -1,5 +1,6 @@
-"""A real standalone cluster on this machine: a master and two workers, each with scratch of its own, whose file system lacks
-what only the driver may see. Authentication and encryption are on."""
+"""A real standalone cluster on this machine: a master and two workers, each with scratch of its own, whose file system
+lacks what only the driver may see. Authentication and encryption are on.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def namespace() -> list[str]:
 
 
 class Cluster:
-    """``hidden``: directories that exist on the driver and are empty for the workers. ``options``: more for ``spark-defaults.conf``.
+    """``hidden``: directories that exist on the driver and are empty for the workers. ``options``: more for
+    ``spark-defaults.conf``.
 
     The workers are two hosts to Spark, so that it will start a second copy of a slow task.
     """
@@ -126,7 +128,9 @@ class Cluster:
         self._named[name] = process
 
     def submit(self, *arguments: object, scratch: Path, local: int | None = None) -> subprocess.Popen[str]:
-        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``; to ``local`` cores if that is given."""
+        """spark-submit of ``jobs/sanitise.py``, its temporary files under ``scratch``; to ``local`` cores if that is
+        given.
+        """
         master = self.master if local is None else f"local[{local}]"
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, str(ROOT / "jobs" / "sanitise.py")]
         environment = {**self.environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}

@@ -15,7 +15,9 @@ from wordveil.cli.app import main
 
 @pytest.hookimpl(tryfirst=True)  # the groups must be there when tests are given out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the session run in one process, unless they have a group: it takes minutes until Java has compiled what it should."""
+    """Tests that share the session run in one process, unless they have a group: it takes minutes until Java has
+    compiled what it should.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
@@ -59,7 +61,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
-    """A command in this process: exit code, standard output, standard error. With ``spark`` it works in the session that is there."""
+    """A command in this process: exit code, standard output, standard error. With ``spark`` it works in the session
+    that is there.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def command(*arguments: object) -> tuple[int, str, str]:

@@ -1,7 +1,8 @@
 """A table's law in Python's whole numbers, and what of a recorded guarantee it breaks.
 
-Written from the format that :mod:`wordveil.mechanisms.tables` documents, with none of its code: laws are exact numerators over 2^128, and
-distances are computed here in long double. Of the arithmetic below only logarithms round, by less than ``MARGIN``.
+Written from the format that :mod:`wordveil.mechanisms.tables` documents, with none of its code: laws are exact
+numerators over 2^128, and distances are computed here in long double. Of the arithmetic below only logarithms round, by
+less than ``MARGIN``.
 """
 
 from __future__ import annotations

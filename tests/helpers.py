@@ -127,7 +127,9 @@ def record_batch(
     reasons: Sequence[str | None] | None = None,
     kept: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
-    """Input of :class:`RecordSanitiser`. Without ``ids`` records are ``r0``, ``r1``, ...; without ``reasons`` none is refused."""
+    """Input of :class:`RecordSanitiser`. Without ``ids`` records are ``r0``, ``r1``, ...; without ``reasons`` none is
+    refused.
+    """
     columns: dict[str, pa.Array] = {ID_COLUMN: pa.array([f"r{i}" for i in range(len(texts))] if ids is None else ids)}
     columns.update(kept or {})
     columns[TEXT_COLUMN] = pa.array(texts, pa.string())

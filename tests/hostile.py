@@ -70,7 +70,9 @@ MOST_BYTES = 60_000
 
 @cache
 def _alphabets() -> tuple[str, ...]:
-    """Characters of one kind each: every general category that a text can have, and pieces that are used as they are."""
+    """Characters of one kind each: every general category that a text can have, and pieces that are used as they
+    are.
+    """
     kinds: dict[str, list[str]] = {}
     for point in [
         *range(0x3400),

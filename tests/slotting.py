@@ -27,7 +27,9 @@ def has_digit(word: str) -> bool:
 
 
 def all_counts(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
-    """Every n-gram of the texts, none pruned; the beginning of a text is the word ``""``, and words with a digit are in no n-gram."""
+    """Every n-gram of the texts, none pruned; the beginning of a text is the word ``""``, and words with a digit are in
+    no n-gram.
+    """
     counts: Counter[tuple[str, ...]] = Counter()
     for text in texts:
         words = ["", *tokens(text)]

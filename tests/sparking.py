@@ -40,7 +40,9 @@ SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Options of Spark for a few rows, over which queries spend more time on being compiled and planned anew than on running."""
+"""Options of Spark for a few rows, over which queries spend more time on being compiled and planned anew than on
+running.
+"""
 # Spark packs files of a few kilobytes by bytes, the largest first, some to a task.
 _PACKED = {
     "spark.sql.adaptive.enabled": "true",
@@ -138,7 +140,8 @@ class Workspace:
 
 
 def delta_jars() -> Path:
-    """A directory with the jars that Delta needs, and no others: a session starts sooner by path than by resolving them.
+    """A directory with the jars that Delta needs, and no others: a session starts sooner by path than by resolving
+    them.
 
     Fails, and skips nothing, where they were never fetched.
     """
@@ -159,7 +162,9 @@ def delta_jars() -> Path:
 
 
 def write_delta(spark: Any, table: pa.Table, path: Path | str, *, feed: bool = False, mode: str = "append") -> None:
-    """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its change data feed on."""
+    """Add the table's rows to a Delta table in one commit with one file; made where there is none, ``feed`` with its
+    change data feed on.
+    """
     frame = spark.createDataFrame(table)
     writer = frame.coalesce(1).write.format("delta").mode(mode)
     if mode == "overwrite":
@@ -199,9 +204,10 @@ spark.stop()
 
 @cache
 def java_options(*, lasting: bool = False) -> str:
-    """Options of Java for Spark processes of a minute, or for ``lasting`` ones. Half of the time that such a process takes to start goes
-    into reading Spark's classes: an archive of them, made once for this Spark and this Java, spares it. Java goes without one that does
-    not fit."""
+    """Options of Java for Spark processes of a minute, or for ``lasting`` ones. Half of the time that such a process
+    takes to start goes into reading Spark's classes: an archive of them, made once for this Spark and this Java, spares
+    it. Java goes without one that does not fit.
+    """
     java = Path(shutil.which("java") or "java").resolve()
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
     archive = _ARCHIVES / f"spark-{sha256(made_for.encode()).hexdigest()[:16]}.jsa"

@@ -46,5 +46,6 @@ def _larger(context: Any, x: Any, y: Any) -> Any:  # noqa: ARG001 - Numba's sign
 
 
 larger: Any = intrinsic(_larger)
-"""``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use vector
-instructions."""
+"""``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use
+vector instructions.
+"""

@@ -67,7 +67,9 @@ class EmbeddingError(WordveilError):
 
 
 class BundleError(WordveilError):
-    """A bundle that is missing, damaged, cannot be built, or is not the one the configuration describes. Exit code 4."""
+    """A bundle that is missing, damaged, cannot be built, or is not the one the configuration describes. Exit code
+    4.
+    """
 
     exit_code = 4
 
@@ -115,7 +117,9 @@ class ReleaseError(WordveilError):
 
 
 class OutdatedGateError(ReleaseError):
-    """The draws have moved on since they were gated: a later run has a gate and a publication of its own. Exit code 9."""
+    """The draws have moved on since they were gated: a later run has a gate and a publication of its own. Exit code
+    9.
+    """
 
 
 class WorkerError(WordveilError):

@@ -1,8 +1,8 @@
 """What every mechanism of the registry keeps to; a new one needs a line in :data:`SETTINGS` and its golden outputs.
 
 A record's output depends on its ids, its context and the keys, and on nothing else: not on the batch around it, not on
-threads. Golden outputs fix draws and whole pipelines for a fixed key, so that a change that alters what a mechanism fingerprint
-promises fails here, and must raise ``sampler_version``. ``WORDVEIL_REGOLD=1`` writes them anew.
+threads. Golden outputs fix draws and whole pipelines for a fixed key, so that a change that alters what a mechanism
+fingerprint promises fails here, and must raise ``sampler_version``. ``WORDVEIL_REGOLD=1`` writes them anew.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.text.policy import TextPolicy, with_profile
 
-# Per mechanism, or mechanism and search: settings for the random toy vocabulary, in which outputs vary, and for the demo
-# embedding. The trees are few, so that their answers are not the exact ones.
+# Per mechanism, or mechanism and search: settings for the random toy vocabulary, in which outputs vary, and for the
+# demo embedding. The trees are few, so that their answers are not the exact ones.
 SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "laplace": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 20.0}},
     "laplace annoy": {

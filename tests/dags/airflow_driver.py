@@ -1,6 +1,8 @@
-"""Airflow in a process of its own: runs DAGs as ``airflow dags test`` does, one for each line of JSON on standard input.
+"""Airflow in a process of its own: runs DAGs as ``airflow dags test`` does, one for each line of JSON on standard
+input.
 
-Answers with a line of JSON each, to the file descriptor that is its last argument; standard output and standard error are Airflow's logs.
+Answers with a line of JSON each, to the file descriptor that is its last argument; standard output and standard error
+are Airflow's logs.
 """
 
 from __future__ import annotations

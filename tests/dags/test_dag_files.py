@@ -1,4 +1,6 @@
-"""The DAG files as Airflow reads them: no errors, fast, the graph that the documentation shows, and each whole by itself."""
+"""The DAG files as Airflow reads them: no errors, fast, the graph that the documentation shows, and each whole by
+itself.
+"""
 
 from __future__ import annotations
 

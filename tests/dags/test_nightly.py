@@ -21,7 +21,8 @@ from wordveil.config.load import load_config
 
 CANARY = "zzquokkasecretzz"
 DAY = "2026-11-20"
-# Spark's driver is killed after its fifth commit: the draws are there, and are not settled. The next try finds the job itself.
+# Spark's driver is killed after its fifth commit: the draws are there, and are not settled. The next try finds the job
+# itself.
 _DYING = """
 import os, runpy, sys
 os.remove(__file__)

@@ -1,4 +1,5 @@
-"""A nightly release whose processes are killed, starved of disk, doubled and slowed holds what an undisturbed one holds.
+"""A nightly release whose processes are killed, starved of disk, doubled and slowed holds what an undisturbed one
+holds.
 
 The short form; ``make chaos`` is the long one.
 """

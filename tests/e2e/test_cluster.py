@@ -1,4 +1,6 @@
-"""spark-submit to a real standalone cluster gives the rows of local mode, also when an executor is killed on the way."""
+"""spark-submit to a real standalone cluster gives the rows of local mode, also when an executor is killed on the
+way.
+"""
 
 from __future__ import annotations
 

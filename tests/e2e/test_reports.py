@@ -1,4 +1,6 @@
-"""What a scheduler reads of a command: the file of --report, whatever becomes of the command; and the analytics of a published table."""
+"""What a scheduler reads of a command: the file of --report, whatever becomes of the command; and the analytics of a
+published table.
+"""
 
 from __future__ import annotations
 

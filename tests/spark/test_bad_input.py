@@ -1,4 +1,6 @@
-"""Ugly and damaged input: a clear error or a row in quarantine, nothing lost, and no text of a record in what is said."""
+"""Ugly and damaged input: a clear error or a row in quarantine, nothing lost, and no text of a record in what is
+said.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def test_columns_of_a_delta_table_are_checked(spark, workspace: Workspace, colum
 
 
 def test_files_that_lack_a_column_lose_no_record(job: Job):
-    """Spark takes the columns from one file; what another one lacks is null there, and a null id or text has its reason."""
+    """Spark takes the columns from one file; what another one lacks is null there, and a null id or text has its
+    reason.
+    """
     job.add(records(2))
     job.add(records(2, 2).drop_columns(["day"]).append_column("extra", pa.array([1, 2])))
     job.add(pa.table({"id": ["r4"], "day": ["d"]}))

@@ -1,4 +1,6 @@
-"""Budgets on Spark decide as the plain definition does, hold over releases, and let refused records in when they allow it."""
+"""Budgets on Spark decide as the plain definition does, hold over releases, and let refused records in when they allow
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What must not get out does not: raw text and key bytes in outputs, logs, event logs, plans, scratch and error messages."""
+"""What must not get out does not: raw text and key bytes in outputs, logs, event logs, plans, scratch and error
+messages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Conditions on the text on real Spark: what is said of them, those that Spark alone sees, and those that could fail on a text."""
+"""Conditions on the text on real Spark: what is said of them, those that Spark alone sees, and those that could fail on
+a text.
+"""
 
 from __future__ import annotations
 
@@ -175,8 +177,9 @@ def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
 
 
 def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
-    """Its gate and manifest say so though the condition let nothing in and a later run has none; and a run that was interrupted is
-    finished under what its own condition shows."""
+    """Its gate and manifest say so though the condition let nothing in and a later run has none; and a run that was
+    interrupted is finished under what its own condition shows.
+    """
     lake = Lake(spark, workspace)
     lake.write(corpus(6))
     text = {"profile": "strict", "length": "as_is"}

@@ -1,4 +1,6 @@
-"""A run that dies between any two commits is finished by the next start: same draws, same ledger, nothing lost, nothing twice."""
+"""A run that dies between any two commits is finished by the next start: same draws, same ledger, nothing lost, nothing
+twice.
+"""
 
 from __future__ import annotations
 

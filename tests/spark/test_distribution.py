@@ -29,7 +29,9 @@ SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if helpers.HAS_ANNOY 
 
 @pytest.mark.xdist_group("cluster")
 def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, workspace: Workspace):
-    """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone before they look."""
+    """Two executor processes, each with its own scratch; the paths of the bundle and of the n-gram model are gone
+    before they look.
+    """
     workspace.write_corpus(corpus(120), files=4)
     text = carrier_phrases(workspace)
     run_sanitise(workspace.config(mechanism=SEARCH, text=text), lambda: spark)

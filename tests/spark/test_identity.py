@@ -1,4 +1,6 @@
-"""The same input gives the same rows, however it is cut, batched, spread or retried; anything that should change them does."""
+"""The same input gives the same rows, however it is cut, batched, spread or retried; anything that should change them
+does.
+"""
 
 from __future__ import annotations
 

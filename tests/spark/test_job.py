@@ -1,4 +1,6 @@
-"""The main job on real Spark: every record comes out once, bad rows with their reason, the output whole or not at all."""
+"""The main job on real Spark: every record comes out once, bad rows with their reason, the output whole or not at
+all.
+"""
 
 from __future__ import annotations
 

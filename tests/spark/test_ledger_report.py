@@ -1,4 +1,6 @@
-"""Sums of the ledger in Spark against the definition in plain Python, on entries with two prices, open runs and infinite costs."""
+"""Sums of the ledger in Spark against the definition in plain Python, on entries with two prices, open runs and
+infinite costs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An n-gram model counted on real Spark is that of plain Python, and sanitises alike however the corpus is partitioned."""
+"""An n-gram model counted on real Spark is that of plain Python, and sanitises alike however the corpus is
+partitioned.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def job(workspace: Workspace, model, name: str, **sections):
 
 
 def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing(spark, workspace: Workspace):
-    """In place, as an archive, in one file or many, by the job and by the function for DataFrames; the sample agrees."""
+    """In place, as an archive, in one file or many, by the job and by the function for DataFrames; the sample
+    agrees.
+    """
     model = build_ngrams(
         spark.read.parquet(str(public_table(workspace))), "body", workspace.root / "models", SETTINGS, "here"
     ).model

@@ -64,7 +64,9 @@ def texts(lake: Lake) -> dict[str, object]:
 
 
 def test_a_release_follows_its_input(lake: Lake):
-    """By the feed: edits are drawn and charged again, deletions withdraw, what comes back or is the same costs nothing."""
+    """By the feed: edits are drawn and charged again, deletions withdraw, what comes back or is the same costs
+    nothing.
+    """
     config = lake.config(input={"changes": "feed"})
     lake.write(corpus(12))
     lake.run(config)

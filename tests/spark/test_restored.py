@@ -1,4 +1,6 @@
-"""Tables of a release that were lost, damaged or put back from a backup alone: refused with what to do, before anything is drawn or signed."""
+"""Tables of a release that were lost, damaged or put back from a backup alone: refused with what to do, before anything
+is drawn or signed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Inputs on real Spark and Delta: by path or name, at one version, filtered, and every fault named before a record is read."""
+"""Inputs on real Spark and Delta: by path or name, at one version, filtered, and every fault named before a record is
+read.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def test_a_name_appends_once(spark, store: DeltaTable):
 
 
 def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pytest.MonkeyPatch):
-    """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an object store."""
+    """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an
+    object store.
+    """
     monkeypatch.setattr(stores, "exclusive", lambda *_: nullcontext(False))
     seen: list[int] = []
 

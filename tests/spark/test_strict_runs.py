@@ -1,11 +1,13 @@
 """Runs over the same ids and quite different texts, under a policy that covers any two texts and refuses none.
 
-What is published is the same of all of them, but for the sanitised words: rows, their order, their files, the manifest. So is what is internal
-and has no reason to follow the texts: reports but for the figures in :data:`INTERNAL`, draws, ledger, journal, and which records a budget
-refuses. A record is edited in every corpus: in which runs a text changed shows (``edited``).
+What is published is the same of all of them, but for the sanitised words: rows, their order, their files, the manifest.
+So is what is internal and has no reason to follow the texts: reports but for the figures in :data:`INTERNAL`, draws,
+ledger, journal, and which records a budget refuses. A record is edited in every corpus: in which runs a text changed
+shows (``edited``).
 
-The event log has no word of a text, and the same executions, jobs, stages and plans. It stays internal all the same (docs/threat-model.md): how many
-tasks read the input, and how many bytes and microseconds they take, follow the sizes of the texts. Of these the tests ask nothing.
+The event log has no word of a text, and the same executions, jobs, stages and plans. It stays internal all the same
+(docs/threat-model.md): how many tasks read the input, and how many bytes and microseconds they take, follow the sizes
+of the texts. Of these the tests ask nothing.
 """
 
 from __future__ import annotations
@@ -290,7 +292,9 @@ def plain(text: str) -> str:
 
 @cache
 def structure(log: bytes) -> dict[str, list[Any]]:
-    """Of each kind of event what does not follow sizes and times, executions and plans in order. Spark may begin two stages of one plan at once."""
+    """Of each kind of event what does not follow sizes and times, executions and plans in order. Spark may begin two
+    stages of one plan at once.
+    """
     found: dict[str, list[Any]] = {"executions": [], "plans": [], "jobs": [], "stages": []}
     for event in map(json.loads, log.splitlines()):
         kind = event["Event"].rsplit(".", 1)[-1]

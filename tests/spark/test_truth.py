@@ -1,4 +1,6 @@
-"""What a release records is the truth: whoever resumes, rotates, corrects, publishes or loses it, nothing is drawn without its charge."""
+"""What a release records is the truth: whoever resumes, rotates, corrects, publishes or loses it, nothing is drawn
+without its charge.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def charged(lake: Lake) -> dict[str, int]:
 def test_a_run_that_is_resumed_keeps_to_the_budgets_it_began_with(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
 ):
-    """Without them all records would be drawn, and those that were refused when it was reserved would be charged to nobody."""
+    """Without them all records would be drawn, and those that were refused when it was reserved would be charged to
+    nobody.
+    """
     cost = price(lake)
     interrupt(lake, monkeypatch, step, config_of(lake, budgets=budgets(author=2 * cost)))
     report = lake.run(config_of(lake), run_id="night-1")

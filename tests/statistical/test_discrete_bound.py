@@ -1,11 +1,12 @@
 """The whole mechanism, through a real bundle, keeps the bound it states: audited with samples in 1, 2 and 3 dimensions.
 
-For inputs w and v an audit has two phases. Samples of M(w) and M(v) choose the event, a set of outputs that tells w from
-v best; fresh samples test it. With probability 1 - alpha no true bound is rejected, since the claim falls only when the
-Clopper-Pearson bounds of the event's probabilities, at alpha / (2m) each for m audits, differ by more than it allows.
+For inputs w and v an audit has two phases. Samples of M(w) and M(v) choose the event, a set of outputs that tells w
+from v best; fresh samples test it. With probability 1 - alpha no true bound is rejected, since the claim falls only
+when the Clopper-Pearson bounds of the event's probabilities, at alpha / (2m) each for m audits, differ by more than it
+allows.
 
-Words, unknown word and padding are audited in every ordered pair. Half of the true epsilon is rejected, so the audit has
-power; and so are mechanisms that copy padding or unknown words through, or whose noise is half as wide.
+Words, unknown word and padding are audited in every ordered pair. Half of the true epsilon is rejected, so the audit
+has power; and so are mechanisms that copy padding or unknown words through, or whose noise is half as wide.
 """
 
 from __future__ import annotations

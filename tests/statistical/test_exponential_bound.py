@@ -1,8 +1,8 @@
 """Mechanisms with a table: the law that is drawn is the table's, and the table's exact loss is under what is recorded.
 
-Laws are computed from the whole numbers in the bundle, distances by brute force here. Each fault that such mechanisms are
-known for is built in and must be caught: lists that miss neighbours, a tail left out, a gamma too small for the unknown word, a
-forgotten factor 1/2.
+Laws are computed from the whole numbers in the bundle, distances by brute force here. Each fault that such mechanisms
+are known for is built in and must be caught: lists that miss neighbours, a tail left out, a gamma too small for the
+unknown word, a forgotten factor 1/2.
 """
 
 from __future__ import annotations

@@ -1,12 +1,16 @@
-"""How well half-spaces tell two words apart through hyperbolic noise: by quadrature from the exact radial laws, and by audits of the noise.
+"""How well half-spaces tell two words apart through hyperbolic noise: by quadrature from the exact radial laws, and by
+audits of the noise.
 
-For words ``w`` and ``v`` the points ``z`` with ``cosh d(z, v) >= e^c cosh d(z, w)`` are a half-space orthogonal to their line, for any ``c`` below
-their distance in size: the condition is linear in Lorentz coordinates. Its border crosses the line at a depth ``s`` beyond ``w``, where ``e^c = cosh(s + d) / cosh s``.
-With ``H(s)``, the probability that noise passes a geodesic hyperplane at distance ``s`` from its word, the half-space's loss is ``ln H(-s) - ln H(-s - d)``, or
-``ln H(s) - ln H(s + d)`` from behind. It rises to the true constant times the distance as ``s`` grows: ``epsilon + n`` for ``hyperbolic-fdd``, ``epsilon`` for ``hyperbolic-laplace``.
+For words ``w`` and ``v`` the points ``z`` with ``cosh d(z, v) >= e^c cosh d(z, w)`` are a half-space orthogonal to
+their line, for any ``c`` below their distance in size: the condition is linear in Lorentz coordinates. Its border
+crosses the line at a depth ``s`` beyond ``w``, where ``e^c = cosh(s + d) / cosh s``. With ``H(s)``, the probability
+that noise passes a geodesic hyperplane at distance ``s`` from its word, the half-space's loss is ``ln H(-s) - ln H(-s -
+d)``, or ``ln H(s) - ln H(s + d)`` from behind. It rises to the true constant times the distance as ``s`` grows:
+``epsilon + n`` for ``hyperbolic-fdd``, ``epsilon`` for ``hyperbolic-laplace``.
 
-The audit sees only noisy points of the mechanism's own code, as its search does. It has two phases: samples of both words choose ``c``, fresh samples test
-it. With a confidence of 1 - :data:`ALPHA` the loss is at least ``ln(P_low / Q_high)``, by bounds of Clopper and Pearson. Keys and contexts are fixed.
+The audit sees only noisy points of the mechanism's own code, as its search does. It has two phases: samples of both
+words choose ``c``, fresh samples test it. With a confidence of 1 - :data:`ALPHA` the loss is at least ``ln(P_low /
+Q_high)``, by bounds of Clopper and Pearson. Keys and contexts are fixed.
 """
 
 from __future__ import annotations
@@ -53,7 +57,9 @@ IDS = lambda case: f"{case.law.name}-{case.n}-{case.epsilon:g}"
 
 @cache
 def radial(case: Case) -> tuple[FloatArray, FloatArray]:
-    """Radii and their weights, which add up to 1: the law of the noise's length, from the density with respect to volume."""
+    """Radii and their weights, which add up to 1: the law of the noise's length, from the density with respect to
+    volume.
+    """
     fall = case.epsilon + 1 if case.law is HyperbolicFDD else case.epsilon - case.n + 1
     r = np.linspace(0, 12 + 40 / fall, 100_001)[1:]
     log_cosh = np.logaddexp(r / 2, -r / 2) - math.log(2)
@@ -64,7 +70,9 @@ def radial(case: Case) -> tuple[FloatArray, FloatArray]:
 
 
 def beyond(case: Case, depth: float) -> float:
-    """``H(depth)``: over the radius, the chance that a uniform direction's coordinate is over ``tanh depth / tanh r``."""
+    """``H(depth)``: over the radius, the chance that a uniform direction's coordinate is over ``tanh depth / tanh
+    r``.
+    """
     r, weights = radial(case)
     coordinate = np.clip(math.tanh(depth) / np.tanh(r), -1, 1)
     half = special.betainc((case.n - 1) / 2, 0.5, (1 - coordinate) * (1 + coordinate)) / 2
@@ -99,7 +107,9 @@ def test_the_published_setting_costs_a_hundred_times_what_is_claimed() -> None:
 
 
 def words(n: int) -> FloatArray:
-    """Lorentz points ``(2, n + 1)``: ``w`` at distance OUT of the origin, ``v`` at distance APART of ``w``, on no line with both."""
+    """Lorentz points ``(2, n + 1)``: ``w`` at distance OUT of the origin, ``v`` at distance APART of ``w``, on no line
+    with both.
+    """
     directions = np.random.default_rng(n).standard_normal((n, 2))
     w, v = from_polar(np.array([OUT, APART]), directions / np.linalg.norm(directions, axis=0)).T
     return np.stack([w, boost(w[:, None], v[:, None])[:, 0]])

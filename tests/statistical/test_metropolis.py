@@ -1,7 +1,8 @@
 """The published random walk has the defects that its module states, and no release can choose it.
 
-Chains are independent, so that fractions and radii of chains are samples. Each check also rejects the wrong case: the atom of another number of
-steps, growth where there is a stationary law, the radius of another law and of a chain that is too short. Seeds are fixed.
+Chains are independent, so that fractions and radii of chains are samples. Each check also rejects the wrong case: the
+atom of another number of steps, growth where there is a stationary law, the radius of another law and of a chain that
+is too short. Seeds are fixed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Every pair of short texts: the record pipeline's loss, computed, stays under the bound that it states.
 
-The vocabulary has three words on a line, so padding makes it a plane. All texts of up to three tokens go through the real
-codec under the `strict` profile with ``n_max`` 2; the tokens are words, an unknown word, mere punctuation and nothing. A
-token's output probabilities are integrals of the true density ``epsilon^2 / (2 pi) exp(-epsilon r)`` over the Voronoi
-cells of the points in the bundle: along a ray from the input a cell is an interval, the radius has the Gamma law, and
-rays are summed over the circle. From them follows the law of the text that is written, padding dropped.
+The vocabulary has three words on a line, so padding makes it a plane. All texts of up to three tokens go through the
+real codec under the `strict` profile with ``n_max`` 2; the tokens are words, an unknown word, mere punctuation and
+nothing. A token's output probabilities are integrals of the true density ``epsilon^2 / (2 pi) exp(-epsilon r)`` over
+the Voronoi cells of the points in the bundle: along a ray from the input a cell is an interval, the radius has the
+Gamma law, and rays are summed over the circle. From them follows the law of the text that is written, padding dropped.
 
-The real pipeline, over many records of one text, follows that law and not the law of a third more epsilon. Policies that
-copy padding, or drop unknown words without padding, have infinite loss by the same computation.
+The real pipeline, over many records of one text, follows that law and not the law of a third more epsilon. Policies
+that copy padding, or drop unknown words without padding, have infinite loss by the same computation.
 """
 
 from __future__ import annotations
@@ -248,7 +248,9 @@ def test_pipeline_of_another_epsilon_is_told_apart(store: Path) -> None:
 
 @pytest.mark.parametrize("form", list(LAWS))
 def test_refused_text_follows_the_law_of_the_empty_text(form: str, store: Path) -> None:
-    """With ``refused: empty`` a text that cannot be cut into words is released like the empty one, so nothing tells it."""
+    """With ``refused: empty`` a text that cannot be cut into words is released like the empty one, so nothing tells
+    it.
+    """
     policy, text_law = LAWS[form]
     policy = replace(policy, refused="empty")
     bundle = make(store, padding=policy.pads)

@@ -1,7 +1,7 @@
 """Tables of random embeddings and settings keep what is recorded of them, by Python's whole numbers.
 
-Each case is built as a user builds it. :mod:`exact_tables` reads the finished arrays and compares the loss of every pair of symbols
-with the guarantee. Broken builds show that it finds what it looks for.
+Each case is built as a user builds it. :mod:`exact_tables` reads the finished arrays and compares the loss of every
+pair of symbols with the guarantee. Broken builds show that it finds what it looks for.
 """
 
 from __future__ import annotations
@@ -217,7 +217,9 @@ def test_ten_thousand_random_tables_keep_their_bounds(chunk: int, monkeypatch: p
 def telling_words(
     rng: np.random.Generator, arrays: Mapping[str, NDArray[Any]], symbol: int
 ) -> Iterator[tuple[int, int]]:
-    """Words ``A`` on both sides of every change of law, with words ``B`` on both sides of every threshold, and some at random."""
+    """Words ``A`` on both sides of every change of law, with words ``B`` on both sides of every threshold, and some at
+    random.
+    """
     alike, itself = int(arrays["alike"][symbol]), int(arrays["itself"][symbol])
     start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
     room = WORD // (stop - start)
@@ -245,7 +247,8 @@ def test_a_table_draws_what_its_format_says(monkeypatch: pytest.MonkeyPatch):
     assert built > 30
 
 
-# Embeddings that float32 scores got wrong once: lists that missed nearer words, and a slack of 2e-12 where 0.8 was true.
+# Embeddings that float32 scores got wrong once: lists that missed nearer words, and a slack of 2e-12 where 0.8 was
+# true.
 
 
 TINY = {
@@ -286,7 +289,8 @@ def test_words_of_one_direction_keep_their_bound_though_their_points_are_rounded
     assert case.findings(replace(built, guarantee=replace(built.guarantee, slack=1e-9))) != []
 
 
-# What the fuzz finds where something is broken. Small vocabularies are not checked pair by pair here, so that the build itself passes.
+# What the fuzz finds where something is broken. Small vocabularies are not checked pair by pair here, so that the build
+# itself passes.
 
 
 def share_found(

@@ -1,5 +1,6 @@
-"""The house stays as it was planned: modules import downwards only, Spark and Airflow keep to their rooms, a worker loads
-nothing heavy, all that is public says what it is, and nothing draws from global random state."""
+"""The house stays as it was planned: modules import downwards only, Spark and Airflow keep to their rooms, a worker
+loads nothing heavy, all that is public says what it is, and nothing draws from global random state.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def rooms_of(dotted: str) -> list[tuple[tuple[str, ...], str]]:
-    """The rooms that a module stands in, with their order: its own, and inside the room that knows Spark another one."""
+    """The rooms that a module stands in, with their order: its own, and inside the room that knows Spark another
+    one.
+    """
     parts = dotted.split(".")
     return [(ROOMS, parts[0]), *([(SPARK_ROOMS, parts[1])] if parts[0] == "spark" and len(parts) > 1 else [])]
 

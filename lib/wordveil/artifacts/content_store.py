@@ -1,7 +1,9 @@
-"""Content-addressed directories: a manifest with a checksum of every file and of itself, and arrays that are mapped into memory.
+"""Content-addressed directories: a manifest with a checksum of every file and of itself, and arrays that are mapped
+into memory.
 
-All files are complete on disk before a directory gets its name, and everything is verified when it is opened. Arrays are raw
-bytes, little-endian, in C order; dtype and shape stand in the manifest, so that no library's file format can change them.
+All files are complete on disk before a directory gets its name, and everything is verified when it is opened. Arrays
+are raw bytes, little-endian, in C order; dtype and shape stand in the manifest, so that no library's file format can
+change them.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _READ = 2**20
 
 @dataclass(frozen=True)
 class Kind:
-    """What is stored: its ``noun`` in messages, the ``error`` that they are raised as, the key of its digest, its format's version."""
+    """What is stored: its ``noun`` in messages, the ``error`` that they are raised as, the key of its digest, its
+    format's version.
+    """
 
     noun: str
     error: type[WordveilError]
@@ -66,7 +70,9 @@ def write_directory(
 
 
 def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not; the seal covers both."""
+    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not; the seal covers
+    both.
+    """
     manifest = {"content": dict(content), kind.digest_key: hashlib.sha256(canonical(content)).hexdigest(), **facts}
     manifest["seal"] = _seal(manifest)
     write_file(draft / MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
@@ -122,7 +128,9 @@ def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]])
 
 
 def mapped(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays among ``files`` by their names, as read-only views of the files' pages, which all processes on a machine share."""
+    """The arrays among ``files`` by their names, as read-only views of the files' pages, which all processes on a
+    machine share.
+    """
     return {
         entry["array"]: np.asarray(
             np.memmap(path / name, np.dtype(entry["dtype"]), mode="r", shape=tuple(entry["shape"]))

@@ -31,8 +31,8 @@ def write_model(
 ) -> Path:
     """Write a model into ``store`` and return its directory.
 
-    ``words``: the words in the order of their numbers, the first one empty. ``total``: words of the text. ``provenance``: facts
-    for people, which the digest does not cover.
+    ``words``: the words in the order of their numbers, the first one empty. ``total``: words of the text.
+    ``provenance``: facts for people, which the digest does not cover.
     """
 
     def fill(draft: Path) -> dict[str, Any]:
@@ -50,7 +50,8 @@ def write_model(
 def open_model(path: Path, digest: str | None = None) -> NgramModel:
     """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's own checksum and the digest.
 
-    ``digest``: that of the model it must be, where the caller knows it. Raises :class:`NgramError`, which names the file.
+    ``digest``: that of the model it must be, where the caller knows it. Raises :class:`NgramError`, which names the
+    file.
     """
     manifest = read_model(path)
     if digest is not None and manifest["digest"] != digest:

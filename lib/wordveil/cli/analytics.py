@@ -37,7 +37,9 @@ def analytics(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Count the terms of a published table and find topics among them. Needs neither key nor configuration; verify the table first."""
+    """Count the terms of a published table and find topics among them. Needs neither key nor configuration; verify the
+    table first.
+    """
     from wordveil.spark.analytics import analyse
 
     with reported("analytics", report) as tell, status() as progress:

@@ -1,5 +1,7 @@
-"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists;
-7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1 anything else."""
+"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model;
+5 key; 6 output exists; 7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1
+anything else.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _print_error(error: WordveilError, *, as_json: bool) -> None:
     if as_json and isinstance(error, GateError):
-        # It has printed its own document, which says what failed. spark-submit writes both streams to its standard output, where a second
-        # line would spoil the document.
+        # It has printed its own document, which says what failed. spark-submit writes both streams to its standard
+        # output, where a second line would spoil the document.
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         as_json = False
@@ -233,7 +235,9 @@ def plan(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows without --sample or --has-records."""
+    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows
+    without --sample or --has-records.
+    """
     from wordveil.config.artifacts import compare_mechanisms
     from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
@@ -287,7 +291,9 @@ def sanitise(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with it."""
+    """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with
+    it.
+    """
     with reported("sanitise", report) as tell:
         settings = load_config(config, overrides or ())
         values = parse_params(params or ())

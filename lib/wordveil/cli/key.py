@@ -79,7 +79,9 @@ def destroy(
     yes: Annotated[bool, typer.Option("--yes", help="Really destroy it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Overwrite the key in FILE, or of a release's configuration, once its releases are final. Nothing brings it back."""
+    """Overwrite the key in FILE, or of a release's configuration, once its releases are final. Nothing brings it
+    back.
+    """
     settings = None
     if config is not None and file is None:
         settings = load_config(config, overrides or ())

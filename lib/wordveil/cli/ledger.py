@@ -57,7 +57,9 @@ def ledger(
     ] = None,
     jars: JarsOption = None,
 ) -> None:
-    """Show what is spent, reserved and left, by record, author or release, the dearest first. Internal: it tells who has records."""
+    """Show what is spent, reserved and left, by record, author or release, the dearest first. Internal: it tells who
+    has records.
+    """
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release import ledger_report
 
@@ -142,7 +144,9 @@ def _plain(rows: DataFrame, budget: Budget) -> Iterator[dict[str, Any]]:
 
 
 def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
-    """One row of a report: infinite costs are None and ``unbounded`` is true; ``unit`` and ``for`` say what costs are."""
+    """One row of a report: infinite costs are None and ``unbounded`` is true; ``unit`` and ``for`` say what costs
+    are.
+    """
     unbounded = any(value == math.inf for value in values.values() if isinstance(value, float))
     plain = {name: None if isinstance(value, float) and value == math.inf else value for name, value in values.items()}
     return {**plain, "unbounded": unbounded, "unit": budget.unit, "for": str(budget.relation)}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from wordveil.cli.options import (
     ConfigOption,
@@ -25,20 +24,19 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
 from wordveil.cli.report_file import ReportOption, reported
+from wordveil.cli.tables import compact_table, gate_table, release_facts, runs_table, verified_facts
 from wordveil.config.load import Config, load_config
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault, GateError
 
 if TYPE_CHECKING:
-    from wordveil.release.rules import GateResult, RuleResult
-    from wordveil.spark.release.publish import Verified
+    pass
 
 releases = typer.Typer(
     help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).",
     no_args_is_help=True,
 )
 RETAIN_HOURS = 168
-_SHOWN_RUNS = 10
 _UNPINNED = (
     "no public key was pinned: the manifest vouches for itself alone, so that damage is found and a forger is not. Pin the release's "
     "with --public-key; its owner has it from `wordveil key fingerprint --release NAME`."
@@ -53,7 +51,9 @@ _AFTER_WITHDRAWAL = (
 def gate(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not pass."""
+    """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not
+    pass.
+    """
     from wordveil.spark.release.gate import run_gate
 
     with reported("release gate", report) as tell:
@@ -151,7 +151,9 @@ def withdraw(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take records out of a release for good. Their public text goes with the next publication, their draws with a purge."""
+    """Take records out of a release for good. Their public text goes with the next publication, their draws with a
+    purge.
+    """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
     settings = _load(config, overrides)
@@ -173,7 +175,9 @@ def abandon(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up an interrupted run that cannot be finished: all that it reserved is charged, and nothing of it is released."""
+    """Give up an interrupted run that cannot be finished: all that it reserved is charged, and nothing of it is
+    released.
+    """
     from wordveil.spark.release.run import abandon as abandon_run
 
     settings = _load(config, overrides)
@@ -213,7 +217,9 @@ def compact(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write small files together and delete files of old versions: of draws and ledger, and old ones alone of the public table."""
+    """Write small files together and delete files of old versions: of draws and ledger, and old ones alone of the
+    public table.
+    """
     from wordveil.spark.release.maintenance import compact as compact_release
 
     settings = _load(config, overrides)
@@ -233,7 +239,9 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Give them up. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged, withdrawn records stay out."""
+    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged,
+    withdrawn records stay out.
+    """
     from wordveil.spark.release.maintenance import reset as reset_release
 
     settings = _load(config, overrides)
@@ -251,7 +259,9 @@ def reset(
 
 @releases.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there. Internal."""
+    """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there.
+    Internal.
+    """
     from wordveil.spark.release.maintenance import show as show_release
 
     settings = _load(config, overrides)
@@ -273,7 +283,9 @@ def _load(config: Path, overrides: Sequence[str] | None) -> Config:
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
-    """The ids of the command line and of a file, one a line. Raises :class:`ConfigError` where there are none or the file cannot be read."""
+    """The ids of the command line and of a file, one a line. Raises :class:`ConfigError` where there are none or the
+    file cannot be read.
+    """
     found = [*ids]
     try:
         if file == "-":
@@ -294,94 +306,3 @@ def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
 def _lines(text: str) -> list[str]:
     """Its lines; ids may hold other characters at which ``splitlines`` breaks."""
     return [line.removesuffix("\r") for line in text.split("\n")]
-
-
-def gate_table(result: GateResult, release: str, version: int) -> Table:
-    """A line a rule, with what was measured."""
-    table = Table(title=f"Gate of {release}, version {version} of the draws", title_justify="left")
-    for heading in ("rule", "kind", "measured", "bound", "passed"):
-        table.add_column(heading, overflow="fold")
-    for one in result.results:
-        table.add_row(
-            one.name, str(one.kind).replace("_", "-"), _measured(one), _value(one.bound), "yes" if one.passed else "NO"
-        )
-    return table
-
-
-def _measured(result: RuleResult) -> str:
-    return "no figure" if result.value is None else _value(result.value)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, tuple | list):
-        return ", ".join(map(str, value)) or "nothing"
-    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
-    """What a verified manifest says of its table."""
-    manifest = verified.manifest
-    return {
-        "release": manifest.release,
-        "public_version": manifest.public_version,
-        "records": manifest.records,
-        "files": len(manifest.files),
-        "relation": str(manifest.relation),
-        "exposes": ", ".join(manifest.exposes) or "nothing",
-        "created": manifest.created,
-        "manifest_sha256": verified.manifest_sha256,
-        "public_key": "the one you named" if pinned else "not pinned",
-        "pinned": pinned,
-    }
-
-
-def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
-    """Files and bytes of each table, before and after."""
-    table = Table(title="Compacted", title_justify="left")
-    table.add_column("table")
-    for heading in ("files before", "files", "bytes before", "bytes"):
-        table.add_column(heading, justify="right")
-    for name, counts in done.items():
-        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
-    return table
-
-
-def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
-    """The rows of the table of ``show``."""
-    gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
-    failed = ", ".join(one["name"] for one in gate["results"] if not one["passed"]) if gate else ""
-    shown = {
-        "path": facts["path"],
-        "runs": f"{len(facts['runs']):,}",
-        "interrupted": ", ".join(facts["open_runs"]) or "none",
-        "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",
-        "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
-        if gate
-        else "not gated yet",
-        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
-        if published
-        else "nothing yet",
-    }
-    if withdrawn is not None:
-        shown["draws"] = f"version {facts['draws_version']}"
-        shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"
-        old = sum(withdrawn["files_of_old_versions"].values())
-        shown["withdrawn text"] = (
-            ("gone" if withdrawn["records"] else "none")
-            if withdrawn["gone"]
-            else f"still there: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
-            f"perhaps some in {old:,} files of old versions"
-        )
-    return shown
-
-
-def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """The last runs."""
-    more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
-    table = Table(title=f"Runs{more}", title_justify="left")
-    for heading in ("run", "kind", "input version", "epoch", "state"):
-        table.add_column(heading, overflow="fold")
-    for run in runs[-_SHOWN_RUNS:]:
-        version = "" if run["input_version"] < 0 else str(run["input_version"])
-        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
-    return table

@@ -1,7 +1,7 @@
 """The option ``--report``: what a command did, or why it did nothing, as a JSON file for the scheduler that started it.
 
-Standard output is for people and pipes; behind spark-submit it is mixed with other lines, and in cluster mode it stays on the cluster, as
-the exit code does. The file is there once the command has ended, whole, and tells both.
+Standard output is for people and pipes; behind spark-submit it is mixed with other lines, and in cluster mode it stays
+on the cluster, as the exit code does. The file is there once the command has ended, whole, and tells both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _DRAFT = ".wordveil-draft"
 
 @contextmanager
 def reported(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Writes the file at ``place`` once the body has ended, however it ended; the body hands over its result, if it comes to one.
+    """Writes the file at ``place`` once the body has ended, however it ended; the body hands over its result, if it
+    comes to one.
 
     Raises :class:`ConfigError`, before the body where it can, for a place that cannot be written.
     """
@@ -78,7 +79,9 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _draft_of(path: Path) -> Path:
-    """An empty file beside ``path`` that its owner alone can read: a report is internal. A report of an earlier run goes."""
+    """An empty file beside ``path`` that its owner alone can read: a report is internal. A report of an earlier run
+    goes.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -1,4 +1,6 @@
-"""Files that come with the package for others to keep: the DAGs for Airflow, and the application files that they submit."""
+"""Files that come with the package for others to keep: the DAGs for Airflow, and the application files that they
+submit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ JOBS = "wordveil_jobs"
 def write_dags(folder: Path) -> list[Path]:
     """Write the DAG files into ``folder``, and the application files into a directory in it; says what it wrote.
 
-    Raises :class:`OutputExistsError` where one of them is there, and writes none then; :class:`ConfigError` where they cannot be written.
+    Raises :class:`OutputExistsError` where one of them is there, and writes none then; :class:`ConfigError` where they
+    cannot be written.
     """
     data = resources.files("wordveil") / "data"
     files: list[tuple[Path, Traversable]] = []

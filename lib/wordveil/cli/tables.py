@@ -12,6 +12,8 @@ from wordveil.evaluation.comparison import Comparison, Line
 from wordveil.evaluation.preview import Sample, WordPreview
 
 if TYPE_CHECKING:
+    from wordveil.release.rules import GateResult, RuleResult
+    from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
 
 PRIVATE_NOTE = (
@@ -32,6 +34,8 @@ CHANGES = {
 }
 """What the ``changes`` of a run say, for people."""
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
+
+_SHOWN_RUNS = 10
 
 
 def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
@@ -114,7 +118,9 @@ def _lines(title: str, lines: Sequence[Line]) -> Table:
 
 
 def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
-    """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its input, or nothing."""
+    """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its
+    input, or nothing.
+    """
     rate = report.unknown_rate
     facts = {}
     if is_release:
@@ -150,3 +156,94 @@ def _span(span: tuple[float, float]) -> str:
 def number(value: float | None) -> str:
     """A figure in six digits."""
     return "unknown" if value is None else f"{value:,.6g}"
+
+
+def gate_table(result: GateResult, release: str, version: int) -> Table:
+    """A line a rule, with what was measured."""
+    table = Table(title=f"Gate of {release}, version {version} of the draws", title_justify="left")
+    for heading in ("rule", "kind", "measured", "bound", "passed"):
+        table.add_column(heading, overflow="fold")
+    for one in result.results:
+        table.add_row(
+            one.name, str(one.kind).replace("_", "-"), _measured(one), _value(one.bound), "yes" if one.passed else "NO"
+        )
+    return table
+
+
+def _measured(result: RuleResult) -> str:
+    return "no figure" if result.value is None else _value(result.value)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "nothing"
+    return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
+    """What a verified manifest says of its table."""
+    manifest = verified.manifest
+    return {
+        "release": manifest.release,
+        "public_version": manifest.public_version,
+        "records": manifest.records,
+        "files": len(manifest.files),
+        "relation": str(manifest.relation),
+        "exposes": ", ".join(manifest.exposes) or "nothing",
+        "created": manifest.created,
+        "manifest_sha256": verified.manifest_sha256,
+        "public_key": "the one you named" if pinned else "not pinned",
+        "pinned": pinned,
+    }
+
+
+def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
+    """Files and bytes of each table, before and after."""
+    table = Table(title="Compacted", title_justify="left")
+    table.add_column("table")
+    for heading in ("files before", "files", "bytes before", "bytes"):
+        table.add_column(heading, justify="right")
+    for name, counts in done.items():
+        table.add_row(name, *(f"{counts[key]:,}" for key in ("files_before", "files", "bytes_before", "bytes")))
+    return table
+
+
+def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The rows of the table of ``show``."""
+    gate, published, withdrawn = facts["gate"], facts["published"], facts.get("withdrawn")
+    failed = ", ".join(one["name"] for one in gate["results"] if not one["passed"]) if gate else ""
+    shown = {
+        "path": facts["path"],
+        "runs": f"{len(facts['runs']):,}",
+        "interrupted": ", ".join(facts["open_runs"]) or "none",
+        "frozen": f"since {facts['frozen']}: its key was destroyed" if facts["frozen"] else "no",
+        "gate": f"version {gate['draws_version']} {f'did not pass: {failed}' if failed else 'passed'}, {gate['at']}"
+        if gate
+        else "not gated yet",
+        "published": f"version {published['draws_version']}, {published['records']:,} records, {published['at']}"
+        if published
+        else "nothing yet",
+    }
+    if withdrawn is not None:
+        shown["draws"] = f"version {facts['draws_version']}"
+        shown["records"] = ", ".join(f"{count:,} {name}" for name, count in sorted(facts["records"].items())) or "none"
+        old = sum(withdrawn["files_of_old_versions"].values())
+        shown["withdrawn text"] = (
+            ("gone" if withdrawn["records"] else "none")
+            if withdrawn["gone"]
+            else f"still there: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
+            f"perhaps some in {old:,} files of old versions"
+        )
+    return shown
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """The last runs."""
+    more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
+    table = Table(title=f"Runs{more}", title_justify="left")
+    for heading in ("run", "kind", "input version", "epoch", "state"):
+        table.add_column(heading, overflow="fold")
+    for run in runs[-_SHOWN_RUNS:]:
+        version = "" if run["input_version"] < 0 else str(run["input_version"])
+        table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])
+    return table

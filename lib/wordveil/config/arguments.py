@@ -28,7 +28,9 @@ def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tu
 
 
 def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:
-    """A release's name, as in the configuration. Raises :class:`ConfigError`, with a fault of ``where`` in ``source``."""
+    """A release's name, as in the configuration. Raises :class:`ConfigError`, with a fault of ``where`` in
+    ``source``.
+    """
     try:
         return TypeAdapter(ReleaseName).validate_python(name, strict=True)
     except ValidationError as error:

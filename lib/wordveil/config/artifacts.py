@@ -30,9 +30,10 @@ _TRAINED = ".trained"
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
     """Build the configuration's bundle, or return the one that is there already.
 
-    Parts of a build that take long are kept in the store until the bundle is written, so that a build that was interrupted
-    goes on where it was. An embedding that is trained stays there, for bundles with other settings of the mechanism. ``read``
-    gives the pairs that it is trained from. Raises :class:`BundleError` and :class:`EmbeddingError`.
+    Parts of a build that take long are kept in the store until the bundle is written, so that a build that was
+    interrupted goes on where it was. An embedding that is trained stays there, for bundles with other settings of the
+    mechanism. ``read`` gives the pairs that it is trained from. Raises :class:`BundleError` and
+    :class:`EmbeddingError`.
     """
     work = work or BuildContext()
     place = config.mechanism.embedding
@@ -75,7 +76,9 @@ def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None
 
 
 def find_bundle(config: Config) -> Bundle | None:
-    """The configuration's bundle; None where its store is empty. Raises :class:`BundleError` where none there matches."""
+    """The configuration's bundle; None where its store is empty. Raises :class:`BundleError` where none there
+    matches.
+    """
     place = config.mechanism.embedding
     digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
     found = bundles.find(Path(config.bundle_store), config.recipe(digest))
@@ -83,7 +86,9 @@ def find_bundle(config: Config) -> Bundle | None:
 
 
 def find_ngrams(config: Config) -> NgramModel | None:
-    """The n-gram model of the text policy, verified; None where it has none. Raises :class:`wordveil.errors.NgramError`."""
+    """The n-gram model of the text policy, verified; None where it has none. Raises
+    :class:`wordveil.errors.NgramError`.
+    """
     path = config.text.model_path
     return open_model(path) if path else None
 

@@ -112,7 +112,9 @@ def text_faults(text: TextSection) -> Iterable[Fault]:
 
 
 def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
-    """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and not the other."""
+    """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and
+    not the other.
+    """
     if any(True for _ in text_faults(text)) or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT:
         return
     if how := reading(source.where or "", source.text):
@@ -221,7 +223,9 @@ def _place_faults(source: InputSection | None, output: OutputSection, ledger: Le
 
 
 def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy: TextPolicy) -> tuple[str, ...]:
-    """What an output shows by its layout; and a release by following its input, and by refusing what is over a budget."""
+    """What an output shows by its layout; and a release by following its input, and by refusing what is over a
+    budget.
+    """
     layout = (str(Exposure.LAYOUT),) if output.order == "input" else ()
     if output.format != "delta":
         return layout

@@ -1,7 +1,8 @@
 """What a condition in Spark SQL reads, told without Spark: what a release shows follows from its configuration alone.
 
-A false alarm costs a message that says what to write instead, a miss would be a leak. So where nothing tells what is read, it counts as
-read; and Spark's own answer is compared with this one before a record is read (:mod:`wordveil.spark.input.condition`).
+A false alarm costs a message that says what to write instead, a miss would be a leak. So where nothing tells what is
+read, it counts as read; and Spark's own answer is compared with this one before a record is read
+(:mod:`wordveil.spark.input.condition`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _QUERIES = frozenset({"FROM", "TABLE", "VALUES", "WITH"})
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of a condition. ``name`` is one in quotes: in backticks or, as some sessions read them, in double quotes."""
+    """A piece of a condition. ``name`` is one in quotes: in backticks or, as some sessions read them, in double
+    quotes.
+    """
 
     kind: Literal["word", "name", "literal", "parameter", "sign"]
     value: str
@@ -81,7 +84,9 @@ def _token(found: re.Match[str]) -> Token | None:
 
 
 def _after_comment(condition: str, start: int) -> int:
-    """Where a comment in brackets ends: such comments nest. One that is never closed ends at the first bracket, so that more is seen."""
+    """Where a comment in brackets ends: such comments nest. One that is never closed ends at the first bracket, so that
+    more is seen.
+    """
     depth, first = 0, None
     for edge in _COMMENT_EDGE.finditer(condition, start):
         depth += 1 if edge[0] == "/*" else -1
@@ -106,7 +111,9 @@ def reading(condition: str, column: str) -> str:
 
 
 def shown_by(condition: str | None, text: str) -> tuple[str, ...]:
-    """What the condition adds to ``exposes``: that a record is there tells that its text meets it, where it reads the text column."""
+    """What the condition adds to ``exposes``: that a record is there tells that its text meets it, where it reads the
+    text column.
+    """
     return (str(Exposure.CONDITION),) if condition and reading(condition, text) else ()
 
 

@@ -11,7 +11,9 @@ from wordveil.errors import ConfigError, Fault
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` pairs as a mapping. Raises :class:`ConfigError` with every fault, for a bad name or one given twice."""
+    """``NAME=VALUE`` pairs as a mapping. Raises :class:`ConfigError` with every fault, for a bad name or one given
+    twice.
+    """
     params: dict[str, str] = {}
     faults = []
     for pair in pairs:

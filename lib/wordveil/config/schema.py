@@ -1,8 +1,8 @@
 """The sections of a configuration as pydantic models.
 
 Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
-(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the key
-lies.
+(``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the
+key lies.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class InputSection(ColumnsSection):
     where: Name | None = None
     """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
     changes: Literal["feed", "scan"] | None = None
-    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out, by
-    comparing the contents of all records."""
+    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out,
+    by comparing the contents of all records.
+    """
 
     @property
     def setting(self) -> str:
@@ -130,7 +131,9 @@ class MechanismSection(Section):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is trained."""
+        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is
+        trained.
+        """
         return {**self.settings, **(self.training.settings.recipe if self.embedding_format == HYPERNYMS else {})}
 
     @property
@@ -248,11 +251,14 @@ class TextSection(Section):
 
     @property
     def model_path(self) -> Path | None:
-        """The directory of the n-gram model; None where the policy has none. Raises :class:`wordveil.errors.NgramError`."""
+        """The directory of the n-gram model; None where the policy has none. Raises
+        :class:`wordveil.errors.NgramError`.
+        """
         return find_model(Path(self.ngrams)) if self.ngrams else None
 
     def policy_settings(self) -> dict[str, Any]:
-        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for its path.
+        """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for
+        its path.
 
         Raises :class:`wordveil.errors.NgramError` where the model is not there.
         """
@@ -289,17 +295,23 @@ class OutputSection(Section):
     path: Name
     """A Parquet table, or the home of a release with Delta tables in it."""
     format: Literal["parquet", "delta"] = "parquet"
-    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public table."""
+    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public
+    table.
+    """
     public: Name | None = None
     """Where a release's public table is; left out, in its home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a release's draws). Changes no row."""
+    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a
+    release's draws). Changes no row.
+    """
     order: Literal["hashed", "input"] = "hashed"
-    """``hashed``: rows leave in the order of keyed hashes of their ids, in files cut by their number. ``input``: in the order in which Spark reads them,
-    which shows the sizes of the texts (``exposes`` says ``layout``), and without a shuffle. Changes no row."""
+    """``hashed``: rows leave in the order of keyed hashes of their ids, in files cut by their number. ``input``: in the
+    order in which Spark reads them, which shows the sizes of the texts (``exposes`` says ``layout``), and without a
+    shuffle. Changes no row.
+    """
 
 
 class LedgerSection(Section):
@@ -319,7 +331,9 @@ class BudgetsSection(Section):
     corpus: EpsilonLimit | None = None
     on_exceeded: Literal["quarantine", "fail"] = "quarantine"
     delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
-    """What deltas may add up to in each scope with a limit; required with ``unit: pure`` where the mechanism has a delta."""
+    """What deltas may add up to in each scope with a limit; required with ``unit: pure`` where the mechanism has a
+    delta.
+    """
 
     @property
     def budget(self) -> Budget:
@@ -328,7 +342,9 @@ class BudgetsSection(Section):
 
 
 class GateSection(Section):
-    """Rules that a release must pass to be published (:class:`wordveil.release.rules.GateRules`); none without this section."""
+    """Rules that a release must pass to be published (:class:`wordveil.release.rules.GateRules`); none without this
+    section.
+    """
 
     relation: Literal["any_text", "same_length", "same_skeleton"] | None = None
     exposes: list[Name] | None = None
@@ -343,7 +359,9 @@ class GateSection(Section):
 
     @property
     def rules(self) -> GateRules:
-        """The rules. Raises :class:`ValueError` for an exposure that does not exist, which a whole configuration cannot have."""
+        """The rules. Raises :class:`ValueError` for an exposure that does not exist, which a whole configuration cannot
+        have.
+        """
         bounds = self.model_dump()
         relation = None if self.relation is None else Relation(self.relation)
         return GateRules(
@@ -358,8 +376,9 @@ class SparkSection(Section):
     """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
     app_name: Name = "wordveil"
     bundle: Literal["auto", "path", "archive"] = "auto"
-    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path in
-    local mode and the archive elsewhere."""
+    """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path
+    in local mode and the archive elsewhere.
+    """
     delta_jars: Name | None = None
     """A directory with Delta's jars, for machines that cannot fetch them."""
     allow_unencrypted: bool = False

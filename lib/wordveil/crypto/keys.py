@@ -5,8 +5,8 @@ HKDF-SHA256 (RFC 5869) with the release and the purpose in ``info``, so that no 
 key bytes. The master key stays on the driver; Spark's workers receive the subkeys of one release.
 
 A file may hold several master keys, one an **epoch**. The first is the root: tags, the fingerprint and signatures come
-from it for as long as the release lives. Noise comes from the last, so that what was drawn under earlier epochs does not
-depend on a key that is in use.
+from it for as long as the release lives. Noise comes from the last, so that what was drawn under earlier epochs does
+not depend on a key that is in use.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class ReleaseKeys:
     """The subkeys of one release: 32 bytes each, independent of each other.
 
     ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` likewise
-    for positions drawn and order destroyed, ``tag`` the content tags, ``layout`` the order of an output's rows. All but ``tag`` and
-    ``layout`` belong to the current epoch.
+    for positions drawn and order destroyed, ``tag`` the content tags, ``layout`` the order of an output's rows. All but
+    ``tag`` and ``layout`` belong to the current epoch.
     """
 
     context: Secret
@@ -73,7 +73,9 @@ class ReleaseKeys:
 
     @property
     def layout_seed(self) -> int:
-        """What the order of an output's rows is keyed with: 64 bits, signed. It stands in Spark's plans, where it may be seen."""
+        """What the order of an output's rows is keyed with: 64 bits, signed. It stands in Spark's plans, where it may
+        be seen.
+        """
         return int.from_bytes(self.layout.reveal()[:8], "little", signed=True)
 
 
@@ -89,7 +91,8 @@ class Tombstone:
 
 
 class MasterKey:
-    """A 32-byte master key and those of later epochs. Use :func:`load_key` to get one from where the configuration says it lies.
+    """A 32-byte master key and those of later epochs. Use :func:`load_key` to get one from where the configuration says
+    it lies.
 
     ``material`` is the root's, epoch 1; ``later`` those of the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
     """
@@ -119,7 +122,8 @@ class MasterKey:
         return _derived(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
-        """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's in every epoch.
+        """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's
+        in every epoch.
 
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
@@ -159,8 +163,8 @@ def public_hex(key: Ed25519PrivateKey) -> str:
 def key_faults(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
     """What is wrong with using ``key`` for a release that recorded these fingerprints, or None.
 
-    ``recorded_epochs`` holds one fingerprint an epoch, the root's first. A key with more epochs than were recorded is right:
-    it was rotated since.
+    ``recorded_epochs`` holds one fingerprint an epoch, the root's first. A key with more epochs than were recorded is
+    right: it was rotated since.
     """
     found = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
@@ -185,7 +189,8 @@ def key_faults(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKe
 def new_key(file: Path) -> MasterKey:
     """Write a random key to a file that is not there yet, readable by its owner alone.
 
-    Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be drawn again.
+    Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be
+    drawn again.
     """
     material = secrets.token_bytes(KEY_BYTES)
     try:
@@ -281,8 +286,9 @@ def _sync_directory(path: Path) -> None:
 def load_key(file: str | None, env: str | None) -> MasterKey:
     """The master key from a file or an environment variable, exactly one of which is named.
 
-    The content is 64 hexadecimal digits for each epoch, the root's first, with white space between and around them. A file
-    must be readable by its owner alone. Raises :class:`KeyMaterialError`, which names the place and never shows what stands there.
+    The content is 64 hexadecimal digits for each epoch, the root's first, with white space between and around them. A
+    file must be readable by its owner alone. Raises :class:`KeyMaterialError`, which names the place and never shows
+    what stands there.
     """
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of key.file and key.env. No key, no run.")

@@ -1,9 +1,9 @@
 """Keyed streams: contexts to uniforms and integers, a whole batch at a time.
 
 Noise is a pseudo-random function of a *context* and a position in it; nothing is ever drawn from global state. The
-context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record
-id, the canonical token ids and what the policy copies. Two executions with equal contexts give equal draws (a retried task reveals nothing
-new); different contexts give independent draws up to the security of the MAC and of AES.
+context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record id,
+the canonical token ids and what the policy copies. Two executions with equal contexts give equal draws (a retried task
+reveals nothing new); different contexts give independent draws up to the security of the MAC and of AES.
 
 Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
 keep the chance of any two of 10^9 records sharing noise under 10^-10.
@@ -72,8 +72,8 @@ def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
 def contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
     """The context of each record: uint8 ``(records, 12)``.
 
-    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token ids after the
-    text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
+    ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token
+    ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
     """
     return macs(key, scope, record_ids, content, CONTEXT_BYTES)
 
@@ -99,8 +99,8 @@ class KeyedStream:
     ) -> NDArray[np.uint64]:
         """Uniform 64-bit words, shape ``(2 * blocks, count)``.
 
-        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's blocks from the
-        first up to the second, for samplers that rarely need all. Raises :class:`CounterOverflowError`.
+        ``context``: uint8 ``(count, 12)``; ``position``: int64 ``(count,)``. ``part``: only the words of a position's
+        blocks from the first up to the second, for samplers that rarely need all. Raises :class:`CounterOverflowError`.
         """
         count = len(position)
         if count and int(position.max()) >= max_positions(self.blocks):
@@ -118,9 +118,11 @@ class KeyedStream:
         return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
 
     def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64 ``(tokens, 2)``.
+        """Two uniform 64-bit words for each position of each record, for a stream of one block a position: uint64
+        ``(tokens, 2)``.
 
-        ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises :class:`CounterOverflowError`.
+        ``contexts``: uint8 ``(records, 12)``; ``offsets``: int64 ``(records + 1,)``. Raises
+        :class:`CounterOverflowError`.
         """
         assert self.blocks == 1
         longest = int(np.diff(offsets).max(initial=0))
@@ -133,7 +135,8 @@ class KeyedStream:
     def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
         """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
 
-        They come from a key of their own, so that no counter of this stream is used twice. One at a time, for the few uniforms that need them.
+        They come from a key of their own, so that no counter of this stream is used twice. One at a time, for the few
+        uniforms that need them.
         """
         address = context.tobytes() + struct.pack("<QQ", position, number)
         key = hashlib.blake2b(

@@ -24,7 +24,8 @@ _EMPTY = np.int32(-1)
 class Vocabulary:
     """An ordered set of words.
 
-    ``words``: string array without nulls, empty strings or duplicates (:mod:`wordveil.embeddings.embedding` checks that).
+    ``words``: string array without nulls, empty strings or duplicates (:mod:`wordveil.embeddings.embedding` checks
+    that).
     """
 
     def __init__(self, words: pa.StringArray) -> None:
@@ -46,7 +47,8 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Finds words by their bytes, in a hash table that is built once; Arrow's ``index_in`` would build one at each call.
+    """Finds words by their bytes, in a hash table that is built once; Arrow's ``index_in`` would build one at each
+    call.
 
     Attributes
     ----------

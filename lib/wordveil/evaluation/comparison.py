@@ -1,7 +1,7 @@
 """One sentence under each mechanism, at an equal share of words kept and at an equal pure epsilon.
 
-The share is that of words evenly spread over the vocabulary, each of which counts once. All draws are with a throwaway key; vectors and
-vocabulary are public, and the sentence is whatever its owner typed.
+The share is that of words evenly spread over the vocabulary, each of which counts once. All draws are with a throwaway
+key; vectors and vocabulary are public, and the sentence is whatever its owner typed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _HYPERBOLIC = ("hyperbolic-laplace", "hyperbolic-fdd")
 class Line:
     """The sentence under one mechanism.
 
-    ``epsilon``: as configured; None where there is none. ``pure``: the most that a token's replacement loses between any two
-    words. ``kept``: the share of the vocabulary's words that stay themselves.
+    ``epsilon``: as configured; None where there is none. ``pure``: the most that a token's replacement loses between
+    any two words. ``kept``: the share of the vocabulary's words that stay themselves.
     """
 
     mechanism: str
@@ -93,7 +93,8 @@ def compare(
     progress: Callable[[str], None] = lambda _: None,
     model: NgramModel | None = None,
 ) -> Comparison:
-    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``; ``model``: the policy's n-gram model.
+    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``; ``model``: the
+    policy's n-gram model.
 
     Raises :class:`wordveil.errors.BundleError` where the configured one cannot be built.
     """
@@ -192,9 +193,11 @@ class _Bench:
         return max(_LEAST, MECHANISMS[candidate.name].least_epsilon(self._embedding.dimension))
 
     def at_pure(self, candidate: _Candidate, pure: float) -> list[Line]:
-        """The line at an epsilon at which no token loses more than ``pure``, and hardly less; none where each epsilon loses more.
+        """The line at an epsilon at which no token loses more than ``pure``, and hardly less; none where each epsilon
+        loses more.
 
-        A loss that the build computes is not proportional to epsilon, hence the steps; losses rise with epsilon, so they come nearer.
+        A loss that the build computes is not proportional to epsilon, hence the steps; losses rise with epsilon, so
+        they come nearer.
         """
         least = self._least(candidate)
         epsilon, best = max(1.0, least), None

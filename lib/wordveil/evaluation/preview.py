@@ -1,7 +1,7 @@
 """What a configuration would do to a corpus and to words, by arrays alone: counts, shares and speeds.
 
-Everything here draws with a throwaway key, so that what it shows says nothing about any release. The figures of a sample
-of the corpus are functions of private text and stay inside; those of words of the vocabulary are public.
+Everything here draws with a throwaway key, so that what it shows says nothing about any release. The figures of a
+sample of the corpus are functions of private text and stay inside; those of words of the vocabulary are public.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class Sample:
 class WordPreview:
     """What becomes of a word at an epsilon, by ``draws`` draws.
 
-    ``stays``: the share of draws that gave the word itself; ``replacements``: the likeliest others with theirs, likeliest
-    first, each drawn more than once; ``different``: how many words the draws gave, the word itself included.
+    ``stays``: the share of draws that gave the word itself; ``replacements``: the likeliest others with theirs,
+    likeliest first, each drawn more than once; ``different``: how many words the draws gave, the word itself included.
     """
 
     word: str
@@ -135,7 +135,9 @@ class WordPreview:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``; ``seconds`` it took."""
+    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``; ``seconds`` it
+    took.
+    """
 
     records: int
     reasons: Counter[str]
@@ -149,7 +151,9 @@ class _Encoded:
 def inspect(
     batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None = None
 ) -> Sample:
-    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``; ``model``: the policy's."""
+    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``;
+    ``model``: the policy's.
+    """
     with threadpool_limits(limits=1):  # as in a worker
         encoded = _encode(batches, policy, bundle, model)
         chosen = _evenly(encoded.ids, SAMPLE_TOKENS)
@@ -219,7 +223,9 @@ def _spread(lengths: NDArray[np.int64]) -> Quantiles | None:
 
 
 def _evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """At most ``count`` of the ids, from everywhere, in an order that mixes them: a prefix of it is from everywhere too."""
+    """At most ``count`` of the ids, from everywhere, in an order that mixes them: a prefix of it is from everywhere
+    too.
+    """
     places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
     stride = 61  # any step that leaves no remainder out
     mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
@@ -259,7 +265,9 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def check_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> list[str]:
-    """``words`` as they are looked up, each once. Raises :class:`ConfigError`, which names those that are not in the vocabulary."""
+    """``words`` as they are looked up, each once. Raises :class:`ConfigError`, which names those that are not in the
+    vocabulary.
+    """
     stripped = [word.strip() for word in words]
     plain = [word if policy.case == "exact" else word.lower() for word in stripped if word]
     ids = vocabulary.lookup(pa.array(plain, pa.string()))

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from wordveil.embeddings.training.hypernyms import Hierarchy
 
-# Entries of one block of distances: 1 MiB in float64 stays in a core's cache, and takes 0.6 of the time that 32 MiB take.
+# Entries of one block of distances: 1 MiB in float64 stays in a core's cache, and takes 0.6 of the time that 32 MiB
+# take.
 _BLOCK = 2**17
 
 
@@ -34,8 +35,8 @@ class Reconstruction:
 def reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
     """Mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
 
-    d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). From one x it rises with |x - y|^2 / (1 - |y|^2),
-    which is what is compared. Words at equal distances do not count as nearer.
+    d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). From one x it rises with |x - y|^2 / (1
+    - |y|^2), which is what is compared. Words at equal distances do not count as nearer.
     """
     exact = np.asarray(points, np.float64)
     room = 1.0 - np.square(exact).sum(axis=1)
@@ -53,7 +54,9 @@ def reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruc
 
 
 def _squares(some: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared Euclidean distances ``(len(some), len(points))``. By differences: near the rim a matrix product cancels."""
+    """Squared Euclidean distances ``(len(some), len(points))``. By differences: near the rim a matrix product
+    cancels.
+    """
     total = np.zeros((len(some), len(points)))
     for mine, theirs in zip(some.T, points.T, strict=True):
         total += np.square(mine[:, None] - theirs)

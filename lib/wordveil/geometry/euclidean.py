@@ -51,8 +51,8 @@ def diameter(points: NDArray[np.float32] | FloatArray) -> float:
     """Upper bound, tight to 1e-5 relative, of the largest distance between two rows of ``points``, ``(count, n)``.
 
     By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than
-    ``best``; with the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part of
-    all pairs. The result is rounded up at the sixth digit: it does not move with the order in which BLAS adds.
+    ``best``; with the rows in falling order of radius whole blocks drop out, so that real embeddings need a small part
+    of all pairs. The result is rounded up at the sixth digit: it does not move with the order in which BLAS adds.
     """
     if len(points) < 2:
         return 0.0

@@ -1,11 +1,12 @@
 """Hyperbolic space of curvature -1: the Poincare ball, the Lorentz model, and polar coordinates.
 
-Nickel and Kiela 2017 (ball) and 2018 (Lorentz model); Ungar 2008 (Moebius addition). A point at distance ``r`` from the origin in
-direction ``u`` is ``tanh(r/2) u`` in the ball and ``(cosh r, sinh r u)`` on the hyperboloid. The ball ends at ``r = 37`` in float64,
-where its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows; polar coordinates do not end.
+Nickel and Kiela 2017 (ball) and 2018 (Lorentz model); Ungar 2008 (Moebius addition). A point at distance ``r`` from the
+origin in direction ``u`` is ``tanh(r/2) u`` in the ball and ``(cosh r, sinh r u)`` on the hyperboloid. The ball ends at
+``r = 37`` in float64, where its radius rounds to 1, and the hyperboloid at 710, where ``cosh`` overflows; polar
+coordinates do not end.
 
-Arrays are coordinate-first, as in :mod:`wordveil.geometry.euclidean`: ball points ``(n, count)``, Lorentz points ``(n + 1, count)``, time
-first. Sums over coordinates run from the first to the last.
+Arrays are coordinate-first, as in :mod:`wordveil.geometry.euclidean`: ball points ``(n, count)``, Lorentz points ``(n +
+1, count)``, time first. Sums over coordinates run from the first to the last.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _FAR = 20.0
 
 
 def conformal(ball: FloatArray) -> FloatArray:
-    """``1 - |x|^2`` of ball points ``(n, count)``, factored so that little is lost near the edge: float64 ``(count,)``."""
+    """``1 - |x|^2`` of ball points ``(n, count)``, factored so that little is lost near the edge: float64
+    ``(count,)``.
+    """
     length = norms(ball)
     return np.asarray((1.0 - length) * (1.0 + length))
 
@@ -50,12 +53,16 @@ def to_ball(points: FloatArray) -> FloatArray:
 
 
 def from_polar(radius: FloatArray, direction: FloatArray) -> FloatArray:
-    """Lorentz points at distances ``radius``, ``(count,)``, of the origin in unit directions ``(n, count)``; up to a radius of 710."""
+    """Lorentz points at distances ``radius``, ``(count,)``, of the origin in unit directions ``(n, count)``; up to a
+    radius of 710.
+    """
     return np.concatenate([np.cosh(radius)[None], np.sinh(radius) * direction])
 
 
 def to_polar(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distances from the origin ``(count,)`` and unit directions ``(n, count)`` of Lorentz points; the origin's direction is 0."""
+    """Distances from the origin ``(count,)`` and unit directions ``(n, count)`` of Lorentz points; the origin's
+    direction is 0.
+    """
     length = norms(points[1:])
     return np.arcsinh(length), points[1:] / np.where(length > 0, length, 1.0)
 
@@ -68,7 +75,8 @@ def ball_distances(x: FloatArray, y: FloatArray) -> FloatArray:
 def lorentz_distances(x: FloatArray, y: FloatArray) -> FloatArray:
     """Column-wise distances of Lorentz points ``(n + 1, count)``: ``<x - y, x - y> = 4 sinh^2(d / 2)``.
 
-    Two points near each other and far from the origin lose digits: an absolute error of ``2^-53 cosh^2 r`` in the square.
+    Two points near each other and far from the origin lose digits: an absolute error of ``2^-53 cosh^2 r`` in the
+    square.
     :func:`polar_distances` does not lose them.
     """
     gap = x - y
@@ -77,10 +85,11 @@ def lorentz_distances(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def polar_distances(r: FloatArray, u: FloatArray, s: FloatArray, v: FloatArray) -> FloatArray:
-    """Column-wise distances of points in polar coordinates: radii ``(count,)``, unit directions ``(n, count)``. At any radius.
+    """Column-wise distances of points in polar coordinates: radii ``(count,)``, unit directions ``(n, count)``. At any
+    radius.
 
-    ``sinh^2(d/2) = sinh^2((r - s)/2) + sinh r sinh s |u - v|^2 / 4``, the hyperbolic law of cosines in half angles, by logarithms
-    where the exponentials would overflow.
+    ``sinh^2(d/2) = sinh^2((r - s)/2) + sinh r sinh s |u - v|^2 / 4``, the hyperbolic law of cosines in half angles, by
+    logarithms where the exponentials would overflow.
     """
     with np.errstate(divide="ignore"):
         along = 2 * _log_sinh(np.abs(r - s) / 2)
@@ -97,7 +106,9 @@ def _log_sinh(r: FloatArray) -> FloatArray:
 
 
 def moebius_add(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Moebius translation of ball points ``y`` by ``x``, both ``(n, count)``: the isometry that takes the origin to ``x``."""
+    """Moebius translation of ball points ``y`` by ``x``, both ``(n, count)``: the isometry that takes the origin to
+    ``x``.
+    """
     both, xx, yy = inner(x, y), inner(x, x), inner(y, y)
     return np.asarray(((1 + 2 * both + yy) * x + (1 - xx) * y) / (1 + 2 * both + xx * yy))
 
@@ -105,7 +116,8 @@ def moebius_add(x: FloatArray, y: FloatArray) -> FloatArray:
 def boost(by: FloatArray, vectors: FloatArray) -> FloatArray:
     """The Lorentz boost that takes the origin to ``by``, applied to ``vectors``; both ``(n + 1, count)``.
 
-    It is Moebius translation in the ball, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v / (1 + w_0)))``.
+    It is Moebius translation in the ball, but linear, so that vectors may be scaled: ``(w_0 v_0 + w.v, v + w (v_0 + w.v
+    / (1 + w_0)))``.
     """
     along = inner(by[1:], vectors[1:])
     moved = np.empty_like(vectors)
@@ -115,9 +127,11 @@ def boost(by: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def diameter(points: FloatArray) -> float:
-    """Upper bound of the largest distance between two of the ball points ``(count, n)``, rows here, or of one from the origin.
+    """Upper bound of the largest distance between two of the ball points ``(count, n)``, rows here, or of one from the
+    origin.
 
-    In falling order of radius the triangle inequality through the origin ends each row early. Rounded up at the sixth digit.
+    In falling order of radius the triangle inequality through the origin ends each row early. Rounded up at the sixth
+    digit.
     """
     radii = ball_distances(points.T, np.zeros_like(points.T))
     order = np.argsort(-radii, kind="stable")
@@ -127,7 +141,9 @@ def diameter(points: FloatArray) -> float:
 
 @compiled
 def largest_distance(points: FloatArray, radii: FloatArray, gaps: FloatArray) -> float:
-    """The largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``; ``gaps``: :func:`conformal`."""
+    """The largest distance among the origin and ball points ``(count, n)`` in falling order of ``radii``; ``gaps``:
+    :func:`conformal`.
+    """
     best = radii[0]
     for i in range(len(points)):
         if 2.0 * radii[i] <= best:

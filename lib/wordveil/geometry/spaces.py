@@ -1,7 +1,7 @@
 """Metric spaces whose distances weigh words: Euclidean, Manhattan, angular, hyperbolic (points of the Poincare ball).
 
-Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a distance
-depends on its two points alone.
+Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a
+distance depends on its two points alone.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Space:
     def points(self, vectors: NDArray[np.float32]) -> FloatArray:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
 
-        Raises :class:`ValueError` where a vector has no direction and one is needed, or does not lie in the ball and should.
+        Raises :class:`ValueError` where a vector has no direction and one is needed, or does not lie in the ball and
+        should.
         """
         points = vectors.astype(np.float64)
         if self.code == _ANGULAR:
@@ -67,8 +68,8 @@ class Space:
     def error(self, points: FloatArray) -> float:
         """Upper bound of what rounding adds to a distance between two of ``points``.
 
-        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions by
-        as many of 1.
+        Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions
+        by as many of 1.
         """
         terms: float = 4 * (points.shape[1] + 8) * _UNIT
         if self.code == _ANGULAR:

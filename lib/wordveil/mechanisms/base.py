@@ -47,7 +47,9 @@ class TokenBatch:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     def parts(self, most: int) -> Iterator[tuple[slice, Contexts, NDArray[np.int64]]]:
-        """Consecutive tokens, at most ``most`` at a time: which they are, the context of each, and its position in its record."""
+        """Consecutive tokens, at most ``most`` at a time: which they are, the context of each, and its position in its
+        record.
+        """
         record = self.record_of_token()
         position = np.arange(len(self.ids)) - self.offsets[record]
         for start in range(0, len(self.ids), most):
@@ -103,7 +105,8 @@ class Mechanism(ABC):
     ) -> MechanismArtifact:
         """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point.
 
-        Raises :class:`ValueError` for an epsilon out of range, :class:`BundleError` for what cannot be built from this embedding.
+        Raises :class:`ValueError` for an epsilon out of range, :class:`BundleError` for what cannot be built from this
+        embedding.
         """
 
     @classmethod
@@ -120,7 +123,9 @@ class Mechanism(ABC):
         arrays: Mapping[str, NDArray[Any]],
         files: Mapping[str, Path] = NO_FILES,
     ) -> Self:
-        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned; ``files``: where its files lie."""
+        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned; ``files``: where its
+        files lie.
+        """
 
     @property
     @abstractmethod
@@ -132,7 +137,8 @@ class Mechanism(ABC):
         """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
 
     def at_epsilon(self, epsilon: float) -> Mechanism | None:  # noqa: ARG002 - for those that can
-        """The mechanism at another epsilon, near enough for a look and without building anything; None where that is not possible.
+        """The mechanism at another epsilon, near enough for a look and without building anything; None where that is
+        not possible.
 
         Previews compare epsilons with it. Raises :class:`ValueError` where ``epsilon`` is out of range.
         """

@@ -1,23 +1,30 @@
 """Noise on Poincare embeddings: two additive mechanisms in hyperbolic space.
 
-Feyisetan, Diethe, Drake 2019. A word's point ``w`` of hyperbolic space H^n is moved by noise at distance ``r`` from the origin in a uniform
-direction, by the isometry that takes the origin to ``w``; the word nearest to where it lands is the output. So the noisy point lies
-at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a function ``f`` of its distance from ``w`` alone:
+Feyisetan, Diethe, Drake 2019. A word's point ``w`` of hyperbolic space H^n is moved by noise at distance ``r`` from the
+origin in a uniform direction, by the isometry that takes the origin to ``w``; the word nearest to where it lands is the
+output. So the noisy point lies at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a
+function ``f`` of its distance from ``w`` alone:
 
-``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no better. Volume grows as
-    ``sinh^{n-1} r``, so that this is a distribution iff ``epsilon > n - 1``; its radius has ``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
-``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where ``dx = (cosh(r/2))^{-2n} dV`` up to a
-    constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As ``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is
-    ``(epsilon + n) d_H``-private and no better: what the paper calls epsilon costs ``n`` more for each unit of distance. It exists for every epsilon.
-    The ball's radius ``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
+``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
+better. Volume grows as
+    ``sinh^{n-1} r``, so that this is a distribution iff ``epsilon > n - 1``; its radius has ``exp(-2r) ~ Beta((epsilon
+    - n + 1)/2, n)``.
+``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where ``dx =
+(cosh(r/2))^{-2n} dV`` up to a
+    constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As ``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon +
+    n``, this is ``(epsilon + n) d_H``-private and no better: what the paper calls epsilon costs ``n`` more for each
+    unit of distance. It exists for every epsilon. The ball's radius ``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 +
+    rho))^epsilon`` and is drawn exactly, by rejection.
 
 No mechanism of this kind has a constant below ``n - 1``: docs/guarantees.md.
 
-The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's point scaled by
-``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius is too large: the point itself is never formed.
+The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's
+point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius
+is too large: the point itself is never formed.
 
-Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.tails`): noise beyond them has a probability of which ``delta``
-is the price. The bounds are ones of real arithmetic otherwise; what finite grids of radii and directions and rounding in float64 change is not proved.
+Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.tails`): noise beyond them has a
+probability of which ``delta`` is the price. The bounds are ones of real arithmetic otherwise; what finite grids of
+radii and directions and rounding in float64 change is not proved.
 
 The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
 """
@@ -53,8 +60,8 @@ from wordveil.privacy.metrics import Metric
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
-# Of these attempts at a radius at most half fail. What is left after the first goes on one token at a time, and the last is taken as it is: with
-# a probability below that of what any number of digits misses.
+# Of these attempts at a radius at most half fail. What is left after the first goes on one token at a time, and the
+# last is taken as it is: with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MOST_ATTEMPTS = 64, 2**17
 _WORDS = 1000
 _MANY_STAY = 0.95
@@ -63,7 +70,9 @@ _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many s
 
 
 class _Hyperbolic(Mechanism):
-    """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and unknown word."""
+    """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and
+    unknown word.
+    """
 
     sampler_version = 2
 
@@ -217,7 +226,9 @@ NO_PADDING = (
 
 
 class HyperbolicLaplace(_Hyperbolic):
-    """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs ``epsilon > n - 1``."""
+    """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs
+    ``epsilon > n - 1``.
+    """
 
     name = "hyperbolic-laplace"
 
@@ -311,7 +322,9 @@ class HyperbolicFDD(_Hyperbolic):
     def _parts(
         self, stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], attempt: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's logarithm."""
+        """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's
+        logarithm.
+        """
         near, far, coin = uniforms
         parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
         for row, token, end in ends(stream, uniforms, context, position, self._number(attempt), self._digits):

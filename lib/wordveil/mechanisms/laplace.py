@@ -8,15 +8,15 @@ noisy point is ``epsilon * d``-private and no better. Taking the nearest word is
 standard normal vector; a vector uniform in [0, 1]^n, as the 2018 paper's text can be read, would not be private.)
 
 The unknown word enters as the mean vector. Where texts are padded, space gets one more dimension: words and the unknown
-word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding is
-a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
+word lie at height 0, padding lies at the mean vector at a public height ``h``; noise has n + 1 dimensions and padding
+is a candidate of the search. So padding is perturbed like any word, and no length of the output is certain.
 
 The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.tails`): noise beyond them has a
-probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids of radii and
-directions and rounding in float64 change is not proved.
+probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids of radii
+and directions and rounding in float64 change is not proved.
 
-With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but no
-longer the published mechanism. How often it is the nearest is measured at the build (``search_recall``).
+With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but
+no longer the published mechanism. How often it is the nearest is measured at the build (``search_recall``).
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ _RECALL_KEY = Secret(sha256(b"wordveil: noise on public words, to measure the re
 
 
 class Laplace(Mechanism):
-    """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each with
-    its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees over the candidates."""
+    """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each
+    with its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees
+    over the candidates.
+    """
 
     name = "laplace"
     sampler_version = 2
@@ -177,8 +179,9 @@ class Laplace(Mechanism):
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
     def measure_recall(self) -> float:
-        """The share of noisy points for which the search finds the nearest word, of 1,000 about words evenly spread over
-        the vocabulary."""
+        """The share of noisy points for which the search finds the nearest word, of 1,000 about words evenly spread
+        over the vocabulary.
+        """
         words = np.arange(_RECALL_QUERIES) * self._size // _RECALL_QUERIES
         stream = KeyedStream(_RECALL_KEY, self._blocks)
         noisy = self._noise(stream, np.zeros((_RECALL_QUERIES, CONTEXT_BYTES), np.uint8), np.arange(_RECALL_QUERIES))

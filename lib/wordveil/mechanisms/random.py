@@ -1,7 +1,7 @@
 """Random-R: each word is replaced by one drawn uniformly from the vocabulary (Bo, Ding, Fung, Iqbal 2021, baseline).
 
-The output does not depend on the word, so that a token's loss is 0. What remains of a text is its length, where that is shown.
-It is the lower bound of utility to which the others compare.
+The output does not depend on the word, so that a token's loss is 0. What remains of a text is its length, where that is
+shown. It is the lower bound of utility to which the others compare.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """SynTF's word replacement: the exponential mechanism over a rating of words for each other.
 
-Weggenmann and Kerschbaum 2018, as Bo, Ding, Fung, Iqbal 2021 use it for their baseline: a word ``w`` becomes ``x`` with probability
-proportional to ``exp(epsilon u(w, x) / 2)``. The rating is the cosine of the two words' vectors, brought to [0, 1]:
-``u = (1 + cos) / 2``. A rating changes by at most 1 between any two words, so a token's loss is at most epsilon, whatever the
-words: a pure bound that knows no distance. What the table's loss really is, is computed from its whole numbers, and
-that is charged.
+Weggenmann and Kerschbaum 2018, as Bo, Ding, Fung, Iqbal 2021 use it for their baseline: a word ``w`` becomes ``x`` with
+probability proportional to ``exp(epsilon u(w, x) / 2)``. The rating is the cosine of the two words' vectors, brought to
+[0, 1]: ``u = (1 + cos) / 2``. A rating changes by at most 1 between any two words, so a token's loss is at most
+epsilon, whatever the words: a pure bound that knows no distance. What the table's loss really is, is computed from its
+whole numbers, and that is charged.
 
-With ``neighbours: k`` words beyond the ``k`` best rated have the rating of the best of them, and are drawn alike: ratings are
-still in [0, 1]. The unknown word rates all outputs alike, and padding rates itself 1 and everything else 0.
+With ``neighbours: k`` words beyond the ``k`` best rated have the rating of the best of them, and are drawn alike:
+ratings are still in [0, 1]. The unknown word rates all outputs alike, and padding rates itself 1 and everything else 0.
 """
 
 from __future__ import annotations

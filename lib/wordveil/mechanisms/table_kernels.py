@@ -183,7 +183,8 @@ def largest_gap(
         total = np.log(total)
         for j in range(first, last):
             law[j - first] = base
-        # What the symbol itself and the columns have beyond that, column after column; an output outside the list has it alone.
+        # What the symbol itself and the columns have beyond that, column after column; an output outside the list has
+        # it alone.
         for j in range(-1, columns):
             output = own[row] if j < 0 else table_ids[start + j]
             more = np.float64(itself[row]) / _WHOLE if j < 0 else inside * share[j]

@@ -33,7 +33,8 @@ from wordveil.neighbours.lists import NeighbourLists
 
 # A row's column takes 12 bytes; tables beyond this are refused, with the setting that makes them small.
 MOST_COLUMNS = 2**31 // 12
-# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance; more says that they do not fit.
+# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance; more says
+# that they do not fit.
 MOST_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
@@ -83,7 +84,9 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
-    """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this space."""
+    """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this
+    space.
+    """
     try:
         return space.points(embedding.vectors)
     except ValueError as error:
@@ -110,9 +113,9 @@ def find_lists(
 def symbol_rows(lists: NeighbourLists, scale: float, most: float, *, padding: bool) -> Rows:
     """Rows of words, padding and unknown word from lists of scores.
 
-    ``lists``: whose ``distances`` and ``cut`` times ``scale`` are the words' scores, capped at ``most`` and at :data:`MOST_SCORE`.
-    The unknown word has every output alike; padding itself at score 0 and every other at ``most``. Padding is an output that
-    stands outside every word's list.
+    ``lists``: whose ``distances`` and ``cut`` times ``scale`` are the words' scores, capped at ``most`` and at
+    :data:`MOST_SCORE`. The unknown word has every output alike; padding itself at score 0 and every other at ``most``.
+    Padding is an output that stands outside every word's list.
     """
     size = len(lists.cut)
     outputs = size + padding
@@ -176,7 +179,9 @@ def largest_loss(table: Table, size: int, *, padding: bool) -> float:
 
 
 def _unlisted(table: Table, symbols: NDArray[np.int64], outputs: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """For each output the first of ``symbols`` that does not list it: (place, outputs) pairs; outputs that all list are left out."""
+    """For each output the first of ``symbols`` that does not list it: (place, outputs) pairs; outputs that all list are
+    left out.
+    """
     waiting = np.arange(outputs)
     for place, symbol in enumerate(symbols.tolist()):
         ids, _, _ = listed_probabilities(table, symbol)

@@ -1,15 +1,17 @@
 """Tables of exact rational probabilities, drawn from 128 random bits a token.
 
-Each symbol has a row, which mixes three laws: every output alike, the symbol itself, and a list of other outputs. With the row's
-64-bit numbers ``t`` and ``o`` a word ``A`` of 64 random bits says "every output alike" iff ``A < t``, "itself" iff ``t <= A < t + o``, and
-"the list" otherwise. Of all outputs alike the second word ``B`` names number ``floor(B N / 2^64)``. In the list an alias table of
-``2^c`` columns (Walker 1977, Vose 1991) over whole numbers ``C`` that add up to ``2^64`` takes the column from the first ``c`` bits of
-``B`` and decides with the other ``64 - c``. So an output's probability is exactly
+Each symbol has a row, which mixes three laws: every output alike, the symbol itself, and a list of other outputs. With
+the row's 64-bit numbers ``t`` and ``o`` a word ``A`` of 64 random bits says "every output alike" iff ``A < t``,
+"itself" iff ``t <= A < t + o``, and "the list" otherwise. Of all outputs alike the second word ``B`` names number
+``floor(B N / 2^64)``. In the list an alias table of ``2^c`` columns (Walker 1977, Vose 1991) over whole numbers ``C``
+that add up to ``2^64`` takes the column from the first ``c`` bits of ``B`` and decides with the other ``64 - c``. So an
+output's probability is exactly
 
     t / 2^64 / N  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed,
 
-but for the first term's rank, which is uniform to within ``2^-64``. An output that is not listed has the first term alone, so that it must
-be the least: the list holds what a weight has beyond it. Most tokens are decided by ``A`` and never touch the list.
+but for the first term's rank, which is uniform to within ``2^-64``. An output that is not listed has the first term
+alone, so that it must be the least: the list holds what a weight has beyond it. Most tokens are decided by ``A`` and
+never touch the list.
 
 Nothing is approximated but the weights, once, at the build: :func:`certify` says by how much.
 """
@@ -35,8 +37,8 @@ from wordveil.mechanisms.table_kernels import (
     largest_gap,
 )
 
-# Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough digits. No
-# bound suffers: capping scores keeps them as Lipschitz as they were.
+# Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
+# digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
 MOST_SCORE = 40 * float(np.log(2.0))
 NOBODY = -1
 _FILLER = np.int32(2**31 - 1)
@@ -44,7 +46,8 @@ _FILLER = np.int32(2**31 - 1)
 
 @dataclass(frozen=True)
 class Rows:
-    """Weights before they become whole numbers: row ``w`` gives listed outputs ``exp(-scores)`` and each other one ``exp(-cut[w])``.
+    """Weights before they become whole numbers: row ``w`` gives listed outputs ``exp(-scores)`` and each other one
+    ``exp(-cut[w])``.
 
     Attributes
     ----------
@@ -169,10 +172,11 @@ def build_table(rows: Rows) -> Table:
 
 
 def certify(table: Table, rows: Rows) -> float:
-    """The largest ``|ln(p / q)|`` of a probability ``p`` of the table to the intended ``q``: infinite where one became 0.
+    """The largest ``|ln(p / q)|`` of a probability ``p`` of the table to the intended ``q``: infinite where one became
+    0.
 
-    Computed from the table's own whole numbers. With exact scores a bound of ``epsilon d`` on the intended law is one of
-    ``epsilon d`` plus twice this on the table's.
+    Computed from the table's own whole numbers. With exact scores a bound of ``epsilon d`` on the intended law is one
+    of ``epsilon d`` plus twice this on the table's.
     """
     most = max(int(np.diff(table.starts).max()), int(np.diff(rows.offsets).max()))
     gap = largest_gap(
@@ -195,7 +199,8 @@ def certify(table: Table, rows: Rows) -> float:
 
 
 def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]:
-    """A row's listed outputs, itself among them, int32 rising; logarithms of their probabilities; and that of any other output.
+    """A row's listed outputs, itself among them, int32 rising; logarithms of their probabilities; and that of any other
+    output.
 
     From the table's whole numbers.
     """

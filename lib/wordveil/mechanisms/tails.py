@@ -1,19 +1,22 @@
 """Radii without a largest value: uniforms that are as deep as a guarantee needs, and what is missed beyond.
 
-A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs that lie beyond
-have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes near 0 or 1 gets further
-digits of 52 bits, from a stream of their own (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that
-end are known. It is near in one of 2^31 cases, so that the further digits take no time on average.
+A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs that
+lie beyond have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
+near 0 or 1 gets further digits of 52 bits, from a stream of their own
+(:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are known. It is near in
+one of 2^31 cases, so that the further digits take no time on average.
 
-**What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values be replaced that
-lie within ``2^-b`` of 0 or 1, ``b = 52 J``. One draw of all uniforms serves both laws, the ideal ``P`` and the replaced ``Q``. They differ with a
-probability of at most ``tau = 2 c 2^-b``. For words ``w``, ``v`` at distance ``d`` and any set ``S`` of outputs
+**What is missed.** Let a token's noise be a function of uniforms, ``c`` of them on average, and let only those values
+be replaced that lie within ``2^-b`` of 0 or 1, ``b = 52 J``. One draw of all uniforms serves both laws, the ideal ``P``
+and the replaced ``Q``. They differ with a probability of at most ``tau = 2 c 2^-b``. For words ``w``, ``v`` at distance
+``d`` and any set ``S`` of outputs
 
     Q_w(S)  <=  P_w(S) + tau  <=  e^(eps d) P_v(S) + tau  <=  e^(eps d) Q_v(S) + tau (1 + e^(eps d)).
 
-So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance. ``J`` is the least number of
-digits for which that is at most 1e-12. One digit more is drawn where the last of them is not enough, so that between ``2^-b`` and ``1 - 2^-b`` values
-lie on a grid that is finer than ``2^-20`` of the distance to the nearer end. What this grid, the one of the directions and float64 change is not proved.
+So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance.
+``J`` is the least number of digits for which that is at most 1e-12. One digit more is drawn where the last of them is
+not enough, so that between ``2^-b`` and ``1 - 2^-b`` values lie on a grid that is finer than ``2^-20`` of the distance
+to the nearer end. What this grid, the one of the directions and float64 change is not proved.
 """
 
 from __future__ import annotations
@@ -46,14 +49,18 @@ _ROUND_UP = 1 + 1e-9
 
 
 class End(NamedTuple):
-    """A number between 0 and 1 by its nearer end: ``low``, whether that is 0, and ``log``, the logarithm of the distance to it."""
+    """A number between 0 and 1 by its nearer end: ``low``, whether that is 0, and ``log``, the logarithm of the
+    distance to it.
+    """
 
     log: float
     low: bool
 
 
 def end_of(digits: Iterator[int], most: int) -> End:
-    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most ``most + 1`` are taken."""
+    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most ``most + 1`` are
+    taken.
+    """
     first = next(digits)
     low = first <= _TOP // 2
     distance, taken = (first if low else _TOP - first), 1
@@ -74,7 +81,8 @@ def ends(
 ) -> Iterator[tuple[int, int, End]]:
     """Those of ``uniforms`` that come near 0 or 1: row, token, and where they lie by further digits, at most ``most``.
 
-    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of what the stream gave for these contexts and positions.
+    ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of what the stream gave for these contexts and
+    positions.
     """
     if uniforms.min(initial=0.5) >= _NEAR and uniforms.max(initial=0.5) <= 1 - _NEAR:
         return  # nearly always, and in a few microseconds
@@ -101,7 +109,8 @@ def gamma_at(shape: float, end: End) -> float:
 def gamma_upper(shape: float, log: float) -> float:
     """``x`` with ``ln P(Gamma(shape, 1) > x) = log <= -20``.
 
-    The left side is concave and falls, and it is at most ``log`` where Newton's steps start. So they come down to ``x`` and never cross it.
+    The left side is concave and falls, and it is at most ``log`` where Newton's steps start. So they come down to ``x``
+    and never cross it.
     """
     x = shape + math.sqrt(-2 * shape * log) - log
     constant = math.lgamma(shape)
@@ -117,7 +126,8 @@ def gamma_upper(shape: float, log: float) -> float:
 def gamma_lower(shape: float, log: float) -> float:
     """``x`` with ``ln P(Gamma(shape, 1) <= x) = log <= -20``; 0 where float64 has none so small.
 
-    The left side is concave in ``ln x`` and rises, and it is at most ``log`` where Newton's steps start. So they rise to ``ln x``.
+    The left side is concave in ``ln x`` and rises, and it is at most ``log`` where Newton's steps start. So they rise
+    to ``ln x``.
     """
     constant = math.lgamma(shape + 1)
     log_x = (log + constant) / shape
@@ -131,7 +141,9 @@ def gamma_lower(shape: float, log: float) -> float:
 
 
 def _fraction(shape: float, x: float) -> float:
-    """``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued fraction, by Lentz's method."""
+    """``e^x x^-shape`` times the upper incomplete gamma function, for ``x > shape + 1``: Legendre's continued fraction,
+    by Lentz's method.
+    """
     b = x + 1 - shape
     numerator, denominator = math.inf, 1 / b
     value, number, change = denominator, 0, 0.0
@@ -169,10 +181,11 @@ def missed(uniforms: int, digits: int, nats: float) -> float:
 
 
 def depth(uniforms: int, epsilon: float, added: float, diameter: float, least: float = 0.0) -> Depth:
-    """The least depth that misses at most 1e-12, where ``epsilon`` is configured and ``epsilon + added`` is true per unit of distance.
+    """The least depth that misses at most 1e-12, where ``epsilon`` is configured and ``epsilon + added`` is true per
+    unit of distance.
 
-    ``uniforms``: how many a token's radius takes, on average; ``least``: the mechanism exists for an epsilon above it alone.
-    Raises :class:`BundleError` where no depth is enough.
+    ``uniforms``: how many a token's radius takes, on average; ``least``: the mechanism exists for an epsilon above it
+    alone. Raises :class:`BundleError` where no depth is enough.
     """
     nats = (epsilon + added) * diameter
     for digits in range(1, MOST_DIGITS + 1):

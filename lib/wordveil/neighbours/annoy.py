@@ -1,8 +1,8 @@
 """A near word by Annoy's trees (extra ``annoy``): sooner than the exact search, and not always the nearest.
 
-The trees see the noisy point alone and come from the public points, so that whatever they answer is post-processing. They
-share one memory-mapped file among all workers of a machine. Annoy takes one query a call: its search is the one loop over
-tokens in Python here.
+The trees see the noisy point alone and come from the public points, so that whatever they answer is post-processing.
+They share one memory-mapped file among all workers of a machine. Annoy takes one query a call: its search is the one
+loop over tokens in Python here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def annoy_index(dimension: int) -> Any:
 
 
 def faults_of(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings of the search that do not go together, as (name, problem). ``settings``: a mechanism's, as they were written."""
+    """Settings of the search that do not go together, as (name, problem). ``settings``: a mechanism's, as they were
+    written.
+    """
     search = settings.get("search", "exact")
     for name, example in (("n_trees", "100"), ("search_k", "5000")):
         given = settings.get(name) is not None
@@ -51,8 +53,8 @@ def faults_of(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 class AnnoyNearest:
     """Near neighbours among the points of ``rows``, by trees over the same points.
 
-    ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: how many points
-    Annoy looks at for a query, about.
+    ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: how many
+    points Annoy looks at for a query, about.
     """
 
     def __init__(self, trees: Any, rows: NDArray[np.float32], search_k: int) -> None:
@@ -85,8 +87,8 @@ class AnnoyNearest:
     def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
         """Ids of near points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
-        Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite or too
-        long for float64 squares.
+        Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite
+        or too long for float64 squares.
         """
         found = np.full(queries.shape[1], -1, np.int32)
         near = np.flatnonzero(np.abs(queries).max(axis=0, initial=0.0) < _FAR / np.sqrt(len(queries)))

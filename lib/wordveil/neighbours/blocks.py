@@ -38,7 +38,8 @@ Compute = Callable[[Span], NeighbourLists]
 class Task:
     """Which lists are wanted: all that a process needs to compute some of them.
 
-    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`; ``most``, ``within``: as :class:`NeighbourSearch` has them.
+    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`; ``most``, ``within``: as :class:`NeighbourSearch` has
+    them.
     """
 
     metric: str
@@ -97,7 +98,9 @@ class BuildContext:
     def lists(
         self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int
     ) -> NeighbourLists:
-        """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries`` entries."""
+        """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries``
+        entries.
+        """
         task = Task(space.name, points, most, within)
         rows = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))

@@ -2,9 +2,9 @@
 
 For a query ``z`` and a point ``w``, the nearest point has the largest score ``z.w - |w|^2/2``. A first pass
 (:mod:`wordveil.neighbours.first_pass`) computes all scores roughly, with a proved bound on each one's error. Every word
-whose upper bound reaches the largest lower bound is scored again in float64, coordinate by coordinate in a fixed order; the
-largest wins, ties go to the lower id. So the answer depends neither on the pass, batch shape or thread count nor on the
-libraries at hand.
+whose upper bound reaches the largest lower bound is scored again in float64, coordinate by coordinate in a fixed order;
+the largest wins, ties go to the lower id. So the answer depends neither on the pass, batch shape or thread count nor on
+the libraries at hand.
 
 The product is taken in tiles that stay in cache, and each tile is scanned for candidates while it is there.
 """
@@ -34,8 +34,9 @@ def scoring_rows(points: NDArray[np.float32]) -> NDArray[np.float32]:
 class CertifiedSearch:
     """The row of the largest ``z.w - half``: what a first pass leaves over, decided in float64.
 
-    ``rows``: ``(count, columns)``, of which a query's coordinates meet the first; ``half``: float64 ``(count,)``. ``score_bytes`` bounds the
-    memory that scores take, whatever the vocabulary and however many queries come. One thread at a time may search.
+    ``rows``: ``(count, columns)``, of which a query's coordinates meet the first; ``half``: float64 ``(count,)``.
+    ``score_bytes`` bounds the memory that scores take, whatever the vocabulary and however many queries come. One
+    thread at a time may search.
     """
 
     def __init__(self, rows: Rows, half: NDArray[np.float64], chosen: FirstPass, score_bytes: int) -> None:
@@ -122,10 +123,11 @@ class ExactNearest(CertifiedSearch):
 
 
 class LorentzNearest(CertifiedSearch):
-    """Nearest of ``rows`` by hyperbolic distance: ``cosh d(z, w) = z_0 w_0 - z.w`` is least where ``(-z_0, z).(w_0, w)`` is largest.
+    """Nearest of ``rows`` by hyperbolic distance: ``cosh d(z, w) = z_0 w_0 - z.w`` is least where ``(-z_0, z).(w_0,
+    w)`` is largest.
 
-    ``rows``: float64 ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0, z)``, scaled by any
-    positive factor each.
+    ``rows``: float64 ``(count, n + 1)``, points of the hyperboloid, time first. Queries of :meth:`search` are ``(-z_0,
+    z)``, scaled by any positive factor each.
     """
 
     def __init__(self, rows: NDArray[np.float64], score_bytes: int = DEFAULT_SCORE_BYTES) -> None:

@@ -1,6 +1,7 @@
 """First passes of the exact search: approximate scores of all words, with a rigorous bound on their error.
 
-A pass decides only which words are scored again in float64, never the answer, so the passes may differ between machines.
+A pass decides only which words are scored again in float64, never the answer, so the passes may differ between
+machines.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _SMALLEST = 2.0**-149
 _INT8_COORDINATES = 2**24 // 127**2
 # Vocabularies with fewer coordinates in all are not worth the half second that the product takes to compile.
 _INT8_SIZE = 2**20
-# Words and queries of a tile: measured best, by 1 to 25 percent, of tiles of 0.5 to 4 MiB at 20,000 x 100 and 54,000 x 300.
+# Words and queries of a tile: measured best, by 1 to 25 percent, of tiles of 0.5 to 4 MiB at 20,000 x 100 and 54,000 x
+# 300.
 _FLOAT32_WORDS, _FLOAT32_QUERIES = 512, 768
 _INT8_WORDS, _INT8_QUERIES = 2048, 256
 _OPENVINO = {
@@ -59,9 +61,9 @@ class Int8Error(PlatformError):
 class Notes:
     """The words of a block of queries that may be nearest.
 
-    ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries. ``best``:
-    of each query, the largest lower bound of a score so far; ``slack``: what rounding may add to a difference of bounds;
-    ``scale``: the power of two by which its scores are scaled down.
+    ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
+    ``best``: of each query, the largest lower bound of a score so far; ``slack``: what rounding may add to a difference
+    of bounds; ``scale``: the power of two by which its scores are scaled down.
     """
 
     query: Int32
@@ -102,7 +104,9 @@ class FirstPass(Protocol):
         """Compute the scores of a tile of words for the block."""
 
     def scan(self, tile: int, start: int, notes: Notes) -> int:
-        """Note the tile's words that may be nearest, from query ``start`` on; where room ran out, or the number of queries."""
+        """Note the tile's words that may be nearest, from query ``start`` on; where room ran out, or the number of
+        queries.
+        """
 
 
 class _BlasPass(FirstPass):
@@ -115,7 +119,8 @@ class _BlasPass(FirstPass):
         self.tile_words = min(len(rows), _FLOAT32_WORDS)
         self.queries = max(1, min(_FLOAT32_QUERIES, bytes_allowed // (4 * self.tile_words)))
         self.tiles = -(-len(rows) // self.tile_words)
-        # Kept between calls: fresh pages for them would cost more than some of the steps. So an instance serves one thread.
+        # Kept between calls: fresh pages for them would cost more than some of the steps. So an instance serves one
+        # thread.
         self._loaded = np.empty((self.queries, rows.shape[1]), np.float32)
         self._scores = np.empty(self.queries * self.tile_words, np.float32)
         self._count = 0
@@ -170,8 +175,9 @@ class Float32Pass(_BlasPass):
 class LorentzPass(_BlasPass):
     """The float32 product of Lorentz coordinates, with a bound of its error that is each word's own.
 
-    ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides and the bounds
-    themselves. A word far from the origin has long coordinates and a large error, and must not lend it to the others.
+    ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides
+    and the bounds themselves. A word far from the origin has long coordinates and a large error, and must not lend it
+    to the others.
     """
 
     def __init__(self, rows: Float64, bytes_allowed: int) -> None:
@@ -203,13 +209,14 @@ class LorentzPass(_BlasPass):
 class Int8Pass(FirstPass):
     """The product of vectors rounded to 8 bits, on the processor's 8-bit instructions, by OpenVINO.
 
-    With ``z = s q + e`` and ``w = t v + f`` for whole vectors ``q`` and ``v`` of entries -127 to 127, Cauchy-Schwarz gives
+    With ``z = s q + e`` and ``w = t v + f`` for whole vectors ``q`` and ``v`` of entries -127 to 127, Cauchy-Schwarz
+    gives
 
         |z.w - s t (q.v)| = |e.(t v) + z.f| <= |e| |t v| + |z| |f| <= (|e| + rho |z|) max(|t v|, |f| / rho)
 
-    for any ``rho``: one number a query, ``gap``, times one a word, ``row_gap``. ``rho`` is the median of ``|f| / |t v|``, where
-    the last step loses little. ``q.v`` is a whole number below 2^24, exact in float32; the float32 operations that follow
-    err by at most 16 units in the last place of the largest score, twice which is ``slack``.
+    for any ``rho``: one number a query, ``gap``, times one a word, ``row_gap``. ``rho`` is the median of ``|f| / |t
+    v|``, where the last step loses little. ``q.v`` is a whole number below 2^24, exact in float32; the float32
+    operations that follow err by at most 16 units in the last place of the largest score, twice which is ``slack``.
     """
 
     name = "int8"
@@ -275,7 +282,8 @@ class Int8Pass(FirstPass):
     def _request(self, whole: NDArray[np.int8]) -> Any:
         """OpenVINO's product of ``self._loaded`` and a tile of words, ready to run.
 
-        The rounding step before the product changes nothing, since its input is whole; it tells OpenVINO that 8 bits hold it.
+        The rounding step before the product changes nothing, since its input is whole; it tells OpenVINO that 8 bits
+        hold it.
         """
         import openvino
         from openvino import opset13
@@ -293,7 +301,8 @@ class Int8Pass(FirstPass):
         return request
 
     def _check(self, tiles: list[NDArray[np.int8]]) -> None:
-        """Raise :class:`Int8Error` unless the products are those of whole numbers, the largest that can occur among them.
+        """Raise :class:`Int8Error` unless the products are those of whole numbers, the largest that can occur among
+        them.
 
         Where a processor lacks 8-bit products, libraries may add pairs in 16 bits, and cut them off.
         """

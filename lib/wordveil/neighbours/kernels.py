@@ -32,7 +32,8 @@ def half_squares(rows: Float32, out: Float64) -> None:
 def float32_queries(
     queries: Float64, longest: float, gamma: float, floor: float, out: Float32, slack: Float64, scales: Float64
 ) -> bool:
-    """Queries as rows of the float32 product, with the factor ``scales`` of the bias; ``slack``: twice the bound on a score's error.
+    """Queries as rows of the float32 product, with the factor ``scales`` of the bias; ``slack``: twice the bound on a
+    score's error.
 
     False where a query is not finite or its length leaves float64.
     """
@@ -99,7 +100,9 @@ def int8_queries(
 
 @compiled_bounds
 def int8_rows(rows: Float32, out: NDArray[np.int8], step: Float32, length: Float64, gap: Float64) -> None:
-    """Round each row to ``step[w] * out[w]``, whole numbers from -127 to 127; ``length`` of that, and of what it leaves."""
+    """Round each row to ``step[w] * out[w]``, whole numbers from -127 to 127; ``length`` of that, and of what it
+    leaves.
+    """
     for w in range(len(rows)):
         largest = np.float32(0.0)
         for k in range(rows.shape[1]):
@@ -188,7 +191,9 @@ def scan_int8(
     upper: Float32,
     size: NDArray[np.int64],
 ) -> int:
-    """As :func:`scan_float32`, from products of whole numbers: ``best`` holds lower bounds, ``upper`` upper bounds of scores."""
+    """As :func:`scan_float32`, from products of whole numbers: ``best`` holds lower bounds, ``upper`` upper bounds of
+    scores.
+    """
     words = products.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK
     tops = np.empty(chunks, np.float32)
@@ -228,7 +233,9 @@ def scan_int8(
 def lorentz_queries(
     queries: Float64, gamma: float, out: Float32, gaps: Float32, slack: Float64, scales: Float64
 ) -> bool:
-    """Queries as rows of the float32 product; ``gaps``: ``gamma`` times their lengths. False where one is not finite or too long."""
+    """Queries as rows of the float32 product; ``gaps``: ``gamma`` times their lengths. False where one is not finite or
+    too long.
+    """
     for q in range(len(queries)):
         square = 0.0
         for k in range(queries.shape[1]):
@@ -316,9 +323,9 @@ def decide(
 ) -> None:
     """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and forget them.
 
-    ``score`` and ``found``: the best so far, -inf and -1 where there is none; ties go to the lower id. The word with the
-    largest upper bound comes first: its score rules out most of the others. If no more words are to come (``last``), a word
-    without a rival needs no score. ``rivals`` and ``top`` are room to work in.
+    ``score`` and ``found``: the best so far, -inf and -1 where there is none; ties go to the lower id. The word with
+    the largest upper bound comes first: its score rules out most of the others. If no more words are to come
+    (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are room to work in.
     """
     rivals[:] = 0
     for i in range(size[0]):

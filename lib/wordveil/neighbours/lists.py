@@ -1,14 +1,16 @@
 """Exact lists of the nearest words of every word.
 
-An approximate list breaks the guarantee of whatever draws from it (a missed neighbour gets the weight of a far word), so these are
-exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a rigorous bound on its error, and every word that
-could belong to the list is measured again in float64, in a fixed order of addition. Ties go to the lower id.
+An approximate list breaks the guarantee of whatever draws from it (a missed neighbour gets the weight of a far word),
+so these are exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a
+rigorous bound on its error, and every word that could belong to the list is measured again in float64, in a fixed order
+of addition. Ties go to the lower id.
 
-Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each operation errs by
-``_UNIT`` of its result or by ``_LEAST``, whichever is more, and a bound that is relative alone is wrong where points lie within 1e-19 of each
-other. Euclidean and Manhattan points are therefore measured in a power of two that brings their largest coordinate into [1/2, 1), which
-changes no digit. Then the rounding that :meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n
-operations lose at ``_LEAST`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
+Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each
+operation errs by ``_UNIT`` of its result or by ``_LEAST``, whichever is more, and a bound that is relative alone is
+wrong where points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power of
+two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
+:meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n operations lose at
+``_LEAST`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
 scores are computed in float64 and rounded to float32 once, so that ``_LEAST`` itself is allowed for.
 
 Rows are independent of each other: a block of them is computed anywhere and kept, so that a build resumes.
@@ -122,12 +124,13 @@ class NeighbourSearch:
     def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
         """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
 
-        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points; the first and the
-        second in units of ``_scale``.
+        Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points;
+        the first and the second in units of ``_scale``.
 
-        The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of ``(n + 2) reach^2``, and the squares and
-        the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than ``4 reach^2 >= 1`` too many, in units. For Manhattan ``moved`` is
-        twice what the two points move, so that half of it, at least 1/2, is too many.
+        The bounds: a product of n coordinates errs by ``(n + 2) |x| |y|`` units, twice that by half of ``(n + 2)
+        reach^2``, and the squares and the two sums by 3 ``reach^2``. So ``(n + 8) reach^2`` is more than ``4 reach^2 >=
+        1`` too many, in units. For Manhattan ``moved`` is twice what the two points move, so that half of it, at least
+        1/2, is too many.
         """
         n = self._rough.shape[1]
         if self._space.name == "hyperbolic":
@@ -157,7 +160,8 @@ class NeighbourSearch:
     def _limits(self, scores: Float32, slack: FloatArray) -> Float32:
         """Scores up to these may belong to a list, or be the nearest outside it.
 
-        The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2 _LEAST``.
+        The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
+        _LEAST``.
         """
         most = min(self._most, scores.shape[1] - 1)
         limit = np.full(len(scores), np.inf)
@@ -236,7 +240,9 @@ def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
 
 @compiled_bounds
 def rough_hyperbolic(points: FloatArray, gaps: FloatArray, start: int, out: Float32) -> None:
-    """``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache; ``gaps``: ``1 - |x|^2``."""
+    """``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache; ``gaps``: ``1 -
+    |x|^2``.
+    """
     for first in range(0, len(points), 256):
         last = min(first + 256, len(points))
         for row in range(len(out)):

@@ -35,8 +35,8 @@ def price(terms: ReleaseTerms, drawn: int) -> Price:
     """The price of a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
 
     All three compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
-    Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m * delta``
-    (basic composition: Dwork and Roth 2014, Theorem 3.16).
+    Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m *
+    delta`` (basic composition: Dwork and Roth 2014, Theorem 3.16).
     """
     tokens = drawn if terms.n_max is None else terms.n_max
     bound = tokens * terms.guarantee.pure

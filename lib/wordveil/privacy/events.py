@@ -20,8 +20,9 @@ class Composition(StrEnum):
     Theorem 1; their 2018 bound without N is too small by that factor)."""
 
     SAMPLED = "sampled"
-    """``epsilon * n * W_inf``, with W_inf the bottleneck distance: n tokens drawn i.i.d. from the text (Fernandes, Dras,
-    McIver 2018, section 5.2; their W_1 is too small)."""
+    """``epsilon * n * W_inf``, with W_inf the bottleneck distance: n tokens drawn i.i.d. from the text (Fernandes,
+    Dras, McIver 2018, section 5.2; their W_1 is too small).
+    """
 
 
 @dataclass(frozen=True)

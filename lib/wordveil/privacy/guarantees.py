@@ -13,8 +13,8 @@ from wordveil.privacy.metrics import Metric
 class WordGuarantee:
     """Metric differential privacy of one token.
 
-    For all symbols ``w``, ``v`` and every set ``S`` of outputs, ``P_w(S) <= exp(epsilon * d(w, v) + slack) P_v(S) + delta``. Where ``delta`` is 0,
-    that is a bound of the log probability ratio.
+    For all symbols ``w``, ``v`` and every set ``S`` of outputs, ``P_w(S) <= exp(epsilon * d(w, v) + slack) P_v(S) +
+    delta``. Where ``delta`` is 0, that is a bound of the log probability ratio.
 
     Attributes
     ----------
@@ -55,7 +55,9 @@ class WordGuarantee:
 
     @property
     def pure(self) -> float:
-        """A bound of the loss of one token between any two symbols: ``epsilon * diameter + slack``, or ``largest`` if that is less."""
+        """A bound of the loss of one token between any two symbols: ``epsilon * diameter + slack``, or ``largest`` if
+        that is less.
+        """
         bound = self.epsilon * self.diameter + self.slack
         return bound if self.largest is None else min(bound, self.largest)
 

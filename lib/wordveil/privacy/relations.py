@@ -9,8 +9,9 @@ from enum import StrEnum
 class Relation(StrEnum):
     """A bound compares two texts of the same record; its relation says which pairs it covers.
 
-    Every bound is conditional on what is public beside the text: the id, the kept columns and whatever ``exposes`` lists.
-    So where it lists ``presence``, both texts are released or both refused, and where it lists ``condition``, both meet it.
+    Every bound is conditional on what is public beside the text: the id, the kept columns and whatever ``exposes``
+    lists. So where it lists ``presence``, both texts are released or both refused, and where it lists ``condition``,
+    both meet it.
     """
 
     ANY_TEXT = "any_text"
@@ -25,7 +26,9 @@ class Relation(StrEnum):
     And in what the condition on the input says of them, where it reads the text."""
 
     def covers(self, wanted: Relation) -> bool:
-        """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others themselves."""
+        """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others
+        themselves.
+        """
         return self in (Relation.ANY_TEXT, wanted)
 
 
@@ -60,13 +63,16 @@ class Exposure(StrEnum):
     UNKNOWN_WORDS = "unknown_words"
 
     CARRIER_PHRASES = "carrier_phrases"
-    """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of these."""
+    """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of
+    these.
+    """
 
 
 def related(relation: Relation, shown: Iterable[str]) -> Relation:
     """The pairs of texts for which a policy's bound holds where the release shows ``shown`` besides.
 
-    A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts that agree in it.
+    A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts
+    that agree in it.
     """
     return Relation.SAME_SKELETON if Exposure.CONDITION in shown else relation
 

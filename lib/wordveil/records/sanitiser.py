@@ -47,7 +47,8 @@ class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
     ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
-    configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass unchanged and are never published.
+    configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass
+    unchanged and are never published.
     """
 
     release: str
@@ -86,11 +87,13 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason`` (string), in this order.
+    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason``
+    (string), in this order.
 
     A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
     output batches with the same records in the same order and the columns id, kept and internal columns,
-    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the n-gram model that the policy names, if it names one.
+    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the n-gram model that the policy names, if it names
+    one.
     """
 
     def __init__(
@@ -120,7 +123,8 @@ class RecordSanitiser:
             yield self._assemble(piece, *self._encode(piece))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """All but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content tag and the tokens that it would cost.
+        """All but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content tag
+        and the tokens that it would cost.
 
         Draws nothing. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
         """
@@ -188,7 +192,9 @@ class RecordSanitiser:
     def _draw(
         self, record_ids: list[bytes], encoded: Encoded, content: list[Payload]
     ) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
-        """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of accepted records."""
+        """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of
+        accepted records.
+        """
         ids, offsets = encoded.ids, encoded.offsets
         context = contexts(self._keys.context, self._scope, record_ids, content)
         if self._policy.length == "sample":
@@ -245,15 +251,16 @@ class RecordSanitiser:
 def _content(encoded: Encoded) -> list[Payload]:
     """All of each text that its output depends on: the hidden words' ids, and what the policy copies.
 
-    Both the content tag and the noise's context cover all of it. If two versions of a record that differ in a comma shared their noise,
-    equal hidden words in both outputs would prove that no hidden word was changed.
+    Both the content tag and the noise's context cover all of it. If two versions of a record that differ in a comma
+    shared their noise, equal hidden words in both outputs would prove that no hidden word was changed.
     """
     hidden = id_payload(encoded.ids, encoded.offsets)
     return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
 
 
 def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
-    """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has checked.
+    """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has
+    checked.
 
     ``ids`` are strings or whole numbers, ``texts`` strings. An id that stands twice is not found here.
     """

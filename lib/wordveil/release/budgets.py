@@ -1,11 +1,11 @@
 """Budgets: what a record, an author and a corpus may cost, and which records are refused when they would cost more.
 
 Everything here is exact and does not depend on the order of additions, so that a query on Spark decides as this module
-does. A cost is a whole number times a price: tokens times the price of a token, or contexts times epsilon. Whole numbers
-of one price are added first, as whole numbers; then comes one multiplication in float64, rounded to nearest as IEEE 754
-says. Costs at several prices are added in ascending order of price, from the left, in float64; where a run asks whether
-something more fits, its own price comes last. A cost is within a limit if it is ``<=`` it: no tolerance. So a limit of exactly
-what ``epsilon_bound`` shows admits that record.
+does. A cost is a whole number times a price: tokens times the price of a token, or contexts times epsilon. Whole
+numbers of one price are added first, as whole numbers; then comes one multiplication in float64, rounded to nearest as
+IEEE 754 says. Costs at several prices are added in ascending order of price, from the left, in float64; where a run
+asks whether something more fits, its own price comes last. A cost is within a limit if it is ``<=`` it: no tolerance.
+So a limit of exactly what ``epsilon_bound`` shows admits that record.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Budget:
         what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta:
         its epsilon alone bounds nothing there. None: none is expected.
 
-    Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty unit.
+    Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty
+    unit.
     """
 
     unit: str
@@ -128,14 +129,17 @@ class Charge:
 
 @dataclass(frozen=True, order=True)
 class Amount:
-    """``quantity`` units at one ``price``: tokens in nats a token, or contexts in epsilon. The price may be infinite."""
+    """``quantity`` units at one ``price``: tokens in nats a token, or contexts in epsilon. The price may be
+    infinite.
+    """
 
     price: float
     quantity: int
 
 
 def amount(charge: Charge, unit: str, relation: Relation) -> Amount:
-    """What ``charge`` adds to a budget in ``unit`` for pairs of ``relation``; its price is infinite where it is not covered.
+    """What ``charge`` adds to a budget in ``unit`` for pairs of ``relation``; its price is infinite where it is not
+    covered.
 
     A metric counts epsilon once a context: the loss is at most the sum of epsilons times the largest distance between
     the two texts of any context, each in its own composition, and ``slack`` beside it.
@@ -147,7 +151,9 @@ def amount(charge: Charge, unit: str, relation: Relation) -> Amount:
 
 
 def cost(charge: Charge, unit: str, relation: Relation) -> float:
-    """The cost of one context in ``unit``; infinite where ``unit`` and ``relation`` do not cover it, even for no tokens."""
+    """The cost of one context in ``unit``; infinite where ``unit`` and ``relation`` do not cover it, even for no
+    tokens.
+    """
     return total([amount(charge, unit, relation)])
 
 
@@ -163,10 +169,11 @@ def total(amounts: Iterable[Amount]) -> float:
 
 
 def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
-    """The most units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1 where not even 0 do.
+    """The most units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1 where not even
+    0 do.
 
-    The greatest whole ``q`` up to :data:`MOST` with ``others + q * price <= limit`` in float64: two roundings to nearest,
-    each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
+    The greatest whole ``q`` up to :data:`MOST` with ``others + q * price <= limit`` in float64: two roundings to
+    nearest, each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
     """
     if not others <= limit or price == math.inf:
         return -1
@@ -187,8 +194,8 @@ def _product(quantity: int, price: float) -> float:
 class ReleaseFacts:
     """What a budget is checked against before anything is read.
 
-    ``authors``: whether the input names an author column. ``price``, ``epsilon``, ``metric`` and ``delta`` (of a token) are the
-    bundle's, None while there is none.
+    ``authors``: whether the input names an author column. ``price``, ``epsilon``, ``metric`` and ``delta`` (of a token)
+    are the bundle's, None while there is none.
     """
 
     relation: Relation
@@ -281,7 +288,9 @@ def budget_exposes(budget: Budget, n_max: int | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and what it will be charged."""
+    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and what it will be
+    charged.
+    """
 
     record: bytes
     author: str | None
@@ -307,13 +316,14 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
     - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if ``author`` is limited;
     - corpus: the author, or the record where the author is null, with the entries of this release.
 
-    With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token, whatever the unit.
+    With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token,
+    whatever the unit.
 
-    Candidates are ordered by the bytes of their ids. In each limited scope a candidate is within the limit iff the entries
-    of its key, **all** candidates of its key before it and itself cost no more than the limit: :func:`max_quantity` at the
-    candidates' price, ``others`` being the entries of its key at other prices. Candidates that are refused, in this scope or another,
-    count for those after them: so each decision is one running sum and needs no decision before it. The first scope that
-    fails, in the order record, author, corpus, names the reason.
+    Candidates are ordered by the bytes of their ids. In each limited scope a candidate is within the limit iff the
+    entries of its key, **all** candidates of its key before it and itself cost no more than the limit:
+    :func:`max_quantity` at the candidates' price, ``others`` being the entries of its key at other prices. Candidates
+    that are refused, in this scope or another, count for those after them: so each decision is one running sum and
+    needs no decision before it. The first scope that fails, in the order record, author, corpus, names the reason.
 
     Raises :class:`ValueError` where an id stands twice, or where candidates differ in price: a run has one mechanism.
     """

@@ -113,7 +113,9 @@ class Manifest:
 
     @property
     def checksum(self) -> str:
-        """SHA-256, hexadecimal, over the files' lines ``SHA256 BYTES PATH``, sorted by their UTF-8 bytes, each with a line feed."""
+        """SHA-256, hexadecimal, over the files' lines ``SHA256 BYTES PATH``, sorted by their UTF-8 bytes, each with a
+        line feed.
+        """
         lines = sorted(f"{digest} {size} {path}\n".encode() for path, size, digest in self.files)
         return hashlib.sha256(b"".join(lines)).hexdigest()
 
@@ -175,8 +177,8 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
     """The manifest of a signed document, if its signature is good and ``files`` are exactly those that it lists.
 
     ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
-    document vouches for itself alone: changes by accident are found, a forger's are not. Raises :class:`ReleaseError`, which says
-    what differs and names files, never their content.
+    document vouches for itself alone: changes by accident are found, a forger's are not. Raises :class:`ReleaseError`,
+    which says what differs and names files, never their content.
     """
     values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
     if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
@@ -234,7 +236,9 @@ def _names(paths: Iterable[str]) -> str:
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path is a file's below the table, written in one way only; a line feed would make lines of the checksum ambiguous."""
+    """Whether a path is a file's below the table, written in one way only; a line feed would make lines of the checksum
+    ambiguous.
+    """
     parts = PurePosixPath(path).parts
     return (
         bool(parts)
@@ -259,7 +263,9 @@ def _plain(value: Any) -> Any:
 
 
 def _canonical(values: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is no UTF-8."""
+    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is no
+    UTF-8.
+    """
     _refuse_floats(values)
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 

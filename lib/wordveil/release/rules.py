@@ -1,8 +1,8 @@
 """Gate rules: what must hold before a release is published.
 
 A rule is *public* (decided by the configuration), *output-only* (decided by sanitised text) or *private* (it reads
-originals). Only private rules cost something: that they passed is a bit about the original texts, which no bound covers. So a
-release with one of them exposes ``gate``, and what they measured is published nowhere.
+originals). Only private rules cost something: that they passed is a bit about the original texts, which no bound
+covers. So a release with one of them exposes ``gate``, and what they measured is published nowhere.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Measured:
 class GateRules:
     """The rules of a gate, each with its bound; None where the gate does not have the rule. Rates are shares in [0, 1].
 
-    Raises :class:`ValueError` for a bound that nothing or everything meets by mistake: a rate outside [0, 1], a number below 0,
-    infinite or NaN, an exposure that does not exist.
+    Raises :class:`ValueError` for a bound that nothing or everything meets by mistake: a rate outside [0, 1], a number
+    below 0, infinite or NaN, an exposure that does not exist.
     """
 
     relation: Relation | None = None
@@ -314,7 +314,8 @@ def evaluate(rules: GateRules, measured: Measured, kinds: frozenset[Kind] = froz
 def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]) -> list[tuple[str, str]]:
     """Public rules that the configuration alone fails, as (rule, what is wrong and the mend).
 
-    ``exposes`` is what the release shows without the gate. Such a release could never be published, and what it drew would be spent.
+    ``exposes`` is what the release shows without the gate. Such a release could never be published, and what it drew
+    would be spent.
     """
     faults = []
     if rules.relation is not None and not relation.covers(rules.relation):

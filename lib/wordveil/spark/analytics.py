@@ -68,11 +68,12 @@ def analyse(
     stop_words: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Analysis:
-    """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as Delta tables.
+    """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as
+    Delta tables.
 
-    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many; ``shown``: how many
-    terms stand for each. ``min_documents``: terms of fewer documents are left out. ``vocabulary``: so many of the most frequent terms
-    enter the topics. Each table is replaced in one commit.
+    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many;
+    ``shown``: how many terms stand for each. ``min_documents``: terms of fewer documents are left out. ``vocabulary``:
+    so many of the most frequent terms enter the topics. Each table is replaced in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """

@@ -104,9 +104,9 @@ class _Words:
 class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
-    Policies that copy nothing go through a compiled scanner, and through Arrow where a text has characters that it does not know;
-    ``compiled=False`` leaves all to Arrow. The ids are the same. ``model``: the n-gram model that the policy names, if it names one.
-    Raises :class:`ValueError` for another.
+    Policies that copy nothing go through a compiled scanner, and through Arrow where a text has characters that it does
+    not know; ``compiled=False`` leaves all to Arrow. The ids are the same. ``model``: the n-gram model that the policy
+    names, if it names one. Raises :class:`ValueError` for another.
     """
 
     def __init__(
@@ -222,8 +222,9 @@ class Codec:
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
     ) -> NDArray[np.int8]:
-        """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else an
-        unknown word by ``unknown``."""
+        """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else
+        an unknown word by ``unknown``.
+        """
         action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
         action[stops] = _ACTIONS[self._policy.stop_words]
         action[digits] = _ACTIONS[self._policy.digits]
@@ -261,7 +262,9 @@ class Codec:
 def _spliced(
     values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a slice."""
+    """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a
+    slice.
+    """
     edges = [0, *places.tolist(), len(values)]
     parts = [values[: edges[1]]]
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):

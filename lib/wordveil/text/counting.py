@@ -27,8 +27,10 @@ class WordsBroadcast(Protocol):
 
 @dataclass(frozen=True)
 class CountWords:
-    """Batches of one column of texts (string, no nulls) to :data:`WORD_FIELDS`: each word without a digit, as it is looked up, with its number
-    in the batch; and the empty string with the number of texts that the tokeniser does not refuse."""
+    """Batches of one column of texts (string, no nulls) to :data:`WORD_FIELDS`: each word without a digit, as it is
+    looked up, with its number in the batch; and the empty string with the number of texts that the tokeniser does not
+    refuse.
+    """
 
     settings: NgramSettings
 
@@ -43,7 +45,9 @@ class CountWords:
 
 @dataclass(frozen=True)
 class CountGrams:
-    """The same batches to :data:`GRAM_FIELDS`: each n-gram of two known words or more (:class:`wordveil.text.slots.Grams`), with its number."""
+    """The same batches to :data:`GRAM_FIELDS`: each n-gram of two known words or more
+    (:class:`wordveil.text.slots.Grams`), with its number.
+    """
 
     settings: NgramSettings
     words: WordsBroadcast
@@ -60,8 +64,10 @@ class CountGrams:
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of :data:`GRAM_FIELDS` to one row each, of :data:`PACKED_FIELDS`: the n-grams one after the other, and their numbers as
-    little-endian int64. A driver that takes rows one at a time would take as many as there are n-grams."""
+    """Batches of :data:`GRAM_FIELDS` to one row each, of :data:`PACKED_FIELDS`: the n-grams one after the other, and
+    their numbers as little-endian int64. A driver that takes rows one at a time would take as many as there are
+    n-grams.
+    """
     for batch in batches:
         grams = b"".join(batch.column(0).to_pylist())
         numbers = batch.column(1).to_numpy().astype("<i8").tobytes()

@@ -26,7 +26,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "slots": ("all", "carrier_phrases"),
     "refused": ("quarantine", "empty"),
 }
-# Version 2: what is copied enters the noise's context. Policies that copy nothing draw as before, and keep their fingerprint.
+# Version 2: what is copied enters the noise's context. Policies that copy nothing draw as before, and keep their
+# fingerprint.
 _VERSION, _COPYING_VERSION = 1, 2
 
 SLOT_THRESHOLD, SLOT_START_THRESHOLD = 0.02, 0.002
@@ -144,7 +145,9 @@ class TextPolicy:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of all settings that differ from the defaults, hexadecimal; so a new setting changes no old policy."""
+        """SHA-256 of all settings that differ from the defaults, hexadecimal; so a new setting changes no old
+        policy.
+        """
         plain = {field.name: field.default for field in fields(self)}
         chosen = {name: value for name, value in asdict(self).items() if value != plain[name]}
         version = _COPYING_VERSION if self.copies else _VERSION

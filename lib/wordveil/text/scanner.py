@@ -1,9 +1,9 @@
 """Texts to token ids in one compiled pass over their bytes, for policies that copy nothing.
 
-The pass knows the characters below U+0590 (Latin, Greek, Cyrillic, Armenian) and from U+2000 to U+2BFF (punctuation and symbols) but
-for combining marks: they are in normalisation form C, or separate words either way. What class and lower case they have is asked of Arrow, by
-the tokeniser's own patterns, when a scanner is made. A text with any other character is *hard*: it is left to Arrow. So both give
-the same ids.
+The pass knows the characters below U+0590 (Latin, Greek, Cyrillic, Armenian) and from U+2000 to U+2BFF (punctuation and
+symbols) but for combining marks: they are in normalisation form C, or separate words either way. What class and lower
+case they have is asked of Arrow, by the tokeniser's own patterns, when a scanner is made. A text with any other
+character is *hard*: it is left to Arrow. So both give the same ids.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Scanner:
 
 
 def join_words(words: pa.StringArray, ids: Int32, offsets: Int64) -> pa.StringArray | None:
-    """Texts of the words ``ids`` with spaces between; ids from ``len(words)`` on leave no trace. None where they pass 2 GiB.
+    """Texts of the words ``ids`` with spaces between; ids from ``len(words)`` on leave no trace. None where they pass 2
+    GiB.
 
     ``ids``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``. Returns a string array ``(records,)``.
     """
@@ -132,7 +133,9 @@ def _characters(tokeniser: Tokeniser, *, lower: bool) -> tuple[UInt8, NDArray[np
 
 @compiled
 def _read(data: UInt8, place: Whole, kinds: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The character at a place: where the next one is, its code point, its row in the tables of characters, its class."""
+    """The character at a place: where the next one is, its code point, its row in the tables of characters, its
+    class.
+    """
     point = np.int64(data[place])
     if point < 0x80:
         return place + 1, point, point, np.int64(kinds[point])
@@ -177,7 +180,9 @@ def _plain_run(
     length: int,
     code: np.uint64,
 ) -> tuple[Whole, int, np.uint64, Whole]:
-    """Single-byte letters and digits from a place on, by far the most there is, added to the word; and whether there was a digit."""
+    """Single-byte letters and digits from a place on, by far the most there is, added to the word; and whether there
+    was a digit.
+    """
     numeric: Whole = False
     while place < end and data[place] < 0x80 and kinds[data[place]] == _WORD:
         room[length] = plain[data[place]]
@@ -205,7 +210,9 @@ def scan_texts(
     bounds: Int64,
     hard: NDArray[np.bool_],
 ) -> None:
-    """See :class:`Scanner`. ``plain``: lower case of single bytes. ``room`` takes the longest word in the form that is looked up."""
+    """See :class:`Scanner`. ``plain``: lower case of single bytes. ``room`` takes the longest word in the form that is
+    looked up.
+    """
     token = 0
     for record in range(len(offsets) - 1):
         first = token

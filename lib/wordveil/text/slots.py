@@ -1,14 +1,15 @@
-"""Slot selection: which words of a text are kept as carrier phrases and which are hidden, by an n-gram model of public text.
+"""Slot selection: which words of a text are kept as carrier phrases and which are hidden, by an n-gram model of public
+text.
 
-Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier phrases, and
-hide the words with a low transition probability, the slots. A word is decided by the words before it:
+Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier
+phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
 - Its context are the words kept since the last hidden one, at most ``max_n - 1``, with the beginning of the text as the first of
   them where nothing has been hidden. So a hidden word decides nothing but itself: not the word after it, nor any other.
 - Of the context's ends the longest is taken that stands ``min_count / threshold`` times or more in the public text. Then the word
-  is kept if it follows with a probability, count of context and word over count of context, of ``threshold`` or more. An n-gram
-  that the model left out stands less than ``min_count`` times, so that it would not be kept if its count were known: what the
-  model left out changes no decision.
+  is kept if it follows with a probability, count of context and word over count of context, of ``threshold`` or more.
+  An n-gram that the model left out stands less than ``min_count`` times, so that it would not be kept if its count were
+  known: what the model left out changes no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
 Words that the model does not know and words with a digit, which it never holds, are hidden.
@@ -32,7 +33,9 @@ Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
 START = 0
-"""The number of the beginning of a text among the model's words; it is written as the empty string, which no word is."""
+"""The number of the beginning of a text among the model's words; it is written as the empty string, which no word
+is.
+"""
 MOST_N = 8
 
 
@@ -96,8 +99,8 @@ class NgramModel:
     ) -> NDArray[np.bool_]:
         """Which words are kept: bool ``(len(words),)``.
 
-        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.folded` has them; ``offsets``: int64 ``(records + 1,)``.
-        ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
+        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.folded` has them; ``offsets``: int64
+        ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
         """
         kept = np.zeros(len(words), np.bool_)
         settings = self.settings
@@ -130,9 +133,9 @@ class Trie:
 def assembled(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
     """The trie of n-grams.
 
-    ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams of two words or
-    more, -1 after the last; ordered by length, then by the numbers. ``gram_counts``: int64 ``(n-grams,)``. Raises :class:`ValueError` where an n-gram is
-    there without its beginning.
+    ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams
+    of two words or more, -1 after the last; ordered by length, then by the numbers. ``gram_counts``: int64
+    ``(n-grams,)``. Raises :class:`ValueError` where an n-gram is there without its beginning.
     """
     size, width = len(word_counts), grams.shape[1]
     lengths = (grams >= 0).sum(axis=1)
@@ -167,7 +170,9 @@ def child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
 
 @compiled
 def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int64) -> None:
-    """The node of all but the last word of each n-gram of ``length``, -1 where there is none; children of shorter ones are known."""
+    """The node of all but the last word of each n-gram of ``length``, -1 where there is none; children of shorter ones
+    are known.
+    """
     for row in range(len(grams)):
         node: Any = np.int64(grams[row, 0])
         for place in range(1, length - 1):
@@ -218,8 +223,9 @@ def keep_phrases(
 
 @dataclass(frozen=True)
 class Grams:
-    """N-grams of texts as bytes that are ordered as :func:`assembled` wants them: the length, then the words' numbers plus 1, each of four
-    bytes, the highest first, and zeros up to ``max_n`` words."""
+    """N-grams of texts as bytes that are ordered as :func:`assembled` wants them: the length, then the words' numbers
+    plus 1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
+    """
 
     max_n: int
 
@@ -229,7 +235,8 @@ class Grams:
         return 1 + 4 * self.max_n
 
     def encode(self, numbers: Int32, offsets: Int64) -> pa.FixedSizeBinaryArray:
-        """All n-grams of two words or more of the texts, that of their beginnings included; none reaches over a number below 0.
+        """All n-grams of two words or more of the texts, that of their beginnings included; none reaches over a number
+        below 0.
 
         ``numbers``: int32 ``(tokens,)``; ``offsets``: int64 ``(records + 1,)``.
         """

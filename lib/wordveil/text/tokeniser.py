@@ -1,9 +1,9 @@
 """Tokenising Arrow string arrays with one regular expression, no Python loop.
 
 A word is a run of letters, marks and digits of any script, with single apostrophes (``'`` or U+2019) inside it:
-``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked for
-(``hyphens="inner"``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are in
-Unicode normalisation form C first; U+0001 becomes a space.
+``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked
+for (``hyphens="inner"``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are
+in Unicode normalisation form C first; U+0001 becomes a space.
 """
 
 from __future__ import annotations

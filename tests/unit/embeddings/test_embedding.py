@@ -1,5 +1,6 @@
-"""Every accepted file gives the same checked embedding, every unusable one is refused with its place and the row or word,
-and the embedding that comes with the package is what it claims to be."""
+"""Every accepted file gives the same checked embedding, every unusable one is refused with its place and the row or
+word, and the embedding that comes with the package is what it claims to be.
+"""
 
 from __future__ import annotations
 
@@ -381,7 +382,9 @@ def test_demo_embedding_is_the_size_it_claims(demo):
 
 
 def test_demo_embedding_decodes_to_its_256_levels(demo):
-    """Both ends of the table are used, so that no value of the range that was stored is off by more than half a level."""
+    """Both ends of the table are used, so that no value of the range that was stored is off by more than half a
+    level.
+    """
     directory = resources.files("wordveil") / "data" / "demo_embedding"
     manifest = json.loads((directory / "embedding.json").read_text())
     with resources.as_file(directory) as place:

@@ -1,4 +1,6 @@
-"""Poincare embeddings: pairs read and filtered, points trained repeatably inside the ball, and how well they reconstruct the pairs."""
+"""Poincare embeddings: pairs read and filtered, points trained repeatably inside the ball, and how well they
+reconstruct the pairs.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]
 
 
 def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
-    """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is left out."""
+    """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is
+    left out.
+    """
     ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
     settings = {"epsilon": 8.0, "metric": "hyperbolic", "neighbours": 20}
     comparison = compare(ball, READABLE, "exponential", settings, TEXT)

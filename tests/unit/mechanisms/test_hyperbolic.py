@@ -1,4 +1,6 @@
-"""Hyperbolic space: three coordinates of one point agree, far from the origin too, and the search finds the true nearest word."""
+"""Hyperbolic space: three coordinates of one point agree, far from the origin too, and the search finds the true
+nearest word.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ def test_a_word_alone_is_as_far_as_the_origin():
 @pytest.mark.parametrize("longest", [0.5, 0.99, 0.9999999])
 @pytest.mark.parametrize("size", [1, 700, 3000])
 def test_the_search_is_equal_to_brute_force(n: int, longest: float, size: int):
-    """Queries from right at a word to so far out that their time-like part is all but light-like, and pairs of words in one place."""
+    """Queries from right at a word to so far out that their time-like part is all but light-like, and pairs of words in
+    one place.
+    """
     rng = np.random.default_rng(n)
     points = ball_points(n, size, longest=longest)
     points[:, size // 2] = points[:, 0]

@@ -38,7 +38,9 @@ def rows_of(lists: list[List], outputs: int) -> Rows:
 
 
 def random_rows(count: int, outputs: int, *, seed: int = 0, reach: float = 20.0) -> Rows:
-    """Lists of any length, some of which are complete, some without a symbol of their own, some with all scores at the cut."""
+    """Lists of any length, some of which are complete, some without a symbol of their own, some with all scores at the
+    cut.
+    """
     rng = np.random.default_rng(seed)
     lists: list[List] = []
     for number in range(count):

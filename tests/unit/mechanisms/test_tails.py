@@ -1,4 +1,5 @@
-"""Radii have no largest value: deep uniforms lie where their digits say, quantiles hold at every depth, and what is missed is what is recorded.
+"""Radii have no largest value: deep uniforms lie where their digits say, quantiles hold at every depth, and what is
+missed is what is recorded.
 
 A stream can be steered: some of its uniforms begin with given digits, as one in 2^52 and fewer do.
 """
@@ -53,7 +54,9 @@ def embedding_for(name: str, size: int = 40, dimension: int = 6) -> Embedding:
 
 
 class Steered(KeyedStream):
-    """A stream whose uniforms of some numbers begin with given digits, at every position; what follows is the stream's own."""
+    """A stream whose uniforms of some numbers begin with given digits, at every position; what follows is the stream's
+    own.
+    """
 
     def __init__(self, blocks: int, given: Mapping[int, Sequence[int]]) -> None:
         super().__init__(KEYS.noise, blocks)
@@ -268,7 +271,8 @@ def test_digits_at_another_epsilon_are_enough() -> None:
 def test_a_word_reaches_another_at_a_hundred_nats(monkeypatch: pytest.MonkeyPatch, word: int, further: int) -> None:
     """Two words at distance 1, epsilon 100: no radius of 52 bits goes half the way, so that the output was certain.
 
-    The word of the radius is the least or the greatest, and so are those that continue it; one of the four cases must get across.
+    The word of the radius is the least or the greatest, and so are those that continue it; one of the four cases must
+    get across.
     """
     real = KeyedStream.words
 

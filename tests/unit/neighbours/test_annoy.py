@@ -1,5 +1,6 @@
-"""Annoy's trees: the same file each time, the exact answer where they look at everything, a recall that is told, and a message
-where Annoy is missing. None of it needs Spark."""
+"""Annoy's trees: the same file each time, the exact answer where they look at everything, a recall that is told, and a
+message where Annoy is missing. None of it needs Spark.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +129,9 @@ def test_queries_that_are_no_points_are_refused(value):
 
 @NEEDS_ANNOY
 def test_annoy_leaves_the_arithmetic_as_it_was():
-    """It is compiled with -ffast-math, which in some libraries turns the smallest numbers of the whole process into zero."""
+    """It is compiled with -ffast-math, which in some libraries turns the smallest numbers of the whole process into
+    zero.
+    """
     import annoy  # noqa: F401
 
     assert float(np.float32(1e-40) * np.float32(0.5)) != 0

@@ -1,5 +1,6 @@
-"""From batch to batch: every record comes out once and in order, refused ones without a trace of their text, and the draw
-and the tag follow from release, id and content and from nothing else."""
+"""From batch to batch: every record comes out once and in order, refused ones without a trace of their text, and the
+draw and the tag follow from release, id and content and from nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Policies that cover any two texts and refuse none show the same of every text, but for the sanitised words and the content tag.
+"""Policies that cover any two texts and refuse none show the same of every text, but for the sanitised words and the
+content tag.
 
 The statistics ``__words``, ``__unknown`` and ``__unchanged`` do follow the text: no table that is published has them.
 """
@@ -132,7 +133,9 @@ def faults(sanitiser: RecordSanitiser, bundle: Bundle, policy: TextPolicy, texts
 
 
 def _is_no_output(bundle: Bundle, policy: TextPolicy) -> Any:
-    """Whether a text is anything else than words of the vocabulary with single spaces: ``n_max`` of them, or, where padding is left out, up to so many."""
+    """Whether a text is anything else than words of the vocabulary with single spaces: ``n_max`` of them, or, where
+    padding is left out, up to so many.
+    """
     known, padded = {*bundle.vocabulary.array.to_pylist()}, policy.length == "pad"
 
     def check(text: str | None) -> bool:

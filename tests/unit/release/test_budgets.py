@@ -1,5 +1,6 @@
-"""What a context costs in a unit, what cannot be kept, and who is refused: the prefix rule against a brute force, infinite costs
-that no sum hides, and products that are what the privacy column shows."""
+"""What a context costs in a unit, what cannot be kept, and who is refused: the prefix rule against a brute force,
+infinite costs that no sum hides, and products that are what the privacy column shows.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A signed manifest comes back as it was; any change of it, of its key or of the table's files is found and named; and nothing
-private can stand in it."""
+"""A signed manifest comes back as it was; any change of it, of its key or of the table's files is found and named; and
+nothing private can stand in it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Sampling is i.i.d. and uniform over a record's words, shuffling uniform over its orders; neither looks at the words, and
-neither depends on the batch. Keys are fixed, so that the statistics below are the same in every run."""
+"""Sampling is i.i.d. and uniform over a record's words, shuffling uniform over its orders; neither looks at the words,
+and neither depends on the batch. Keys are fixed, so that the statistics below are the same in every run.
+"""
 
 from __future__ import annotations
 

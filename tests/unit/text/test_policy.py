@@ -1,5 +1,6 @@
-"""What a text policy shows and for which pairs of texts its bound holds, setting by setting; contradictions are refused, all
-at once; a policy's fingerprint moves with its settings and with nothing else."""
+"""What a text policy shows and for which pairs of texts its bound holds, setting by setting; contradictions are
+refused, all at once; a policy's fingerprint moves with its settings and with nothing else.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ PAD = {"length": "pad", "n_max": 8}
 SLOTS = {"slots": "carrier_phrases", "ngrams": "0" * 64, "slot_threshold": 0.02, "slot_start_threshold": 0.002}
 SAMPLE = {"length": "sample", "n_max": 8}
 
-# (settings, relation, composition, exposes), by hand: what is copied leaves texts of the same skeleton; what is dropped or
-# quarantined leaves the count, as_is shows it; only a hidden length covers any text; a refusal shows presence.
+# (settings, relation, composition, exposes), by hand: what is copied leaves texts of the same skeleton; what is dropped
+# or quarantined leaves the count, as_is shows it; only a hidden length covers any text; a refusal shows presence.
 TABLE = [
     ({}, "same_length", "sequence", ["length", "presence"]),
     ({"tokeniser": "characters"}, "same_length", "sequence", ["length", "presence"]),

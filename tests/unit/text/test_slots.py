@@ -1,5 +1,6 @@
-"""Slot selection decides as its definition says, over counts of everything; a hidden word decides nothing but itself; a model is
-found, verified and refused by name, and reaches the text through the codec."""
+"""Slot selection decides as its definition says, over counts of everything; a hidden word decides nothing but itself; a
+model is found, verified and refused by name, and reaches the text through the codec.
+"""
 
 from __future__ import annotations
 

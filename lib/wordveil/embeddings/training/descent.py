@@ -18,7 +18,9 @@ _SMALLEST = 1e-12
 
 @compiled
 def mixed(state: np.uint64) -> np.uint64:
-    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 bits that pass for random. Not for noise, only for training."""
+    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 bits that pass for random. Not for noise, only
+    for training.
+    """
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))
@@ -62,7 +64,9 @@ def _related(hypernyms: NDArray[np.int64], begin: int, end: int, word: int) -> b
 
 @compiled
 def _step(points: NDArray[np.float64], row: int, gradient: NDArray[np.float64], rate: float, largest: float) -> None:
-    """Move a point against its Euclidean ``gradient``, scaled by the inverse metric, and keep it in the ball (equation 5)."""
+    """Move a point against its Euclidean ``gradient``, scaled by the inverse metric, and keep it in the ball (equation
+    5).
+    """
     square = 0.0
     for column in range(points.shape[1]):
         square += points[row, column] * points[row, column]
@@ -87,7 +91,9 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Put words that are neither ``word`` nor hypernyms of it after the first of ``others``; how many are there then, with the first."""
+    """Put words that are neither ``word`` nor hypernyms of it after the first of ``others``; how many are there then,
+    with the first.
+    """
     filled = 1
     for _ in range(_TRIES * (len(others) - 1)):
         if filled == len(others):
@@ -109,10 +115,11 @@ def _contrast(
     mine: NDArray[np.float64],
     theirs: NDArray[np.float64],
 ) -> None:
-    """The Euclidean gradients of the loss of ``word`` with ``others``, the first of which is its hypernym, into ``mine`` and ``theirs``.
+    """The Euclidean gradients of the loss of ``word`` with ``others``, the first of which is its hypernym, into
+    ``mine`` and ``theirs``.
 
-    The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel. ``weights``: room
-    for as many numbers as there are others.
+    The derivative of a distance is equation 4, with its numerator written by |x - y|^2, which does not cancel.
+    ``weights``: room for as many numbers as there are others.
     """
     room, total = 1.0, 0.0
     for column in range(points.shape[1]):
@@ -155,11 +162,13 @@ def descend(
     rate: float,
     largest: float,
 ) -> None:
-    """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v'))) (equation 6).
+    """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v')))
+    (equation 6).
 
-    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u; where there are hardly any, fewer.
-    ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and ``edges[offsets[u]:offsets[u + 1]]`` are those
-    of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the largest norm that a point may have.
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u; where there are hardly
+    any, fewer. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
+    ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
+    largest norm that a point may have.
     """
     hypernyms = np.ascontiguousarray(edges[:, 1])
     others = np.empty(negative + 1, np.int64)

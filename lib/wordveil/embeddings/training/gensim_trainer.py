@@ -1,7 +1,8 @@
 """Poincare embeddings trained by gensim's PoincareModel, one epoch after another.
 
-gensim is imported when a model is made, so that nothing that only imports this module loads it. The same seed gives the same bits
-on one machine; gensim uses powers, exponentials and NumPy's generator, which another machine or version may round or draw otherwise.
+gensim is imported when a model is made, so that nothing that only imports this module loads it. The same seed gives the
+same bits on one machine; gensim uses powers, exponentials and NumPy's generator, which another machine or version may
+round or draw otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 MOST_DRAWS = 10_000.0
 """Draws a pair, on average, beyond which training is refused: it would take over 0.1 s a pair."""
 
-# PoincareModel._sample_negatives draws anew until all fits where a word's hypernyms are a smaller share of the words than this.
+# PoincareModel._sample_negatives draws anew until all fits where a word's hypernyms are a smaller share of the words
+# than this.
 _FEW = 0.01
 # The largest power of e that is asked for: far beyond MOST_DRAWS, and no overflow.
 _LARGEST_POWER = 100.0
@@ -58,7 +60,9 @@ def model_of(graph: Hierarchy, settings: TrainingSettings, source: str) -> Poinc
 
 
 def run(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, int], None]) -> None:
-    """Train: first burn-in, then the epochs, as ``PoincareModel.train`` does; ``steps`` is told how many of how many are done."""
+    """Train: first burn-in, then the epochs, as ``PoincareModel.train`` does; ``steps`` is told how many of how many
+    are done.
+    """
     passes = settings.burn_in + settings.epochs
     with _quiet(), threadpool_limits(limits=1):
         for epoch in range(passes):
@@ -77,9 +81,10 @@ def points_of(model: PoincareModel, size: int) -> NDArray[np.float64]:
 def draws(graph: Hierarchy, negative: int) -> float:
     """How often gensim draws for a pair until all words fit, on average over the pairs; an estimate.
 
-    gensim draws ``negative`` words by their number of links, and all anew where one is a hypernym or comes twice. With h the share of
-    a word's hypernyms among all links, and s the sum of the squared shares of the others, that goes well with a probability of about
-    (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second factor as in the birthday problem.
+    gensim draws ``negative`` words by their number of links, and all anew where one is a hypernym or comes twice. With
+    h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, that goes well
+    with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second factor as
+    in the birthday problem.
     """
     size = len(graph.words)
     share = graph.links / graph.links.sum()

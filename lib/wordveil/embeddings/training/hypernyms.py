@@ -1,8 +1,8 @@
 """Pairs of a word and a hypernym of it: read, checked, filtered, and numbered.
 
-Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, how often a pair was seen (1 where it is left out):
-as text with tabs between, without a header, and compressed by what the file's name ends in (.gz, .xz, .bz2, .zst); or as
-Parquet, a file or a directory of files.
+Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, how often a pair was seen (1 where it is
+left out): as text with tabs between, without a header, and compressed by what the file's name ends in (.gz, .xz, .bz2,
+.zst); or as Parquet, a file or a directory of files.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def _completed(table: pa.Table) -> pa.Table:
 def hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
     """The graph of the pairs that the settings let through.
 
-    In this order: counts of the same pair are added up; pairs of a word with itself go; pairs with too small a count go; pairs
-    with a stop-word go; words with too few links go, once, with their pairs; words without a pair go. Raises
+    In this order: counts of the same pair are added up; pairs of a word with itself go; pairs with too small a count
+    go; pairs with a stop-word go; words with too few links go, once, with their pairs; words without a pair go. Raises
     :class:`EmbeddingError` for missing or empty words and counts under 1, and where nothing is left.
     """
     _check(pairs, source)

@@ -36,9 +36,11 @@ ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 def trained(
     path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
 ) -> Embedding:
-    """The embedding of the pairs at ``path``: from the directory ``kept`` where it was trained before, else trained and kept there.
+    """The embedding of the pairs at ``path``: from the directory ``kept`` where it was trained before, else trained and
+    kept there.
 
-    ``read`` gives the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises :class:`EmbeddingError`.
+    ``read`` gives the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
+    :class:`EmbeddingError`.
     """
     place = kept / settings.digest(embeddings.source_digest(str(path)))
     if not place.exists():
@@ -49,7 +51,9 @@ def trained(
 
 
 def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> Embedding:
-    """An embedding with the words of ``graph``, in its order, as float32 points of norm at most :data:`LARGEST_NORM`."""
+    """An embedding with the words of ``graph``, in its order, as float32 points of norm at most
+    :data:`LARGEST_NORM`.
+    """
     points = in_ball(train(graph, settings, source, work))
     words, pairs = len(graph.words), len(graph.edges)
     described = f"{source}: Poincare embedding of {words:,} words by {pairs:,} hypernym pairs, seed {settings.seed}"
@@ -59,8 +63,8 @@ def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
 def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
     """Points ``(len(graph.words), dimension)``, by the trainer of the settings: equal bit for bit for equal arguments.
 
-    By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises :class:`EmbeddingError` where a
-    word has too few words but its hypernyms, and for an unknown trainer.
+    By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises
+    :class:`EmbeddingError` where a word has too few words but its hypernyms, and for an unknown trainer.
     """
     size = len(graph.words)
     most = int(np.bincount(graph.edges[:, 0]).max())
@@ -82,9 +86,9 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
 def _compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
     """Points by the compiled loop: equal for equal arguments on every machine.
 
-    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are contrasted with are
-    drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles the general words first (the
-    authors' published code draws by links then too).
+    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
+    contrasted with are drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles
+    the general words first (the authors' published code draws by links then too).
     """
     size, passes = len(graph.words), settings.burn_in + settings.epochs
     offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))

@@ -10,7 +10,9 @@ from importlib import resources
 from typing import Any
 
 BURN_IN_SHARE = 0.1
-"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 say "a reduced learning rate" (section 3.1)."""
+"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 say "a reduced learning rate"
+(section 3.1).
+"""
 
 _VERSION = 1
 

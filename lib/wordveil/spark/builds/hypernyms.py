@@ -1,4 +1,6 @@
-"""Pairs of words and hypernyms that lie as a large Parquet table: added up and thinned by Spark before they reach the driver."""
+"""Pairs of words and hypernyms that lie as a large Parquet table: added up and thinned by Spark before they reach the
+driver.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 
 def on_session(session: Callable[[], SparkSession]) -> ReadPairs:
-    """What reads pairs with the executors of ``session``, which is called where they lie as Parquet; text is read on the driver."""
+    """What reads pairs with the executors of ``session``, which is called where they lie as Parquet; text is read on
+    the driver.
+    """
 
     def read(path: Path, settings: TrainingSettings) -> pa.Table:
         return pairs_of(session(), path, settings) if path.exists() and is_parquet(path) else read_pairs(path)
@@ -28,10 +32,12 @@ def on_session(session: Callable[[], SparkSession]) -> ReadPairs:
 
 
 def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
-    """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no order.
+    """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no
+    order.
 
-    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.hierarchy` makes of the result what it
-    makes of all pairs. The path must be one that every executor sees. Raises :class:`EmbeddingError` and
+    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.hierarchy` makes of
+    the result what it makes of all pairs. The path must be one that every executor sees. Raises :class:`EmbeddingError`
+    and
     :class:`wordveil.errors.SparkJobError`.
     """
     from pyspark.sql import functions as sql

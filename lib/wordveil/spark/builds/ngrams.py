@@ -1,8 +1,8 @@
 """Building an n-gram model of public text on Spark.
 
-Two passes over the texts: words are counted first, then the n-grams of the words that are frequent enough, as any other stands
-less often still. Executors count in batches and Spark adds up; what is frequent enough comes to the driver sorted, a partition
-at a time, so that its memory holds the model and little else.
+Two passes over the texts: words are counted first, then the n-grams of the words that are frequent enough, as any other
+stands less often still. Executors count in batches and Spark adds up; what is frequent enough comes to the driver
+sorted, a partition at a time, so that its memory holds the model and little else.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not UTF-8, longer
-    than :data:`LONGEST_TEXT` or of a script that the tokeniser refuses."""
+    """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not
+    UTF-8, longer than :data:`LONGEST_TEXT` or of a script that the tokeniser refuses.
+    """
 
     model: NgramModel
     texts: int
@@ -60,7 +61,8 @@ def build_ngrams(
 ) -> BuiltNgrams:
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
-    ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned. Raises
+    ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
+    Raises
     :class:`ConfigError` for the column, :class:`NgramError` where the model would hold no word or too many n-grams.
     """
     from pyspark import StorageLevel
@@ -128,7 +130,9 @@ def _mapped(
 
 
 def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the words of all texts."""
+    """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the
+    words of all texts.
+    """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -141,7 +145,8 @@ def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.Strin
         )
     finally:
         counted.unpersist()
-    # By number, then by bytes: the same whatever order Spark gives them in. The empty string, the beginning of a text, comes first.
+    # By number, then by bytes: the same whatever order Spark gives them in. The empty string, the beginning of a text,
+    # comes first.
     words = found.column("word").cast(pa.string())
     keyed = pa.table(
         {"word": words, "number": found.column("number"), "start": pc.cast(pc.equal(words, ""), pa.int8())}

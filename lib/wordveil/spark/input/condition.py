@@ -1,4 +1,6 @@
-"""What ``input.where`` reads by Spark's own account, and whether it could fail on a text: Spark would put the text into its event log."""
+"""What ``input.where`` reads by Spark's own account, and whether it could fail on a text: Spark would put the text into
+its event log.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ _PLANS = frozenset(
 
 
 def check_condition(spark: SparkSession, plan: Any, section: InputSection) -> None:
-    """Raise :class:`ConfigError` for a condition that must not be asked; nothing is read. ``plan``: Spark's, of the condition alone."""
+    """Raise :class:`ConfigError` for a condition that must not be asked; nothing is read. ``plan``: Spark's, of the
+    condition alone.
+    """
     if problem := next(_problems(spark, plan, section), None):
         raise ConfigError("configuration", [Fault("input.where", (section.where or "")[:80], problem)])
 
@@ -162,7 +166,9 @@ def _is_safe(node: Any, below: list[_Found]) -> bool:
 
 
 def _is_safe_cast(node: Any) -> bool:
-    """A cast that gives null where it cannot, one to a string or to bytes, or one between numbers that loses nothing."""
+    """A cast that gives null where it cannot, one to a string or to bytes, or one between numbers that loses
+    nothing.
+    """
     source, target = node.child().dataType(), node.dataType()
     if node.evalMode().toString() == "TRY" or target.typeName() in ("string", "binary"):
         return True

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
-    """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises :class:`InputError`."""
+    """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises
+    :class:`InputError`.
+    """
     table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
     partitions = _partition_columns(table)
     return [
@@ -26,7 +28,8 @@ def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]
 
 
 def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:
-    """The Parquet or Delta table at ``path``, which ``option`` of the command line named; reads file names, a Delta log and one footer.
+    """The Parquet or Delta table at ``path``, which ``option`` of the command line named; reads file names, a Delta log
+    and one footer.
 
     Raises :class:`InputError`; ``otherwise`` is the mend for a Delta table that the session cannot read.
     """

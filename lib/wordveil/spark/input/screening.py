@@ -28,10 +28,11 @@ _BROADCAST_IDS = 1_000_000
 def screen_input(
     table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
-    """The columns id, kept, ``internal``, ``__text`` and ``__reason``: what Spark can refuse has its reason and no text.
+    """The columns id, kept, ``internal``, ``__text`` and ``__reason``: what Spark can refuse has its reason and no
+    text.
 
-    The texts pass Spark once; the ids are read first, to find those that stand twice, unless ``refused`` names a column that
-    holds what is known of the ids, and other reasons found before (null for records that have none).
+    The texts pass Spark once; the ids are read first, to find those that stand twice, unless ``refused`` names a column
+    that holds what is known of the ids, and other reasons found before (null for records that have none).
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import BinaryType
@@ -53,7 +54,9 @@ def screen_input(
 
 
 def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
-    """The table, and why each record's id is unsound (null where it is sound). Counts the ids, and reads nothing else."""
+    """The table, and why each record's id is unsound (null where it is sound). Counts the ids, and reads nothing
+    else.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     record_id = column(columns.id)
@@ -81,7 +84,9 @@ def _repeated_ids(table: DataFrame, name: str) -> DataFrame:
 
 
 def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Whether some id may stand twice: false only if none does. 64-bit hashes are counted in less than half of the ids' time."""
+    """Whether some id may stand twice: false only if none does. 64-bit hashes are counted in less than half of the ids'
+    time.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))

@@ -1,4 +1,6 @@
-"""The input: a table by path or name, at one version where it has versions, and only the records that the condition lets in."""
+"""The input: a table by path or name, at one version where it has versions, and only the records that the condition
+lets in.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,9 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: of a Delta table the version that the settings choose, the latest one as it was opened where they choose
-    none; None for other tables. ``table_id``: Delta's own name of the table, another one once it is deleted and made anew; None for others.
+    ``latest_version``: of a Delta table the version that the settings choose, the latest one as it was opened where
+    they choose none; None for other tables. ``table_id``: Delta's own name of the table, another one once it is deleted
+    and made anew; None for others.
     """
 
     spark: SparkSession
@@ -61,9 +64,11 @@ class InputTable:
         return self._filtered(frame)
 
     def changes(self, first: int, last: int) -> DataFrame:
-        """What the versions ``first`` to ``last`` changed, by Delta's change data feed, with ``_change_type`` and ``_commit_version``.
+        """What the versions ``first`` to ``last`` changed, by Delta's change data feed, with ``_change_type`` and
+        ``_commit_version``.
 
-        The condition holds for each row by itself: of an update that takes a record out of it only the image before is there. Raises as
+        The condition holds for each row by itself: of an update that takes a record out of it only the image before is
+        there. Raises as
         :meth:`read`, and :class:`InputError` where the feed was not on in all these versions.
         """
         if not self.is_delta:
@@ -148,7 +153,8 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
 
 
 def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
-    """The corpus with the columns of the configuration, filtered. Reads no data, only file names, a Delta log and one footer.
+    """The corpus with the columns of the configuration, filtered. Reads no data, only file names, a Delta log and one
+    footer.
 
     Raises as :func:`open_input` and :meth:`InputTable.read`.
     """
@@ -184,7 +190,9 @@ def _kind(section: InputSection) -> str:
 
 
 def _snapshot(frame: DataFrame) -> Any:
-    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version to keep to."""
+    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version to
+    keep to.
+    """
     from py4j.java_gateway import is_instance_of
 
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask

@@ -24,9 +24,9 @@ class Plan:
     """What a run would release and what it would cost.
 
     ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
-    ``epsilon_bound`` is the price of one token, and ``delta`` is one token's. Prices are None while there is no bundle to take the diameter from.
-    ``output_format`` is ``delta`` where the output is a release that lives on. ``has_records`` says whether the input, under
-    ``input.where``, has a record; None where nobody looked.
+    ``epsilon_bound`` is the price of one token, and ``delta`` is one token's. Prices are None while there is no bundle
+    to take the diameter from. ``output_format`` is ``delta`` where the output is a release that lives on.
+    ``has_records`` says whether the input, under ``input.where``, has a record; None where nobody looked.
     """
 
     release: str
@@ -57,8 +57,8 @@ class Plan:
 def make_plan(
     config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS, look: bool = False
 ) -> Plan:
-    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of ``input.where``;
-    ``look``: also look for one record that the run would read.
+    """Check the configuration against the input's schema and price the public maximum length. ``params``: those of
+    ``input.where``; ``look``: also look for one record that the run would read.
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
@@ -103,6 +103,8 @@ def make_plan(
 
 
 def _has_records(table: DataFrame) -> bool:
-    """Whether there is a record: Spark reads files until it has found one, and of them the columns of the condition alone."""
+    """Whether there is a record: Spark reads files until it has found one, and of them the columns of the condition
+    alone.
+    """
     with job_errors("nothing was planned"):
         return not table.isEmpty()

@@ -33,7 +33,9 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class TableSample:
-    """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of ``input.where``."""
+    """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
+    ``input.where``.
+    """
 
     sample: Sample
     rows: int
@@ -99,7 +101,8 @@ def make_preview(
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
-    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded. ``params``: those of ``input.where``.
+    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded. ``params``: those of
+    ``input.where``.
 
     Raises a :class:`WordveilError`.
     """
@@ -126,8 +129,8 @@ def sample_table(
 ) -> TableSample:
     """Read the first ``rows`` records of the corpus and say what the job would do to them.
 
-    The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were read.
-    Raises a :class:`WordveilError`.
+    The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were
+    read. Raises a :class:`WordveilError`.
     """
     source = open_input(session(), config.input, params)
     table = source.read()
@@ -136,7 +139,8 @@ def sample_table(
         number = table.count()
         progress(f"reading {min(rows, number):,} records")
         records = screen_input(source.first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
-        # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors' disks.
+        # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors'
+        # disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
     return TableSample(inspect(_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)

@@ -18,7 +18,8 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 OPTIONS: dict[str, str] = {
     # Catalogue tables in Delta's format are opened by its own catalogue, which passes all others through.
     "spark.sql.catalog.spark_catalog": CATALOG,
-    # A table's state is computed in so many tasks; Delta's own 50 take seconds where a log of one corpus has thousands of files.
+    # A table's state is computed in so many tasks; Delta's own 50 take seconds where a log of one corpus has thousands
+    # of files.
     "spark.databricks.delta.snapshotPartitions": "4",
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
@@ -28,7 +29,9 @@ _JARS = ("delta-spark", "delta-storage")
 def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -> dict[str, str]:
     """What a new session is given for Delta, beside its other options ``given``.
 
-    ``submitted``: spark-submit began its Java process, which has the jars that it was given and takes no more. ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none. Raises
+    ``submitted``: spark-submit began its Java process, which has the jars that it was given and takes no more.
+    ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none.
+    Raises
     :class:`PlatformError` where there is no delta-spark or no such jar.
     """
     options = {name: value for name, value in OPTIONS.items() if name not in given} | _extensions(given)
@@ -64,9 +67,11 @@ def require_delta(session: SparkSession) -> None:
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:
-    """Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or where Spark does by default; empty if one is missing.
+    """Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or where Spark does by default; empty if one
+    is missing.
 
-    By path they need no resolving, which takes seconds, is told line by line, and races where two processes do it at once.
+    By path they need no resolving, which takes seconds, is told line by line, and races where two processes do it at
+    once.
     """
     home = Path(ivy) if ivy else ivy_home()
     group, name, version = artifact().split(":")
@@ -76,7 +81,9 @@ def fetched_jars(ivy: str | None = None) -> list[Path]:
 
 
 def ivy_home() -> Path:
-    """Where Spark's Ivy keeps what it fetches, as Java sees it: in the home of the user's account, whatever HOME says."""
+    """Where Spark's Ivy keeps what it fetches, as Java sees it: in the home of the user's account, whatever HOME
+    says.
+    """
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
@@ -85,7 +92,9 @@ def ivy_home() -> Path:
 
 
 def artifact() -> str:
-    """The Maven coordinates of Delta for this PySpark, as delta-spark's helper has them. Raises :class:`PlatformError` without delta-spark."""
+    """The Maven coordinates of Delta for this PySpark, as delta-spark's helper has them. Raises :class:`PlatformError`
+    without delta-spark.
+    """
     return _packages(None)[-1]
 
 

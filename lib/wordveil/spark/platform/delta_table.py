@@ -1,4 +1,6 @@
-"""Delta tables of a release and of the ledger: made with their properties, appended to exactly once, compared and swapped."""
+"""Delta tables of a release and of the ledger: made with their properties, appended to exactly once, compared and
+swapped.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +68,8 @@ class DeltaTable:
     ) -> None:
         """Make the table where there is none. Raises :class:`ReleaseError` for one of another layout.
 
-        ``indexed``: the columns whose least and greatest values Delta may write into its log; by default the first 32. A text
-        must not be among them: it would stay in the log when it is long deleted.
+        ``indexed``: the columns whose least and greatest values Delta may write into its log; by default the first 32.
+        A text must not be among them: it would stay in the log when it is long deleted.
         """
         if self.exists():
             self.check()
@@ -75,7 +77,8 @@ class DeltaTable:
         from delta import tables as delta_tables
 
         with exclusive(self.spark, self.path):
-            # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table in both.
+            # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table
+            # in both.
             place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
             builder = delta_tables.DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
             chosen = (
@@ -138,7 +141,9 @@ class DeltaTable:
     def replace(
         self, rows: DataFrame, *, idempotency_key: str, number: int, records_per_file: int | None = None
     ) -> None:
-        """Replace all rows in one commit; under one name ``idempotency_key`` a ``number`` that is not greater than the last does nothing."""
+        """Replace all rows in one commit; under one name ``idempotency_key`` a ``number`` that is not greater than the
+        last does nothing.
+        """
         with exclusive(self.spark, self.path):
             writer = (
                 rows.write.format("delta")
@@ -146,7 +151,8 @@ class DeltaTable:
                 .option("txnAppId", f"wordveil {idempotency_key}")
                 .option("txnVersion", number)
             )
-            # A session may say that only partitions with rows in them are replaced: withdrawn text would stay in the others.
+            # A session may say that only partitions with rows in them are replaced: withdrawn text would stay in the
+            # others.
             writer = writer.option("partitionOverwriteMode", "static")
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
@@ -154,7 +160,9 @@ class DeltaTable:
         committed(self.kind)
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
-        """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet ``condition``."""
+        """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet
+        ``condition``.
+        """
         from delta import tables as delta_tables
 
         with exclusive(self.spark, self.path):
@@ -163,7 +171,9 @@ class DeltaTable:
         committed(f"delete {self.kind}")
 
     def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
-        """Delete files that no version of the last ``retain_hours`` needs; with ``rewrite``, write small ones together before."""
+        """Delete files that no version of the last ``retain_hours`` needs; with ``rewrite``, write small ones together
+        before.
+        """
         from delta import tables as delta_tables
 
         with exclusive(self.spark, self.path):
@@ -176,8 +186,9 @@ class DeltaTable:
     def compare_and_append(self, rows: Callable[[DataFrame, int], DataFrame | None], *, step: str) -> int:
         """Append ``rows(table, version)`` if the table is still at ``version`` when they are written; else look again.
 
-        ``rows`` returns None where there is nothing to do. Returns the version that holds the rows. Two who swap at once: the
-        second sees the first's rows before its own are decided. Raises :class:`ReleaseError` after many conflicts.
+        ``rows`` returns None where there is nothing to do. Returns the version that holds the rows. Two who swap at
+        once: the second sees the first's rows before its own are decided. Raises :class:`ReleaseError` after many
+        conflicts.
         """
         for _ in range(_ATTEMPTS):
             with exclusive(self.spark, self.path) as locked:
@@ -188,7 +199,8 @@ class DeltaTable:
                     return version
                 writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
-                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or so each time.
+                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or
+                    # so each time.
                     writer.save(self.path)
                     committed(step)
                     return self.version()
@@ -210,7 +222,9 @@ class DeltaTable:
         )
 
     def _last_swap(self, snapshot: Any) -> int:
-        """The number of the last swap; 0 where there was none. As a rule the last commit tells it, and Delta's whole state need not be computed."""
+        """The number of the last swap; 0 where there was none. As a rule the last commit tells it, and Delta's whole
+        state need not be computed.
+        """
         for action in self._actions(int(snapshot.version())):
             transaction = action.get("txn", {})
             if transaction.get("appId") == _SWAP:

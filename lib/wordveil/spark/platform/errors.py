@@ -51,7 +51,9 @@ def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
 
 @contextmanager
 def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[None]:
-    """Turns an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source``, cause and mend."""
+    """Turns an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source``, cause and
+    mend.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -87,7 +89,9 @@ def condition(error: BaseException) -> str:
 
 
 def cause(error: BaseException) -> str:
-    """A line that names the cause and cannot quote a record: a worker's own error, a file name, or Spark's error class."""
+    """A line that names the cause and cannot quote a record: a worker's own error, a file name, or Spark's error
+    class.
+    """
     text = str(error)
     if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
         return worker[1]

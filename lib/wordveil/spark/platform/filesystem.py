@@ -42,7 +42,9 @@ class Files:
         return bool(self._system.exists(path or self.path))
 
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
-        """Rename. Where ``target`` exists this fails (a plain rename would move the source into it), or with ``over`` takes its place."""
+        """Rename. Where ``target`` exists this fails (a plain rename would move the source into it), or with ``over``
+        takes its place.
+        """
         rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
         options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
         self._context().rename(source, target, options)
@@ -108,7 +110,9 @@ class Files:
         self._fill(self._system.create(self.path, True), text)
 
     def replace(self, text: str) -> None:
-        """Write a small file whole, beside its place, and give it its name in one step, in place of one that is there."""
+        """Write a small file whole, beside its place, and give it its name in one step, in place of one that is
+        there.
+        """
         draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
         self._fill(self._system.create(draft, True), text)
         self.move(draft, self.path, over=True)
@@ -179,7 +183,8 @@ class Draft:
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
     """A place of this attempt's own to write the output to.
 
-    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError` where nothing can be written.
+    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError`
+    where nothing can be written.
     """
     from py4j.protocol import Py4JError
 
@@ -200,7 +205,8 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
 def replace_file(place: str, text: str) -> None:
     """Write a small file on the file system of ``place``, through the running session.
 
-    Raises :class:`ConfigError` where there is no session, since the command ended before it began one, or the place cannot be written.
+    Raises :class:`ConfigError` where there is no session, since the command ended before it began one, or the place
+    cannot be written.
     """
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession

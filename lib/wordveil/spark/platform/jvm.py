@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 def java_class(spark: SparkSession, name: str) -> Any:
     """The class of a whole name, such as ``org.apache.hadoop.fs.Path``; ``$`` stands before one that is inside another.
 
-    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java looks into every jar for it.
+    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java looks into every
+    jar for it.
     """
     return getattr(gateway(spark).jvm, name)
 

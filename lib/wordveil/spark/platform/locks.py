@@ -26,8 +26,8 @@ _held = threading.local()
 def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
     """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
 
-    Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are exclusive
-    there. A thread may hold a lock more than once.
+    Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are
+    exclusive there. A thread may hold a lock more than once.
     """
     files = Files(spark, path)
     if files.path.toUri().getScheme() != "file":

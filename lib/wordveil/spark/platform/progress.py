@@ -19,7 +19,9 @@ TaskProgress = Callable[[int, int], None]
 
 @contextmanager
 def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
-    """Runs the body's Spark jobs as job group ``group`` and reports on them; cancels them if the body is interrupted."""
+    """Runs the body's Spark jobs as job group ``group`` and reports on them; cancels them if the body is
+    interrupted.
+    """
     stop = threading.Event()
     ended: dict[int, tuple[int, int]] = {}
 

@@ -25,7 +25,8 @@ OPTIONS: dict[str, str] = {
     # A batch is cut off at 4 MiB and at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-    # A task takes far longer for a byte than Spark's own work does: smaller tasks end together and lose less when one is tried again.
+    # A task takes far longer for a byte than Spark's own work does: smaller tasks end together and lose less when one
+    # is tried again.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
     # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
@@ -62,10 +63,12 @@ ENCRYPTION: dict[str, str] = {
 
 
 def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession:
-    """A session with :data:`OPTIONS`, or the running one with those that a running one can take; with ``delta``, one that knows Delta.
+    """A session with :data:`OPTIONS`, or the running one with those that a running one can take; with ``delta``, one
+    that knows Delta.
 
-    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all. Raises :class:`PlatformError` where PySpark, Java or
-    Delta is missing or does not fit, and for a session outside local mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted``.
+    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all.
+    Raises :class:`PlatformError` where PySpark, Java or Delta is missing or does not fit, and for a session outside
+    local mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted``.
     """
     try:
         from pyspark.sql import SparkSession
@@ -145,7 +148,9 @@ def _is_local(master: str) -> bool:
 
 
 def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` for a session outside local mode that lacks some of :data:`ENCRYPTION`, unless that is allowed."""
+    """Raise :class:`PlatformError` for a session outside local mode that lacks some of :data:`ENCRYPTION`, unless that
+    is allowed.
+    """
     context = session.sparkContext
     missing = [name for name in ENCRYPTION if str(context.getConf().get(name, "false")).lower() != "true"]
     if missing and not allow_unencrypted and not _is_local(str(context.master)):
@@ -198,7 +203,9 @@ def require_classic(session: SparkSession) -> None:
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is; see :func:`require_encryption`."""
+    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is; see
+    :func:`require_encryption`.
+    """
     require_classic(session)
     require_encryption(session, allow_unencrypted=allow_unencrypted)
     for name in SAFETY:

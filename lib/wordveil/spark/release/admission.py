@@ -1,4 +1,6 @@
-"""Which candidates a budget admits, on the ledger as it stands: what :func:`wordveil.release.budgets.admit` says, in Spark."""
+"""Which candidates a budget admits, on the ledger as it stands: what :func:`wordveil.release.budgets.admit` says, in
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Bud
 
 @dataclass(frozen=True)
 class _Measure:
-    """One sum that a scope limits: of what, in which unit, and how much. ``price``: of an entry's unit, from its columns."""
+    """One sum that a scope limits: of what, in which unit, and how much. ``price``: of an entry's unit, from its
+    columns.
+    """
 
     name: str
     limit: float
@@ -68,7 +72,9 @@ def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
 
 
 def price_of(budget: Budget) -> Column:
-    """What one unit of an entry costs in the budget: a token's price or a draw's epsilon, infinite where the budget does not cover it."""
+    """What one unit of an entry costs in the budget: a token's price or a draw's epsilon, infinite where the budget
+    does not cover it.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     covering = [str(relation) for relation in Relation if relation.covers(budget.relation)]
@@ -79,7 +85,9 @@ def price_of(budget: Budget) -> Column:
 
 
 def total(parts: Column) -> Column:
-    """The sum of an array of (unit_price, quantity) as :func:`wordveil.release.budgets.total` defines it: in ascending order of price."""
+    """The sum of an array of (unit_price, quantity) as :func:`wordveil.release.budgets.total` defines it: in ascending
+    order of price.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.aggregate(
@@ -111,7 +119,9 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
 
 
 def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
-    """``found`` with what ``key`` would have used once this candidate, and all before it in the order of ids, were drawn."""
+    """``found`` with what ``key`` would have used once this candidate, and all before it in the order of ids, were
+    drawn.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.window import Window
 

@@ -91,8 +91,9 @@ def find(
     columns: ColumnsSection,
     inspect: Inspect,
 ) -> Candidates:
-    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``: records, column
-    ``record_id``, that were withdrawn for ever."""
+    """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
+    records, column ``record_id``, that were withdrawn for ever.
+    """
     if draws is None:
         rows = _identified(_without(source.read(intent.version), withdrawn, columns.id), columns)
         counted = inspect.job.settings.policy.n_max is None
@@ -179,7 +180,9 @@ def _without(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
 
 
 def _with_new_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
-    """The rows, those without an id only if there are more of them than are ``known``: nothing tells one from another."""
+    """The rows, those without an id only if there are more of them than are ``known``: nothing tells one from
+    another.
+    """
     without_id = column(name).isNull()
     return rows.where(~without_id) if known and rows.where(without_id).count() <= known else rows
 
@@ -193,7 +196,8 @@ def _leaving(ids: DataFrame, reason: str) -> DataFrame:
 def _changes_from_feed(
     source: Source, draws: DataFrame, intent: Intent, columns: ColumnsSection
 ) -> tuple[DataFrame, DataFrame, DataFrame, list[DataFrame]]:
-    """The rows that the change feed leaves, the ids that it deletes, the newest draws of the records that it names, and what is kept.
+    """The rows that the change feed leaves, the ids that it deletes, the newest draws of the records that it names, and
+    what is kept.
 
     Where an id stood twice, or may now, the feed alone does not say what is left: those ids are looked up in the table.
     """

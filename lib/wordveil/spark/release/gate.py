@@ -37,7 +37,9 @@ class Gated:
 def run_gate(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
 ) -> Gated:
-    """Hold the newest draws against ``gate`` and write the decision down. Raises :class:`ReleaseError` where nothing is drawn, or a run is open."""
+    """Hold the newest draws against ``gate`` and write the decision down. Raises :class:`ReleaseError` where nothing is
+    drawn, or a run is open.
+    """
     progress("starting Spark")
     spark = session()
     require_classic(spark)
@@ -78,11 +80,11 @@ def require_live(journal: Journal, release: str) -> None:
 
 
 def published_exposes(config: Config, journal: Journal) -> tuple[str, ...]:
-    """What a publication shows besides what each row said when it was drawn: by the configuration of today, by the runs, and by earlier
-    publications.
+    """What a publication shows besides what each row said when it was drawn: by the configuration of today, by the
+    runs, and by earlier publications.
 
-    A record that a condition or a budget kept out has no row to say it. And what readers have seen, such as that private rules were passed,
-    they know when the rules are gone.
+    A record that a condition or a budget kept out has no row to say it. And what readers have seen, such as that
+    private rules were passed, they know when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
@@ -90,8 +92,9 @@ def published_exposes(config: Config, journal: Journal) -> tuple[str, ...]:
 
 
 def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:
-    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of them;
-    ``shown``: what a publication of it would show besides what its rows say."""
+    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of
+    them; ``shown``: what a publication of it would show besides what its rows say.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = newest_draws.where(F.col("status") != WITHDRAWN)

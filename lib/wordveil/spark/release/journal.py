@@ -145,7 +145,9 @@ class Journal:
         *,
         unless: Callable[[list[Event]], bool] = lambda _: False,
     ) -> Event | None:
-        """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the events as they are then."""
+        """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the
+        events as they are then.
+        """
         import pyarrow as pa
 
         made: list[Event] = []
@@ -159,7 +161,8 @@ class Journal:
             seq = len(self.events) + 1
             made.append(Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq)))
             values = {**asdict(made[0]), "body": json.dumps(made[0].body, sort_keys=True)}
-            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer than the commit.
+            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer
+            # than the commit.
             return table.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
 
         self._store.compare_and_append(rows, step=event)
@@ -167,7 +170,9 @@ class Journal:
         return made[0] if made else None
 
     def _version(self) -> int:
-        """The table's version if nobody but this object has written since it was read: one event a commit, the first makes the table."""
+        """The table's version if nobody but this object has written since it was read: one event a commit, the first
+        makes the table.
+        """
         return len(self.events)
 
     def open_intents(self) -> list[Intent]:

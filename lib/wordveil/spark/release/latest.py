@@ -15,7 +15,8 @@ _FEW = 1_000_000
 
 
 def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
-    """The draws, of so many ``runs``, without those of a record, by its id in the column ``name``, that a later run has superseded.
+    """The draws, of so many ``runs``, without those of a record, by its id in the column ``name``, that a later run has
+    superseded.
 
     The texts meet only the ids that were drawn more than once.
     """
@@ -41,7 +42,9 @@ def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
 
 
 def latest_state(draws: DataFrame, name: str, before: int | None = None) -> DataFrame:
-    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag, ``__author``."""
+    """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag,
+    ``__author``.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
@@ -52,7 +55,9 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
 def filter_by_ids(
     rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None
 ) -> DataFrame:
-    """Those of ``rows`` whose id is among ``ids`` (column ``__id``, so many if ``number`` is known); few ids are sent to the rows, not the rows to the ids."""
+    """Those of ``rows`` whose id is among ``ids`` (column ``__id``, so many if ``number`` is known); few ids are sent
+    to the rows, not the rows to the ids.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW

@@ -1,13 +1,14 @@
 """The ledger: what every context costs, reserved before it is drawn and settled from what was drawn.
 
-One row is one entry and nothing is ever changed: ``reserve`` adds to what is reserved; ``settle`` takes that back and adds
-what was drawn, or nothing for a context that has been charged before; ``abandon`` takes it back and adds all of it;
-``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any selection of
-rows, whatever crashed.
+One row is one entry and nothing is ever changed: ``reserve`` adds to what is reserved; ``settle`` takes that back and
+adds what was drawn, or nothing for a context that has been charged before; ``abandon`` takes it back and adds all of
+it; ``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any
+selection of rows, whatever crashed.
 
-Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned out to be: it counts
-for that author and not again for the record. ``withdraw`` names a record that somebody asked to be withdrawn, for ever. ``reset`` gives up the
-tables of a release that are gone. They stand here, and not with the draws, because they must outlive those.
+Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
+out to be: it counts for that author and not again for the record. ``withdraw`` names a record that somebody asked to be
+withdrawn, for ever. ``reset`` gives up the tables of a release that are gone. They stand here, and not with the draws,
+because they must outlive those.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ SCHEMA = (
     "content_tag binary, epoch int, epoch_key string, reserved_tokens bigint, reserved_draws bigint, spent_tokens bigint,"
     "spent_draws bigint, price double, epsilon double, delta double, metric string, relation string"
 )
-"""``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry, the run whose draw it is. ``epoch_key``: the fingerprint
-of the noise epoch's key; the number says nothing, since a key file can be put back and rotated again. ``price``: epsilon a token, under ``relation``;
-``delta``: of a token. ``epsilon``: per unit of ``metric``, a draw. ``draws``: contexts."""
+"""``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry, the run whose draw it
+is. ``epoch_key``: the fingerprint of the noise epoch's key; the number says nothing, since a key file can be put back
+and rotated again. ``price``: epsilon a token, under ``relation``; ``delta``: of a token. ``epsilon``: per unit of
+``metric``, a draw. ``draws``: contexts.
+"""
 INDEXED = ("release", "run_id", "kind")
-"""What entries are looked for by, file by file. In the other columns every file has a bit of everything, and their statistics make an entry a third dearer."""
+"""What entries are looked for by, file by file. In the other columns every file has a bit of everything, and their
+statistics make an entry a third dearer.
+"""
 
 _TASKS_A_CORE = 4
 
@@ -105,10 +110,10 @@ class Ledger:
     ) -> None:
         """Write what ``decide(ledger)`` reserves and refuses, on a ledger that nobody adds to meanwhile; once a run.
 
-        ``fresh``: it is known that this run has reserved nothing so far.
-        ``corrected`` gives record_id and author of records whose author may be another one than before: what was drawn of them is charged to that
-        author too, in the same commit, and stands in the ledger that ``decide`` is given. None: there are none.
-        ``decide`` gives the columns record_id, author, reason (null if admitted) and tokens, the most that can be drawn; or None.
+        ``fresh``: it is known that this run has reserved nothing so far. ``corrected`` gives record_id and author of
+        records whose author may be another one than before: what was drawn of them is charged to that author too, in
+        the same commit, and stands in the ledger that ``decide`` is given. None: there are none. ``decide`` gives the
+        columns record_id, author, reason (null if admitted) and tokens, the most that can be drawn; or None.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -135,10 +140,12 @@ class Ledger:
         self.store.compare_and_append(rows, step="reserve")
 
     def settle(self, terms: Terms, drawn: DataFrame, *, fresh: bool = False) -> None:
-        """Settle a run's reservations from ``drawn``: record_id, author, reserved, tokens (null if not drawn), content_tag; once a run.
+        """Settle a run's reservations from ``drawn``: record_id, author, reserved, tokens (null if not drawn),
+        content_tag; once a run.
 
-        ``fresh``: it is known that this run has settled nothing so far, and that this process reserved what was drawn. Otherwise
-        reservations are looked up: those that are there are taken back, and no others; what was drawn without one is charged all the same.
+        ``fresh``: it is known that this run has settled nothing so far, and that this process reserved what was drawn.
+        Otherwise reservations are looked up: those that are there are taken back, and no others; what was drawn without
+        one is charged all the same.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -212,7 +219,9 @@ class Ledger:
         self.store.compare_and_append(rows, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """The records of a release that somebody asked to be withdrawn, whatever became of its tables: ``record_id``."""
+        """The records of a release that somebody asked to be withdrawn, whatever became of its tables:
+        ``record_id``.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
         return (
@@ -229,7 +238,9 @@ class Ledger:
         return self.store.exists() and not self.store.read().where(F.col("release") == release).isEmpty()
 
     def tables_of(self, release: str) -> list[str]:
-        """The identifiers of the tables that a release has drawn to or charged for, without those that were given up."""
+        """The identifiers of the tables that a release has drawn to or charged for, without those that were given
+        up.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
         if not self.store.exists():
@@ -265,7 +276,8 @@ def charged(table: DataFrame, release: str) -> DataFrame:
 
 
 def attributions(table: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
-    """Entries that charge what was drawn of ``records`` (record_id, author) to those authors, as far as it has not been.
+    """Entries that charge what was drawn of ``records`` (record_id, author) to those authors, as far as it has not
+    been.
 
     Of each record all contexts of the release that have been charged, to whomever, at the price they were charged at.
     """
@@ -323,5 +335,7 @@ def _entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
 
 
 def _few_files(entries: DataFrame) -> DataFrame:
-    """Where texts are read tasks are small, and many; a file for each of them would cost more than the entries in it."""
+    """Where texts are read tasks are small, and many; a file for each of them would cost more than the entries in
+    it.
+    """
     return entries.coalesce(_TASKS_A_CORE * entries.sparkSession.sparkContext.defaultParallelism)

@@ -1,4 +1,6 @@
-"""What the ledger holds, summed in Spark: spent, reserved and left, by record, author or release, and context by context."""
+"""What the ledger holds, summed in Spark: spent, reserved and left, by record, author or release, and context by
+context.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Selection:
     record: str | None = None
 
     def cuts(self, by: Scope) -> bool:
-        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums are not those that a limit is held against."""
+        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums are not those that a limit is
+        held against.
+        """
         given = {name for name in ("release", "author", "record") if getattr(self, name) is not None}
         return not given <= {"record": {"release", "record"}, "author": {"author"}, "release": {"release"}}[by]
 
@@ -70,12 +74,15 @@ def relation_of(entries: DataFrame) -> Relation:
 def totals(
     entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
 ) -> DataFrame:
-    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved`` and ``left``.
+    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved`` and
+    ``left``.
 
-    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that does not
-    cover them. A row of a release has besides ``corpus``, the most that an author (or a record without one) has used in it.
-    ``delta`` is the sum of deltas of what is spent and reserved. ``left`` is what the budget's limit leaves; null without a limit and where the costs are infinite. ``release``: the one whose records
-    and corpus are limited; authors are over all releases. With ``limited`` false nothing is. Entries without an author are no author's.
+    Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that
+    does not cover them. A row of a release has besides ``corpus``, the most that an author (or a record without one)
+    has used in it. ``delta`` is the sum of deltas of what is spent and reserved. ``left`` is what the budget's limit
+    leaves; null without a limit and where the costs are infinite. ``release``: the one whose records and corpus are
+    limited; authors are over all releases. With ``limited`` false nothing is. Entries without an author are no
+    author's.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -100,7 +107,9 @@ def totals(
 
 
 def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a further author is charged."""
+    """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a
+    further author is charged.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
@@ -142,7 +151,9 @@ def ordered(rows: DataFrame) -> DataFrame:
 
 
 def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFrame:
-    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the ``delta`` of that."""
+    """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the
+    ``delta`` of that.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     kinds = ("spent", "reserved")

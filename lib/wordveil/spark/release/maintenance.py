@@ -1,4 +1,6 @@
-"""Keeping a release's tables: purging what was withdrawn, compacting files, removing old ones, and telling what is still there."""
+"""Keeping a release's tables: purging what was withdrawn, compacting files, removing old ones, and telling what is
+still there.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +76,11 @@ def compact(
     retain_hours: int = DEFAULT_RETAIN_HOURS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, dict[str, int]]:
-    """Write small files together and delete files that no version of the last ``retain_hours`` needs, of draws, public table and ledger.
+    """Write small files together and delete files that no version of the last ``retain_hours`` needs, of draws, public
+    table and ledger.
 
-    The public table's files are those that its manifest names, so that they stay as they are until the next publication.
-    Returns, for each table, files and bytes before and after, data files of old versions included.
+    The public table's files are those that its manifest names, so that they stay as they are until the next
+    publication. Returns, for each table, files and bytes before and after, data files of old versions included.
     """
     progress("starting Spark")
     spark = session()
@@ -107,10 +110,11 @@ def compact(
 def reset(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
 ) -> list[str]:
-    """Give up the tables of a release that are gone, so that a first run may make new ones. Returns Delta's identifiers of what was given up.
+    """Give up the tables of a release that are gone, so that a first run may make new ones. Returns Delta's identifiers
+    of what was given up.
 
-    What was spent stays charged, and records that somebody asked to be withdrawn stay out. Raises :class:`ReleaseError` where the tables are
-    there, or the ledger does not know the release.
+    What was spent stays charged, and records that somebody asked to be withdrawn stay out. Raises :class:`ReleaseError`
+    where the tables are there, or the ledger does not know the release.
     """
     progress("starting Spark")
     spark = session()
@@ -134,9 +138,11 @@ def reset(
 def freeze(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
 ) -> str:
-    """Mark a release as one whose key is destroyed; returns since when (UTC). Nothing is drawn, gated or published afterwards.
+    """Mark a release as one whose key is destroyed; returns since when (UTC). Nothing is drawn, gated or published
+    afterwards.
 
-    A second time it does nothing. Raises :class:`ReleaseError` for a release without runs, with an open one, or with another key.
+    A second time it does nothing. Raises :class:`ReleaseError` for a release without runs, with an open one, or with
+    another key.
     """
     key = load_key(config.key.file, config.key.env)
     progress("starting Spark")
@@ -222,7 +228,8 @@ def _settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nobody writes to a release while it is held, so that no file of a transaction under way can be taken for an old one.
+        # Nobody writes to a release while it is held, so that no file of a transaction under way can be taken for an
+        # old one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
     }
     # Delta lists a table's files by so many tasks: ten thousand, unless told otherwise, whatever the table's size.

@@ -73,8 +73,8 @@ def publish(
 ) -> Publication:
     """Write the public table and its signed manifest, from the version of the draws that passed the gate last.
 
-    Raises :class:`ReleaseError` where that is not the version that is there now, in the rules of ``config``; a second time it
-    writes the same table and manifest again.
+    Raises :class:`ReleaseError` where that is not the version that is there now, in the rules of ``config``; a second
+    time it writes the same table and manifest again.
     """
     key = load_key(config.key.file, config.key.env)
     progress("starting Spark")
@@ -119,7 +119,8 @@ def publish(
 
 
 def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Verified:
-    """The manifest of a published table, if it is sound and the table is as it says; needs neither key nor configuration.
+    """The manifest of a published table, if it is sound and the table is as it says; needs neither key nor
+    configuration.
 
     Raises :class:`ReleaseError` with what differs.
     """
@@ -144,7 +145,9 @@ def _digest(text: str) -> str:
 
 @contextmanager
 def _unchecked(files: Files) -> Iterator[None]:
-    """Hadoop's own checksums off, which it keeps beside local files: a changed file is to be named, and not to fail the job."""
+    """Hadoop's own checksums off, which it keeps beside local files: a changed file is to be named, and not to fail the
+    job.
+    """
     files.check_sums(on=False)
     try:
         yield
@@ -182,7 +185,9 @@ def check_key(journal: Journal, key: MasterKey, release: str) -> None:
 def _write(
     home: ReleaseTables, config: Config, journal: Journal, version: int, shown: tuple[str, ...], seed: int
 ) -> None:
-    """Replace the public table's rows by those of a version of the draws; once for a version and what is shown besides."""
+    """Replace the public table's rows by those of a version of the draws; once for a version and what is shown
+    besides.
+    """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
@@ -207,7 +212,9 @@ def _label(shown: tuple[str, ...]) -> str:
 
 
 def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
-    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last. Their relation is what that leaves."""
+    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last. Their relation is
+    what that leaves.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
@@ -228,7 +235,9 @@ def _newest(home: ReleaseTables, config: Config, journal: Journal, version: int)
 
 
 def _check_published(home: ReleaseTables, kept: Files) -> None:
-    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign them again would vouch for that."""
+    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign
+    them again would vouch for that.
+    """
     if not (kept.exists() and home.public.exists()):
         return
     try:
@@ -301,7 +310,9 @@ def _manifest(
 
 
 def software(spark_version: str) -> dict[str, str]:
-    """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it says its version itself."""
+    """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it
+    says its version itself.
+    """
     found = {"pyspark": spark_version}
     for name in _SOFTWARE:
         with suppress(PackageNotFoundError):

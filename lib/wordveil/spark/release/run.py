@@ -1,4 +1,6 @@
-"""A run of a release: what is to be done is written first, then reserved, drawn and settled; each step once, whatever crashes."""
+"""A run of a release: what is to be done is written first, then reserved, drawn and settled; each step once, whatever
+crashes.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,15 @@ def run_release(
     progress: Callable[[str], None] = _silent,
     tasks: TaskProgress = _silent,
 ) -> RunReport:
-    """Bring a release in step with its input: draw what is new or has changed, withdraw what is gone, charge the ledger.
+    """Bring a release in step with its input: draw what is new or has changed, withdraw what is gone, charge the
+    ledger.
 
-    Runs that were interrupted are finished first, as they were begun. A ``run_id`` that has finished reports what it did and
-    does nothing; one that was interrupted is finished and nothing else is done. Another run of the same release on this
-    machine is waited for.
+    Runs that were interrupted are finished first, as they were begun. A ``run_id`` that has finished reports what it
+    did and does nothing; one that was interrupted is finished and nothing else is done. Another run of the same release
+    on this machine is waited for.
 
-    Raises a :class:`WordveilError`: a :class:`ReleaseError` where the release, its key, its ledger or a budget does not allow
-    the run. Whatever happens, a run that has begun can be finished by another call.
+    Raises a :class:`WordveilError`: a :class:`ReleaseError` where the release, its key, its ledger or a budget does not
+    allow the run. Whatever happens, a run that has begun can be finished by another call.
     """
     steward = ReleaseRunner(config, session, params, progress, tasks)
     with steward.home.held(lambda: progress("waiting for another run of this release")) as steward.alone:
@@ -75,7 +78,8 @@ def withdraw(
     progress: Callable[[str], None] = _silent,
     tasks: TaskProgress = _silent,
 ) -> RunReport:
-    """Take records out of a release for good. Their public text goes with the next publication, their draws with a purge.
+    """Take records out of a release for good. Their public text goes with the next publication, their draws with a
+    purge.
 
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """

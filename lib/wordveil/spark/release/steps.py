@@ -39,7 +39,8 @@ _REFUSED = "__refused"
 class RunSteps:
     """What one intent says is done: :meth:`reserve`, :meth:`draw`, :meth:`settle`, :meth:`counts`, in this order.
 
-    ``fresh``: the intent was written a moment ago and nobody else can have seen it, so that none of its steps has been done.
+    ``fresh``: the intent was written a moment ago and nobody else can have seen it, so that none of its steps has been
+    done.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class RunSteps:
             self._found.forget()
 
     def reserve(self, job: Sanitise) -> int:
-        """Reserve what is about to be drawn. Returns how many records are over a budget that is to fail the run; nothing is reserved then.
+        """Reserve what is about to be drawn. Returns how many records are over a budget that is to fail the run;
+        nothing is reserved then.
 
         Of a withdrawal: write it down where it outlives the draws.
         """
@@ -167,7 +169,9 @@ class RunSteps:
         return self._found
 
     def _corrected(self, job: Sanitise) -> DataFrame | None:
-        """record_id and author of records that may have been charged to another author; None where there can be none."""
+        """record_id and author of records that may have been charged to another author; None where there can be
+        none.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
         found, anew = self._candidates(job), self._intent.anew

@@ -1,4 +1,6 @@
-"""Where a release lives: its draws, its journal, its public table and its manifests, and the ledger it is charged to."""
+"""Where a release lives: its draws, its journal, its public table and its manifests, and the ledger it is charged
+to.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,16 @@ class ReleaseTables:
 
     @contextmanager
     def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
-        """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all of them."""
+        """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all
+        of them.
+        """
         with exclusive(self.spark, f"{self.path}/release", waiting) as alone:
             yield alone
 
     def journal(self) -> Journal:
-        """The release's events. Raises :class:`ReleaseError` where its tables are not all there as its events know them, or another release's events are there."""
+        """The release's events. Raises :class:`ReleaseError` where its tables are not all there as its events know
+        them, or another release's events are there.
+        """
         with job_errors("nothing was changed"):
             if not self._journal.exists():
                 if self.draws.version() > 0:
@@ -85,7 +91,9 @@ class ReleaseTables:
         )
 
     def _check(self, store: DeltaTable, journal: Journal, name: str) -> None:
-        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored from a backup alone."""
+        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored
+        from a backup alone.
+        """
         version, seen = store.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
         if version < 0:
             raise ReleaseError(
@@ -133,7 +141,9 @@ class ReleaseTables:
 
     @staticmethod
     def schema(rows: DataFrame, kept: list[str], name: str) -> StructType:
-        """The columns of the draws table: those of a Parquet output, and internal ones that begin with two underscores."""
+        """The columns of the draws table: those of a Parquet output, and internal ones that begin with two
+        underscores.
+        """
         import pyarrow as pa
         from pyspark.sql.pandas.types import from_arrow_schema
         from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType

@@ -1,4 +1,6 @@
-"""What a run's rows amount to: aggregates that are observed on their way to the table, or asked of the table afterwards."""
+"""What a run's rows amount to: aggregates that are observed on their way to the table, or asked of the table
+afterwards.
+"""
 
 from __future__ import annotations
 

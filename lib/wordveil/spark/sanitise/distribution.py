@@ -1,9 +1,9 @@
 """How a bundle, and the n-gram model of a text policy, reach the executors.
 
-A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in place
-where the executors see the driver's path, or sent once to each executor as an uncompressed archive, which Spark unpacks
-beside the executor's other files. Either way workers map the files into memory: one copy an executor, however many
-Python workers it runs. An n-gram model goes the same ways; its digest, which the policy names, is its identity.
+A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
+place where the executors see the driver's path, or sent once to each executor as an uncompressed archive, which Spark
+unpacks beside the executor's other files. Either way workers map the files into memory: one copy an executor, however
+many Python workers it runs. An n-gram model goes the same ways; its digest, which the policy names, is its identity.
 """
 
 from __future__ import annotations

@@ -54,16 +54,18 @@ def sanitise(
 ) -> DataFrame:
     """The records of ``frame``, sanitised: id, kept columns, text, status, reason, privacy, content_tag, run_id.
 
-    The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build`` prints it.
-    ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's ``text`` section,
-    by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration. ``allow_unencrypted``: whether a session
-    outside local mode may lack Spark's authentication or encryption. ``order``: ``hashed``, rows come in the order of keyed hashes of their
-    ids, and what is written from the result as it is has that order and files cut by row counts; or ``input``, in the order of ``frame``, which
-    shows the sizes of the texts, as ``exposes`` then says (``layout``).
+    The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build``
+    prints it. ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's
+    ``text`` section, by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration.
+    ``allow_unencrypted``: whether a session outside local mode may lack Spark's authentication or encryption.
+    ``order``: ``hashed``, rows come in the order of keyed hashes of their ids, and what is written from the result as
+    it is has that order and files cut by row counts; or ``input``, in the order of ``frame``, which shows the sizes of
+    the texts, as ``exposes`` then says (``layout``).
 
-    Counts the records and the ids at once, to find those that stand twice; texts are read when the result is. The session's options are
-    checked, not set. Raises :class:`ConfigError` with every fault of the arguments, :class:`PlatformError` for a session that
-    cannot be used, :class:`BundleError`, :class:`NgramError`, and :class:`InputError` for a stream.
+    Counts the records and the ids at once, to find those that stand twice; texts are read when the result is. The
+    session's options are checked, not set. Raises :class:`ConfigError` with every fault of the arguments,
+    :class:`PlatformError` for a session that cannot be used, :class:`BundleError`, :class:`NgramError`, and
+    :class:`InputError` for a stream.
     """
     columns, checked = parse_arguments(
         {"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, policy or {}
@@ -96,7 +98,8 @@ def register(
     """Make ``sanitise(record_id, text)`` known to the session's SQL: a struct of text, status, reason, privacy.
 
     Arguments and errors are those of :func:`sanitise`. A function sees one row at a time: ids that stand twice are not
-    found, and two records with one id and one text get the same noise. Rows stay where they are, so that ``exposes`` says ``layout``.
+    found, and two records with one id and one text get the same noise. Rows stay where they are, so that ``exposes``
+    says ``layout``.
     """
     columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
     check_session(session, allow_unencrypted=allow_unencrypted)
@@ -125,7 +128,9 @@ def _job(
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
-    """What workers do in a run over ``bundle``, recorded before anything can be drawn. ``text``: the settings that made ``policy``."""
+    """What workers do in a run over ``bundle``, recorded before anything can be drawn. ``text``: the settings that made
+    ``policy``.
+    """
     opened = open_bundle(Path(bundle))
     opened.check_policy(policy)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None

@@ -48,8 +48,8 @@ def run_sanitise(
 ) -> RunReport:
     """Sanitise the corpus of ``config`` and write the output table, whole or not at all.
 
-    ``session`` is called once everything that needs no Spark is found in order. ``params``: those of ``input.where``. Raises a :class:`WordveilError` that says
-    what is wrong; the output is then as it was before.
+    ``session`` is called once everything that needs no Spark is found in order. ``params``: those of ``input.where``.
+    Raises a :class:`WordveilError` that says what is wrong; the output is then as it was before.
     """
     check_params(config.input.where, params)
     master = load_key(config.key.file, config.key.env)

@@ -30,7 +30,9 @@ def new_run_id() -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """Under which release and key :func:`wordveil.spark.sanitise` draws. Made by :meth:`recorded` or :meth:`throwaway`."""
+    """Under which release and key :func:`wordveil.spark.sanitise` draws. Made by :meth:`recorded` or
+    :meth:`throwaway`.
+    """
 
     release: str
     run_id: str
@@ -48,10 +50,12 @@ class Run:
         key_env: str | None = None,
         run_id: str | None = None,
     ) -> Self:
-        """A run of ``release`` with its key, which leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws.
+        """A run of ``release`` with its key, which leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it
+        draws.
 
         The file tells the run id, when it began, fingerprints of bundle, policy and key, and columns; nothing secret. A
-        release keeps the bundle and the policy of its first record. Raises :class:`ConfigError` or :class:`KeyMaterialError`.
+        release keeps the bundle and the policy of its first record. Raises :class:`ConfigError` or
+        :class:`KeyMaterialError`.
         """
         parse_release(release)
         master = load_key(key_file, key_env)

@@ -30,7 +30,9 @@ _PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class BundlePlace:
-    """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark archive of that name."""
+    """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark
+    archive of that name.
+    """
 
     path: str
     archive: bool
@@ -55,8 +57,9 @@ class BytesBroadcast(Protocol):
 class Sanitise:
     """The body of ``mapInArrow``: batches in, sanitised batches out, no side effects.
 
-    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker. ``model`` is the
-    place of the n-gram model that the policy names, if it names one; it is checked against the policy's digest likewise.
+    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker.
+    ``model`` is the place of the n-gram model that the policy names, if it names one; it is checked against the
+    policy's digest likewise.
     """
 
     settings: RecordSettings
@@ -93,7 +96,9 @@ class Inspect:
 
 @dataclass(frozen=True)
 class SanitiseColumns:
-    """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.schema.STRUCT_FIELDS` out."""
+    """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.schema.STRUCT_FIELDS`
+    out.
+    """
 
     job: Sanitise
     max_bytes: int
@@ -146,8 +151,9 @@ def _model(place: BundlePlace, digest: str | None) -> NgramModel:
 def keep_archives() -> None:
     """Have Python read an archive that it imports from again only where the file has changed.
 
-    Spark has a worker forget at the start of every task what there is to import, and Python before 3.13 then reads the listing of every
-    archive on its path at once: of Spark's own two with thousands of entries, which takes longer than to sanitise some thousand words.
+    Spark has a worker forget at the start of every task what there is to import, and Python before 3.13 then reads the
+    listing of every archive on its path at once: of Spark's own two with thousands of entries, which takes longer than
+    to sanitise some thousand words.
     """
     if sys.version_info < (3, 13):
         for finder in sys.path_importer_cache.values():

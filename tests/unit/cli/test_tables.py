@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from wordveil.cli.ledger import ledger_table, plain_row, write_csv, write_json
-from wordveil.cli.release import compact_table, gate_table, read_ids, release_facts, runs_table
-from wordveil.cli.tables import report_facts
+from wordveil.cli.release import read_ids
+from wordveil.cli.tables import compact_table, gate_table, release_facts, report_facts, runs_table
 from wordveil.errors import ConfigError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
