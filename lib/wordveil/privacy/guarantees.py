@@ -53,13 +53,36 @@ class WordGuarantee:
         if self.largest is not None and not 0 <= self.largest < math.inf:
             raise ValueError(f"Expected largest={self.largest} in [0, inf).")
 
+    def bound(self, distance: float) -> float:
+        """Bound the loss of one token between two symbols at most ``distance`` apart.
+
+        The bound is ``epsilon * distance + slack``. Beyond the diameter there are no symbols, so that it stays
+        :attr:`pure` from there on, for an infinite distance too. It is exceeded with a probability of at most ``delta``.
+
+        Parameters
+        ----------
+        distance : float
+            in units of ``metric``, 0 or more.
+
+        Returns
+        -------
+        float
+            the loss in nats, finite. At distance 0 it is ``slack``: two words may share a point and not a row.
+
+        Raises
+        ------
+        ValueError
+            where the distance is negative or NaN.
+        """
+        if not distance >= 0:
+            raise ValueError(f"Expected distance={distance} in [0, inf].")
+        bound = self.epsilon * min(distance, self.diameter) + self.slack
+        return bound if self.largest is None else min(bound, self.largest)
+
     @property
     def pure(self) -> float:
-        """A bound of the loss of one token between any two symbols: ``epsilon * diameter + slack``, or ``largest`` if
-        that is less.
-        """
-        bound = self.epsilon * self.diameter + self.slack
-        return bound if self.largest is None else min(bound, self.largest)
+        """Bound the loss of one token between any two symbols: ``bound(diameter)``, in nats."""
+        return self.bound(self.diameter)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for a manifest."""

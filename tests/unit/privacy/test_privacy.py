@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,47 @@ def terms(composition=Composition.SEQUENCE, relation=Relation.ANY_TEXT, n_max=No
 
 def test_a_token_costs_the_true_constant_times_the_diameter_and_the_slack():
     assert TOKEN.pure == 3.0 * 5.0 + 0.25
+
+
+@pytest.mark.parametrize(
+    ("distance", "loss"),
+    [
+        (0.0, 0.25),
+        (1.0, 3.25),
+        (4.999, 3.0 * 4.999 + 0.25),
+        (5.0, 15.25),
+        (5.001, 15.25),
+        (1e300, 15.25),
+        (math.inf, 15.25),
+    ],
+)
+def test_the_loss_is_bounded_at_every_distance(distance, loss):
+    assert TOKEN.bound(distance) == loss
+
+
+def test_no_bound_exceeds_the_largest_loss_that_the_build_computed():
+    exact = replace(TOKEN, largest=7.0)
+    assert [exact.bound(distance) for distance in (0.0, 2.0, 2.25, 2.5, 5.0, math.inf)] == [
+        0.25,
+        6.25,
+        7.0,
+        7.0,
+        7.0,
+        7.0,
+    ]
+    assert exact.pure == 7.0
+    assert replace(TOKEN, largest=0.125).bound(0.0) == 0.125
+
+
+def test_a_mechanism_that_hides_everything_loses_nothing_at_any_distance():
+    nothing = WordGuarantee(METRIC, 0.0, 0.0, 1.0)
+    assert [nothing.bound(distance) for distance in (0.0, 1.0, math.inf)] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("distance", [math.nan, -1.0, -1e-300, -math.inf])
+def test_what_is_no_distance_has_no_bound(distance):
+    with pytest.raises(ValueError, match="distance"):
+        TOKEN.bound(distance)
 
 
 @pytest.mark.parametrize("composition", Composition)
