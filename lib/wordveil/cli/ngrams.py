@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from wordveil.cli.output import print_json, print_table
 from wordveil.config import template
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.text.choices import Hyphens, TokeniserKind
 from wordveil.text.slots import MOST_N, NgramSettings
 
 
@@ -34,11 +35,9 @@ def ngrams(
         int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
     ] = 5,
     tokeniser: Annotated[
-        Literal["words", "characters", "whitespace"], typer.Option("--tokeniser", help="That of the text policy.")
-    ] = "words",
-    hyphens: Annotated[
-        Literal["split", "inner"], typer.Option("--hyphens", help="Those of the text policy.")
-    ] = "split",
+        TokeniserKind, typer.Option("--tokeniser", help="That of the text policy.")
+    ] = TokeniserKind.WORDS,
+    hyphens: Annotated[Hyphens, typer.Option("--hyphens", help="That of the text policy.")] = Hyphens.SPLIT,
     as_json: JsonOption = False,
     jars: JarsOption = None,
 ) -> None:

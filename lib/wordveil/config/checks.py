@@ -29,7 +29,8 @@ from wordveil.privacy.relations import Exposure, Relation, column_exposure, rela
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.text.policy import CHOICES, TextPolicy, faults_of
+from wordveil.text.choices import Slots
+from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
 
 _SHOWN = 80
 
@@ -105,9 +106,9 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
 def text_faults(text: TextSection) -> Iterable[Fault]:
     """Settings of the policy that contradict each other, or the n-gram model."""
     settings = text.chosen_settings()
-    for name, problem in faults_of(settings):
+    for name, problem in find_faults(DraftPolicy(**settings)):
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
-    if text.ngrams is not None and settings.get("slots") == "carrier_phrases":
+    if text.ngrams is not None and settings.get("slots") == Slots.CARRIER_PHRASES:
         yield from _model_faults(text.ngrams, settings)
 
 
@@ -133,7 +134,7 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
         yield Fault("text.ngrams", "", str(error))
         return
     for name in ("tokeniser", "hyphens"):
-        chosen = settings.get(name, CHOICES[name][0])
+        chosen = getattr(DraftPolicy(**settings), name)
         if chosen != counted[name]:
             problem = f"the n-gram model was counted with {name}: {counted[name]}. Say so, or run `wordveil ngrams` with --{name} {chosen}."
             yield Fault(f"text.{name}", shown_value(chosen), problem)

@@ -197,9 +197,10 @@ def fault_of(details: ErrorDetails) -> Fault:
     if kind == "extra_forbidden" and where in _RENAMED:
         return Fault(where, "", f"is called {_RENAMED[where]} now.")
     if kind == "extra_forbidden":
-        allowed = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
-        near = did_you_mean(str(path[-1]), allowed)
-        return Fault(where, "", f"unknown key.{near or f' Allowed here: {chr(44).join(allowed)}.'}".replace(",", ", "))
+        keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
+        near = did_you_mean(str(path[-1]), keys)
+        allowed = ", ".join(keys)
+        return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is called {renamed} now.")
     message = _MESSAGES.get((where, kind)) or _message(details)
@@ -220,7 +221,7 @@ def _name_fault(section: Any) -> Fault:
 def _message(details: ErrorDetails) -> str:
     if details["type"] == "missing":
         return "is required."
-    if details["type"] == "literal_error":
+    if details["type"] in ("literal_error", "enum"):
         allowed = str(details.get("ctx", {}).get("expected", ""))
         near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
         return f"allowed: {allowed}.{near}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.conditions import shown_by
@@ -18,11 +18,15 @@ from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
+from wordveil.text import choices
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 from wordveil.text.stop_words import stop_words
 
 DEFAULT_MAX_BYTES = 16 * 2**20
 HYPERNYMS = "hypernyms"
+
+FromValue = Strict(strict=False)
+"""A choice is written as its value: YAML has no enums."""
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -230,20 +234,20 @@ MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
 class TextSection(Section):
     """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
 
-    profile: Literal["strict", "readable", "carrier_phrases"] = "strict"
-    tokeniser: Literal["words", "characters", "whitespace"] | None = None
-    hyphens: Literal["split", "inner"] | None = None
-    unknown: Literal["mask", "drop", "keep", "quarantine"] | None = None
-    case: Literal["lower", "exact", "restore"] | None = None
-    digits: Literal["hide", "drop", "keep"] | None = None
-    punctuation: Literal["drop", "keep"] | None = None
-    stop_words: Literal["hide", "drop", "keep"] | None = None
+    profile: Annotated[choices.Profile, FromValue] = choices.Profile.STRICT
+    tokeniser: Annotated[choices.TokeniserKind, FromValue] | None = None
+    hyphens: Annotated[choices.Hyphens, FromValue] | None = None
+    unknown: Annotated[choices.UnknownWords, FromValue] | None = None
+    case: Annotated[choices.Case, FromValue] | None = None
+    digits: Annotated[choices.Digits, FromValue] | None = None
+    punctuation: Annotated[choices.Punctuation, FromValue] | None = None
+    stop_words: Annotated[choices.StopWords, FromValue] | None = None
     stop_word_list: Literal["english"] | list[Name] = "english"
-    length: Literal["as_is", "pad", "sample"] | None = None
+    length: Annotated[choices.Length, FromValue] | None = None
     n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
-    output: Literal["sequence", "bag"] | None = None
-    refused: Literal["quarantine", "empty"] | None = None
-    slots: Literal["all", "carrier_phrases"] | None = None
+    output: Annotated[choices.Output, FromValue] | None = None
+    refused: Annotated[choices.Refused, FromValue] | None = None
+    slots: Annotated[choices.Slots, FromValue] | None = None
     ngrams: Name | None = None
     """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
     slot_threshold: Probability | None = None
@@ -275,9 +279,9 @@ class TextSection(Section):
             if value is not None
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
-        if settings.get("stop_words", "hide") != "hide":
+        if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
             settings["stop_word_list"] = stop_words(self.stop_word_list)
-        if settings.get("slots", "all") != "all":
+        if settings.get("slots", choices.Slots.ALL) != choices.Slots.ALL:
             settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings
 

@@ -28,6 +28,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.table_mechanism import TableMechanism
 from wordveil.mechanisms.tables import listed_probabilities
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.text.choices import Length, Output, Refused
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -156,7 +157,7 @@ class _Bench:
         self._work = work
         vocabulary = Vocabulary(embedding.words)
         # The sentence is shown as it is: no padding, and nothing but its words decides whether it can be shown.
-        shown = replace(policy, length="as_is", n_max=None, refused="quarantine", output="sequence")
+        shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE)
         self._codec = Codec(shown, vocabulary, model)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)

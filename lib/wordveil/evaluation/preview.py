@@ -25,6 +25,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
+from wordveil.text.choices import Length, Refused
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -188,7 +189,9 @@ def _encode(
     batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None
 ) -> _Encoded:
     # Cutting and padding would hide the lengths; a record refused for its text is told apart before it becomes empty.
-    codec = Codec(replace(policy, length="as_is", n_max=None, refused="quarantine"), bundle.vocabulary, model)
+    codec = Codec(
+        replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE), bundle.vocabulary, model
+    )
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
+from wordveil.text.choices import Case, Digits, Punctuation, StopWords, TokeniserKind, UnknownWords
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.slots import NgramModel
@@ -25,6 +26,7 @@ SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
 
 _HIDE, _DROP, _KEEP = 0, 1, 2
+# By the values of :class:`UnknownWords`, :class:`Digits` and :class:`StopWords`.
 _ACTIONS = {"hide": _HIDE, "mask": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
 _LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
@@ -119,18 +121,20 @@ class Codec:
         self._vocabulary = vocabulary
         self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
-        # Stop-words are always told in lower case.
-        both_lower = policy.case != "exact" or policy.stop_words == "hide"
+        # Stop-words are always matched in lower case.
+        both_lower = policy.case != Case.EXACT or policy.stop_words == StopWords.HIDE
         kept_kinds = (policy.unknown, policy.digits, policy.stop_words)
-        self._hides_all = all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != "quarantine"
-        self._compiled = compiled and policy.tokeniser == "words" and not policy.copies and both_lower
+        self._hides_all = (
+            all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != UnknownWords.QUARANTINE
+        )
+        self._compiled = compiled and policy.tokeniser == TokeniserKind.WORDS and not policy.copies and both_lower
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
             known = pa.concat_arrays([vocabulary.array, outside])
             index = WordIndex(known) if len(outside) else vocabulary.index
-            self._scanner = Scanner(self._tokeniser, index, lower=policy.case != "exact")
+            self._scanner = Scanner(self._tokeniser, index, lower=policy.case != Case.EXACT)
             # By the scanner's numbers, the last of which, -1, is any other word.
-            stop = policy.stop_words != "hide"
+            stop = policy.stop_words != StopWords.HIDE
             stops = np.append(pc.is_in(known, self._stop_words).to_numpy(zero_copy_only=False) & stop, False)
             ids = np.arange(len(stops), dtype=np.int32)
             self._id_of = np.where(ids < vocabulary.size, ids, np.int32(vocabulary.unknown))
@@ -144,7 +148,7 @@ class Codec:
         if action is None:
             ids, offsets = self._fit(found.ids, found.offsets)
             return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None)
-        if self._policy.unknown == "quarantine":
+        if self._policy.unknown == UnknownWords.QUARANTINE:
             hidden_ids = np.where(action == _HIDE, found.ids, np.int32(-1))
             stops = count_in_records(hidden_ids, self._vocabulary.unknown, found.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
@@ -159,7 +163,7 @@ class Codec:
         scanned = self._scanner.scan(texts)
         ids = self._id_of[scanned.ids]
         action = None if self._hides_all else self._action_of[scanned.ids]
-        if action is not None and self._policy.digits != "hide":
+        if action is not None and self._policy.digits != Digits.HIDE:
             action[scanned.digits] = _ACTIONS[self._policy.digits]
         refused = np.full(len(texts), None, object)
         hard = np.flatnonzero(scanned.hard)
@@ -182,13 +186,13 @@ class Codec:
         refused = np.full(len(texts), None, object)
         refused[self._tokeniser.refused(texts)] = SCRIPT_REFUSED
         texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
-        gaps_stay = self._policy.punctuation == "keep"
+        gaps_stay = self._policy.punctuation == Punctuation.KEEP
         pieces = self._tokeniser.pieces(texts) if gaps_stay else self._tokeniser.words(texts)
         ids = self._vocabulary.lookup(self._lookup_form(pieces.words))
         stops = digits = np.zeros(len(ids), np.bool_)
-        if self._policy.stop_words != "hide":
+        if self._policy.stop_words != StopWords.HIDE:
             stops = pc.is_in(folded(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
-        if self._policy.digits != "hide":
+        if self._policy.digits != Digits.HIDE:
             digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
         action = (
             None
@@ -217,7 +221,7 @@ class Codec:
         return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
 
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
-        return straightened(words) if self._policy.case == "exact" else folded(words)
+        return straightened(words) if self._policy.case == Case.EXACT else folded(words)
 
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
@@ -231,8 +235,8 @@ class Codec:
         return action
 
     def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:
-        case = _case_of(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == "restore" else None
-        if self._policy.punctuation == "drop":
+        case = _case_of(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == Case.RESTORE else None
+        if self._policy.punctuation == Punctuation.DROP:
             left = action != _DROP
             offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
             return Skeleton(

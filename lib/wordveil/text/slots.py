@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.text.choices import Hyphens, TokeniserKind
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -55,8 +56,8 @@ class NgramSettings:
 
     max_n: int = 4
     min_count: int = 5
-    tokeniser: str = "words"
-    hyphens: str = "split"
+    tokeniser: TokeniserKind = TokeniserKind.WORDS
+    hyphens: Hyphens = Hyphens.SPLIT
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A word is a run of letters, marks and digits of any script, with single apostrophes (``'`` or U+2019) inside it:
 ``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked
-for (``hyphens="inner"``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are
+for (``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are
 in Unicode normalisation form C first; U+0001 becomes a space.
 """
 
@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-TOKENISERS = ("words", "characters", "whitespace")
-HYPHENS = ("split", "inner")
+from wordveil.text.choices import Hyphens, TokeniserKind
 
 # Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
 _SPACELESS_SCRIPTS = tuple(
@@ -42,12 +41,12 @@ class _Patterns:
     strip: str
 
 
-def _patterns(tokeniser: str, hyphens: str) -> _Patterns:
-    if tokeniser == "whitespace":
+def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
+    if tokeniser == TokeniserKind.WHITESPACE:
         return _Patterns(r"[^\p{Z}\s]+", r"[\p{Z}\s]+", r"[\p{Z}\s]+", "")
-    inner = "'\u2019" if hyphens == "split" else "'\u2019\u2010-"
+    inner = "'\u2019" if hyphens == Hyphens.SPLIT else "'\u2019\u2010-"
     other = r"[^\p{L}\p{M}\p{N}]+"
-    if tokeniser == "words":
+    if tokeniser == TokeniserKind.WORDS:
         character = r"[\p{L}\p{M}\p{N}]"
         # One inner mark may join two parts of a word; two in a row separate.
         separator = rf"[^\p{{L}}\p{{M}}\p{{N}}{inner}]+|[{inner}][{inner}]+"
@@ -84,15 +83,12 @@ class Pieces:
 class Tokeniser:
     """Cuts string arrays into words. See the module for what a word is.
 
-    ``kind``: ``words``; ``characters`` (besides, each letter of a script without word spaces is a word); ``whitespace``
-    (the input is already segmented: whatever stands between white space is a word).
+    ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value.
     """
 
-    def __init__(self, kind: str = "words", hyphens: str = "split") -> None:
-        if kind not in TOKENISERS or hyphens not in HYPHENS:
-            raise ValueError(f"Expected kind={kind} in {TOKENISERS} and hyphens={hyphens} in {HYPHENS}.")
-        self._kind = kind
-        self._patterns = _patterns(kind, hyphens)
+    def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT) -> None:
+        self._kind = TokeniserKind(kind)
+        self._patterns = _patterns(self._kind, Hyphens(hyphens))
 
     @property
     def inner(self) -> str:
@@ -111,7 +107,7 @@ class Tokeniser:
 
     def refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Which texts hold a script without word spaces that this tokeniser does not segment: bool ``(records,)``."""
-        if self._kind != "words":
+        if self._kind != TokeniserKind.WORDS:
             return np.zeros(len(texts), np.bool_)
         return np.asarray(pc.match_substring_regex(texts, _SPACELESS_LETTER).to_numpy(zero_copy_only=False), np.bool_)
 

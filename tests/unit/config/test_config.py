@@ -10,8 +10,11 @@ import pytest
 import yaml
 
 from wordveil.config.load import Config, load_config, parse_config
+from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError
 from wordveil.privacy.relations import Relation
+from wordveil.text.choices import Profile
+from wordveil.text.policy import CHOICES
 
 ROOT = Path(__file__).parents[3]
 
@@ -362,3 +365,14 @@ def test_stop_words_come_from_the_package_or_the_file():
         changed("text", {"profile": "readable", "stop_word_list": ["Zeta", "alpha"]}), "x"
     ).policy.stop_word_list
     assert own == ("alpha", "zeta")
+
+
+@pytest.mark.parametrize(("name", "kind"), [*CHOICES.items(), ("profile", Profile)])
+def test_every_choice_of_a_text_policy_is_one_of_the_configuration(name, kind):
+    for choice in kind:
+        assert getattr(TextSection(**{name: str(choice)}), name) is choice
+    allowed = ", ".join(f"'{choice}'" for choice in kind)
+    wrong = faults(changed(f"text.{name}", f"{next(iter(kind))}x"))
+    assert any(fault.startswith(f"text.{name} = ") for fault in wrong)
+    listed = f"allowed: {' or '.join(allowed.rsplit(', ', 1))}. Did you mean "
+    assert any(listed in fault for fault in wrong), wrong

@@ -5,11 +5,11 @@ refused, all at once; a policy's fingerprint moves with its settings and with no
 from __future__ import annotations
 
 import itertools
-from dataclasses import fields
 
 import pytest
 
-from wordveil.text.policy import CHOICES, PROFILES, TextPolicy, policy_faults, with_profile
+from wordveil.text.choices import Length, Profile
+from wordveil.text.policy import CHOICES, PROFILES, DraftPolicy, TextPolicy, find_faults, with_profile
 
 STOPS = {"stop_word_list": ("of", "the")}
 PAD = {"length": "pad", "n_max": 8}
@@ -114,14 +114,6 @@ PROFILE_TABLE = [
 ]
 
 
-def unchecked(**settings):
-    """A policy whose constructor did not look."""
-    policy = object.__new__(TextPolicy)
-    for field in fields(TextPolicy):
-        object.__setattr__(policy, field.name, settings.get(field.name, field.default))
-    return policy
-
-
 @pytest.mark.parametrize(("settings", "relation", "composition", "exposes"), TABLE, ids=[str(row[0]) for row in TABLE])
 def test_what_follows_from_each_setting(settings, relation, composition, exposes):
     policy = TextPolicy(**settings)
@@ -149,7 +141,7 @@ def test_the_table_covers_every_choice_of_every_setting():
 
 
 def test_three_profiles_ship_and_ask_for_what_they_need():
-    assert set(PROFILES) == {"strict", "readable", "carrier_phrases"}
+    assert list(PROFILES) == list(Profile) == ["strict", "readable", "carrier_phrases"]
     with pytest.raises(ValueError, match="ngrams: slots: carrier_phrases needs an n-gram model"):
         with_profile("carrier_phrases")
     with pytest.raises(ValueError, match="n_max: length: pad needs a public number of tokens"):
@@ -162,7 +154,7 @@ def test_three_profiles_ship_and_ask_for_what_they_need():
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_choice_that_does_not_exist_is_refused_with_those_that_do(name):
-    with pytest.raises(ValueError, match=f"{name}: 'nonsense' is not one of {CHOICES[name][0]}, "):
+    with pytest.raises(ValueError, match=f"{name}: 'nonsense' is not one of {next(iter(CHOICES[name]))}, "):
         TextPolicy(**{name: "nonsense"})
 
 
@@ -207,7 +199,7 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("settings", "where"), CONTRADICTIONS)
 def test_contradictions_are_reported_all_at_once(settings, where):
-    faults = policy_faults(unchecked(**settings))
+    faults = find_faults(DraftPolicy(**settings))
     assert [name for name, _ in faults] == where
     with pytest.raises(ValueError, match=where[0]) as caught:
         TextPolicy(**settings)
@@ -217,7 +209,7 @@ def test_contradictions_are_reported_all_at_once(settings, where):
 
 def test_sound_policies_have_no_faults():
     for row in TABLE:
-        assert policy_faults(TextPolicy(**row[0])) == []
+        assert find_faults(TextPolicy(**row[0])) == []
 
 
 @pytest.mark.parametrize("n_max", [1, 2**24 - 1])
@@ -235,9 +227,7 @@ def test_fingerprint_tells_all_settings_apart():
 def test_fingerprint_is_that_of_the_settings_however_they_were_given():
     assert (
         TextPolicy().fingerprint
-        == TextPolicy(
-            **{name: choices[0] for name, choices in CHOICES.items() if name != "length"}, length="as_is"
-        ).fingerprint
+        == TextPolicy(**{name: next(iter(choices)) for name, choices in CHOICES.items()}).fingerprint
     )
     assert with_profile("strict", n_max=8).fingerprint == TextPolicy(n_max=8, length="pad").fingerprint
 
@@ -257,6 +247,63 @@ def test_fingerprint_of_known_policies_never_moves():
         with_profile("strict", n_max=512).fingerprint
         == "a054c6d1122cb9ba14deabd9d977422304cf4e535dbd356cebd509aec35603e7"
     )
+
+
+# Of a policy with one choice and what it needs.
+FINGERPRINTS = {
+    ("tokeniser", "words"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("tokeniser", "characters"): "63b1ffcd0af62c0c8d510570c4788f45bc44c6023fa2cab78b32dd4789947a72",
+    ("tokeniser", "whitespace"): "384982903b7dd199da8c587c4a0c625f006f8227f550ad6ddcb996ecfc8bf824",
+    ("hyphens", "split"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("hyphens", "inner"): "2d2ed4808b78c99ebe51b8983e23092b46e4f62b8a105f0f228b9b2144164b52",
+    ("unknown", "mask"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("unknown", "drop"): "7af4af26d05b0f9afed9e0c7aa0329568041c7797de251b16a4d68f54d615e73",
+    ("unknown", "keep"): "b02eeb672f066d352c9e27eada3edacabb50a2bef603a879262ce48ca6252344",
+    ("unknown", "quarantine"): "82b98e8301aedbb717a5b280c6b514a37f4758d9ac52685f0dbf0c065105f7b1",
+    ("case", "lower"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("case", "exact"): "23cbdd0e087675214d80d3a0cc4dd8236d4e491f5e3afd6f0eae01d4971a0051",
+    ("case", "restore"): "3b6d8ed0567fe44ed41d3bb8054fce1398d9594f1cfdab5a523aea8aa0de9beb",
+    ("digits", "hide"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("digits", "drop"): "8ad2fd12495223b784983c820e82aa0c9063a10be2b225ed51c93cd3f03a5529",
+    ("digits", "keep"): "93833a995e445cc8e7a4ff97d0ccc7da2ebe825ce55b57bafdff86ea3deff255",
+    ("punctuation", "drop"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("punctuation", "keep"): "8cac3881727e9c41c4f6aef8a690550db2b87d8169f96000973af8bb9f71a0ab",
+    ("stop_words", "hide"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("stop_words", "drop"): "ff83882aebf1496bc88bd821e664367013be3b77f0a96452d6d701b40f30caad",
+    ("stop_words", "keep"): "e828b565cc073bba44da6f56599bf31a2daef71ff1dbafd7a83d04a781d34300",
+    ("length", "as_is"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("length", "pad"): "5114c949123dbbc2a2bc60738bc44ebd8f522f0e03a443b1ce4136e64e589fcf",
+    ("length", "sample"): "1f13739584baafb1333b28bf909c6deb51fcbcc1cd669166992294504f76ddfe",
+    ("output", "sequence"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("output", "bag"): "1c5ae8a262e1deddbdc203a1961cea7ff59f951c620eb6b2ff3d2b7191135851",
+    ("slots", "all"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("slots", "carrier_phrases"): "f6a632ed1f78c68ad96b72605bdd61e974585871697728cf959f6b528ea21779",
+    ("refused", "quarantine"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("refused", "empty"): "5d4596ad0fd08c1a6fcc403cd63fb5a6779d77701a2ec31a2cb9777090117242",
+}
+NEEDED = {
+    ("length", "pad"): {"n_max": 8},
+    ("length", "sample"): {"n_max": 8},
+    ("refused", "empty"): PAD,
+    ("stop_words", "drop"): {"stop_word_list": ("of",)},
+    ("stop_words", "keep"): {"stop_word_list": ("of",)},
+    ("slots", "carrier_phrases"): {**SLOTS, "ngrams": "ab" * 32},
+}
+
+
+@pytest.mark.parametrize(("name", "choice"), [(name, choice) for name, kind in CHOICES.items() for choice in kind])
+def test_the_fingerprint_of_no_choice_moves(name, choice):
+    """By its value or by its name; another fingerprint would make every release a new one."""
+    for given in (choice, str(choice)):
+        policy = TextPolicy(**{**NEEDED.get((name, choice), {}), name: given})
+        assert policy.fingerprint == FINGERPRINTS[name, choice]
+        assert type(getattr(policy, name)) is CHOICES[name]
+
+
+def test_a_draft_may_contradict_itself_and_a_policy_may_not():
+    draft = DraftPolicy(length="pad", n_max=None)
+    assert [name for name, _ in find_faults(draft)] == ["n_max"]
+    assert find_faults(DraftPolicy(length=Length.PAD, n_max=8)) == []
 
 
 def test_policy_cannot_be_changed():

@@ -1,0 +1,121 @@
+"""The choices of a text policy, each said once.
+
+The policy, the configuration, the command line and the n-gram model take them from here. The first choice is the
+default, and the values are what a configuration says.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TokeniserKind(StrEnum):
+    """What a word is (:mod:`wordveil.text.tokeniser`)."""
+
+    WORDS = "words"
+    """A run of letters, marks and digits."""
+    CHARACTERS = "characters"
+    """The same, and each letter of a script without word spaces is a word."""
+    WHITESPACE = "whitespace"
+    """Whatever is between white space: the text is segmented already."""
+
+
+class Hyphens(StrEnum):
+    """Whether a hyphen ends a word."""
+
+    SPLIT = "split"
+    INNER = "inner"
+    """A single hyphen between two letters is part of the word."""
+
+
+class UnknownWords(StrEnum):
+    """What happens to words outside the vocabulary."""
+
+    MASK = "mask"
+    """They enter as the mechanism's unknown word."""
+    DROP = "drop"
+    KEEP = "keep"
+    """They are copied unchanged, without protection."""
+    QUARANTINE = "quarantine"
+    """The record is refused."""
+
+
+class Case(StrEnum):
+    """In which case words are looked up."""
+
+    LOWER = "lower"
+    EXACT = "exact"
+    """As they are written."""
+    RESTORE = "restore"
+    """In lower case. The original's pattern is put on the output word."""
+
+
+class Digits(StrEnum):
+    """What happens to words with a digit."""
+
+    HIDE = "hide"
+    """They are replaced like any word."""
+    DROP = "drop"
+    KEEP = "keep"
+    """They are copied unchanged."""
+
+
+class Punctuation(StrEnum):
+    """What happens to everything between words."""
+
+    DROP = "drop"
+    KEEP = "keep"
+    """It is copied unchanged."""
+
+
+class StopWords(StrEnum):
+    """What happens to the words of the stop-word list."""
+
+    HIDE = "hide"
+    """They are replaced like any word."""
+    DROP = "drop"
+    KEEP = "keep"
+    """They are copied unchanged."""
+
+
+class Length(StrEnum):
+    """Which number of tokens a text shows."""
+
+    AS_IS = "as_is"
+    PAD = "pad"
+    """Texts are cut or filled to ``n_max`` tokens. Padding is perturbed like words."""
+    SAMPLE = "sample"
+    """``n_max`` words are drawn i.i.d. from the text (Fernandes, Dras, McIver 2018, section 5.2)."""
+
+
+class Output(StrEnum):
+    """In which order the output words are."""
+
+    SEQUENCE = "sequence"
+    BAG = "bag"
+    """The order is destroyed."""
+
+
+class Refused(StrEnum):
+    """What happens to a record that is refused because of its text."""
+
+    QUARANTINE = "quarantine"
+    EMPTY = "empty"
+    """It enters as the empty text."""
+
+
+class Slots(StrEnum):
+    """Which words are hidden (:mod:`wordveil.text.slots`)."""
+
+    ALL = "all"
+    """All, except where the other settings say otherwise."""
+    CARRIER_PHRASES = "carrier_phrases"
+    """All but those of carrier phrases, which are copied (Feyisetan, Diethe, Drake 2019, section VII-D)."""
+
+
+class Profile(StrEnum):
+    """The shipped policies (:data:`wordveil.text.policy.PROFILES`)."""
+
+    STRICT = "strict"
+    READABLE = "readable"
+    CARRIER_PHRASES = "carrier_phrases"
