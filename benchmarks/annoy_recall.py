@@ -44,7 +44,7 @@ from laplace_exact import DATA, load_embedding
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.blocks import BuildContext
@@ -255,7 +255,9 @@ def main() -> None:
             print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
             continue
         embedding = load_embedding(name)
-        index = Laplace.build(embedding, {"epsilon": epsilons[0]}, padding=True, work=BuildContext()).arrays["index"]
+        index = Laplace.build(
+            embedding, LaplaceSettings(epsilon=epsilons[0]), padding=True, work=BuildContext()
+        ).arrays["index"]
         with TemporaryDirectory() as directory:
             forest, costs = grow(index[:-1], Path(directory))
         for epsilon in epsilons:

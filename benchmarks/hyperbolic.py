@@ -52,7 +52,7 @@ from wordveil.geometry.hyperbolic import diameter as ball_diameter
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
@@ -187,7 +187,7 @@ def hyperbolic_contenders(
             lambda epsilon, law=law: law.true_epsilon(epsilon, n),
             near,
             widest,
-            max(LEAST, law.least_epsilon(n)),
+            max(LEAST, law.min_epsilon(n)),
         )
         for law, within in ((HyperbolicLaplace, laplace_within), (HyperbolicFDD, fdd_within))
     ]
@@ -202,7 +202,7 @@ def flat_contender(name: str, words: Embedding, chosen: NDArray[np.int64], keys:
     points = words.vectors.astype(np.float64)
     reach = np.stack([flat_exits(points, word, directions(words.dimension, ways)) for word in chosen])
     near = np.partition(apart(SPACES["euclidean"], points, chosen), 1, axis=1)[:, 1]
-    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=BuildContext())
+    built = Laplace.build(words, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
     base = Laplace.load(words.size, built.parameters, built.arrays)
     return Contender(
         f"laplace, {name}",

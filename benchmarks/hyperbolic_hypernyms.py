@@ -22,7 +22,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES, Space
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
@@ -116,7 +116,7 @@ def measure(ball: Embedding, flat: Embedding, keys: ReleaseKeys, words: int = WO
         ):
             for epsilon in EXPONENTIAL:
                 add(label, epsilon, epsilon, law_of(used, epsilon))
-    built = Laplace.build(flat, {"epsilon": 1.0}, padding=False, work=BuildContext())
+    built = Laplace.build(flat, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
     base = Laplace.load(flat.size, built.parameters, built.arrays)
     for epsilon in LAPLACE:
         add("laplace", epsilon, epsilon, drawn(base.at_epsilon(epsilon), chosen, size, keys))

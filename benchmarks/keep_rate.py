@@ -25,7 +25,7 @@ from wordveil.crypto.streams import contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
@@ -46,7 +46,7 @@ def main() -> None:
     context = contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
     rows = []
     for epsilon in EPSILONS:
-        built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=BuildContext())
+        built = Laplace.build(demo, LaplaceSettings(epsilon=epsilon), padding=True, work=BuildContext())
         mechanism = Laplace.load(vocabulary.size, built.parameters, built.arrays)
         drawn = mechanism.draw(TokenBatch(everything, offsets, context), keys).ids
         kept = drawn == everything

@@ -56,7 +56,7 @@ from wordveil.embeddings.embedding import Embedding, checked
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import distances
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.exponential import Exponential
+from wordveil.mechanisms.exponential import Exponential, ExponentialSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
@@ -183,9 +183,11 @@ def bundle_of(home: Path, shape: Shape) -> Bundle:
     if shape.name == "tem":
         # The peer's gamma: beyond it lie all words together with probability 0.001 at most.
         gamma = round(2 / epsilon * math.log(0.999 * embedding.size / 0.001), 1)
-        settings = {"epsilon": epsilon, "gamma": gamma, "neighbours": NEIGHBOURS}
+        settings = ExponentialSettings(epsilon=epsilon, gamma=gamma, neighbours=NEIGHBOURS)
         built = Exponential.build(embedding, settings, padding=False, work=BuildContext())
-        recipe = Recipe("exponential", settings, padding=False, embedding=embedding.source, embedding_digest="")
+        recipe = Recipe(
+            "exponential", settings.recipe(), padding=False, embedding=embedding.source, embedding_digest=""
+        )
         return open_bundle(write(home / "bundles", embedding, built, recipe, {}))
     mean = embedding.vectors.mean(axis=0, dtype=np.float64)
     points = np.concatenate([embedding.vectors, np.tile(mean.astype(np.float32), (2, 1))])

@@ -104,7 +104,9 @@ def further_microseconds(work: Callable[[], None]) -> float:
 def measure(case: tuple[str, str, bool, ModuleType], tokens: int, rounds: int) -> dict[str, Any]:
     name, source, padding, module = case
     words = embedding.load(source)
-    built = MECHANISMS[name].build(words, {"epsilon": EPSILON}, padding=padding, work=BuildContext())
+    built = MECHANISMS[name].build(
+        words, MECHANISMS[name].settings_type(epsilon=EPSILON), padding=padding, work=BuildContext()
+    )
     mechanism: Any = MECHANISMS[name].load(words.size, built.parameters, built.arrays)
     keys = MasterKey(bytes(range(32))).for_release("benchmark")
     stream = KeyedStream(keys.noise, mechanism._blocks)  # noqa: SLF001 - the stream that it draws from

@@ -33,7 +33,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.exponential import tight_beta
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 
 mpl.use("svg")
@@ -107,7 +107,7 @@ def measure(words: Embedding) -> dict[str, Any]:
         "gamma": np.minimum(apart, gamma),
         "neighbours": np.minimum(apart, near[:, None]),
     }
-    built = Laplace.build(words, {"epsilon": 1.0}, padding=False, work=BuildContext())
+    built = Laplace.build(words, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
     base = Laplace.load(words.size, built.parameters, built.arrays)
     space = SPACES["euclidean"]
     points = space.points(words.vectors)

@@ -22,6 +22,7 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding, checked
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
@@ -53,19 +54,27 @@ def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
 def build(
     embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
 ) -> MechanismArtifact:
-    """What the mechanism puts into a bundle."""
-    return MECHANISMS[mechanism].build(embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)))
+    """What the mechanism puts into a bundle; ``settings`` by name, as a configuration has them."""
+    kind = MECHANISMS[mechanism]
+    return build_artifact(kind, embedding, kind.settings_type(**settings), padding=padding)
+
+
+def build_artifact(
+    mechanism: type[Mechanism[Any]], embedding: Embedding, settings: MechanismSettings, *, padding: bool
+) -> MechanismArtifact:
+    """The same from the mechanism's own settings."""
+    return mechanism.build(embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)))
 
 
 def build_mechanism(
     embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
-) -> Mechanism:
+) -> Mechanism[Any]:
     """The mechanism itself, loaded from what it built."""
     built = build(embedding, settings, padding=padding, mechanism=mechanism)
     return load_built(MECHANISMS[mechanism], embedding.size, built)
 
 
-def load_built(mechanism: type[Mechanism], size: int, built: MechanismArtifact) -> Mechanism:
+def load_built(mechanism: type[Mechanism[Any]], size: int, built: MechanismArtifact) -> Mechanism[Any]:
     """What was built as a worker loads it. Files are mapped, so that they live on without their directory."""
     with TemporaryDirectory() as directory:
         files = {name: Path(directory) / name for name in built.files}

@@ -1,18 +1,21 @@
-"""What every mechanism of the registry keeps to; a new one needs a line in :data:`SETTINGS` and its golden outputs.
+"""What every mechanism of the registry keeps to. A new one needs its golden outputs here and nothing else: the cases are
+the examples that it gives itself.
 
 A record's output depends on its ids, its context and the keys, and on nothing else: not on the batch around it, not on
 threads. Golden outputs fix draws and whole pipelines for a fixed key, so that a change that alters what a mechanism
-fingerprint promises fails here, and must raise ``sampler_version``. ``WORDVEIL_REGOLD=1`` writes them anew.
+fingerprint promises fails here, and must raise ``sampler_version``. ``WORDVEIL_REGOLD=1`` writes them again.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,10 @@ from threadpoolctl import threadpool_limits
 from helpers import (
     KEYS,
     MASTER_KEY,
-    NEEDS_ANNOY,
     RELEASE,
-    build,
-    build_mechanism,
+    build_artifact,
     counted_contexts,
+    load_built,
     make_bundle,
     random_embedding,
     record_batch,
@@ -41,59 +43,47 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import KeyedStream, contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, load
+from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.text.policy import TextPolicy, with_profile
 
-# Per mechanism, or mechanism and search: settings for the random toy vocabulary, in which outputs vary, and for the
-# demo embedding. The trees are few, so that their answers are not the exact ones.
-SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
-    "laplace": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 20.0}},
-    "laplace annoy": {
-        "toy": {"epsilon": 3.0, "search": "annoy", "n_trees": 3, "search_k": 30},
-        "demo": {"epsilon": 20.0, "search": "annoy", "n_trees": 3, "search_k": 100},
-    },
-    "exponential": {"toy": {"epsilon": 3.0, "neighbours": 20}, "demo": {"epsilon": 6.0, "neighbours": 64}},
-    "exponential whole": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 6.0, "gamma": 2.5}},
-    "exponential truncated": {
-        "toy": {"epsilon": 3.0, "gamma": 4.0, "metric": "manhattan"},
-        "demo": {"epsilon": 6.0, "gamma": 4.5, "neighbours": 64, "tight": True},
-    },
-    "exponential hyperbolic": {
-        "toy": {"epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
-        "demo": {"epsilon": 4.0, "metric": "hyperbolic", "neighbours": 64},
-    },
-    "hyperbolic-laplace": {"toy": {"epsilon": 13.0}, "demo": {"epsilon": 110.0}},
-    "hyperbolic-fdd": {"toy": {"epsilon": 3.0}, "demo": {"epsilon": 30.0}},
-    "syntf": {"toy": {"epsilon": 20.0}, "demo": {"epsilon": 20.0, "neighbours": 64}},
-    "random": {"toy": {}, "demo": {}},
+# Every case of every mechanism, as the mechanism itself names them: "laplace", "laplace annoy", ...
+CASES: dict[str, tuple[type[Mechanism[Any]], Example]] = {
+    f"{name} {label}".strip(): (mechanism, example)
+    for name, mechanism in MECHANISMS.items()
+    for label, example in mechanism.examples().items()
 }
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(os.environ.get("WORDVEIL_GOLDEN", Path(__file__).parents[1] / "golden"))
 SIZE, PAD, UNKNOWN = 300, 300, 301
-EVERY = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[NEEDS_ANNOY] * ("annoy" in name)) for name in SETTINGS]
-)
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    """Skip a case whose extra is not installed."""
+    extra = CASES[name][1].extra
+    missing = bool(extra) and find_spec(extra) is None
+    return [pytest.mark.skipif(missing, reason=f"pip install 'wordveil[{extra}]'")]
+
+
+EVERY = pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in CASES])
 REGISTERED = pytest.mark.parametrize("name", sorted(MECHANISMS))
 PADDED = pytest.mark.parametrize("padding", [False, True])
-# These add noise of real numbers. All others draw from integer tables, which are exact.
-ADDITIVE = ("laplace", "hyperbolic-laplace", "hyperbolic-fdd")
-# These have no point for padding, and refuse it.
-UNPADDED = ("hyperbolic-laplace", "hyperbolic-fdd")
+
+
+def pads(name: str) -> bool:
+    return CASES[name][0].supports_padding
 
 
 def each_padding(names: Iterable[str]) -> Any:
     """Each case with and without padding, if it may have it."""
-    cases = [(name, padding) for name in names for padding in (False, True)]
-    marks = {name: [NEEDS_ANNOY] * ("annoy" in name) for name in names}
-    return pytest.mark.parametrize(
-        ("name", "padding"),
-        [pytest.param(*case, marks=marks[case[0]]) for case in cases if not (case[1] and case[0] in UNPADDED)],
-    )
+    cases = [(name, padding) for name in names for padding in (False, True)[: 1 + pads(name)]]
+    return pytest.mark.parametrize(("name", "padding"), [pytest.param(*case, marks=marks(case[0])) for case in cases])
 
 
-EVERY_PADDED = each_padding(SETTINGS)
-EPSILON_PADDED = each_padding([name for name in SETTINGS if name != "random"])
+EVERY_PADDED = each_padding(CASES)
+EPSILON_PADDED = each_padding([name for name, (kind, _) in CASES.items() if kind.settings_type.has_epsilon()])
 STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
 POLICIES = {
     "strict": with_profile("strict", n_max=12),
@@ -123,26 +113,28 @@ def demo() -> Embedding:
     return load("demo")
 
 
-def kind(name: str) -> str:
-    """The mechanism of a case of :data:`SETTINGS`."""
-    return name.split(maxsplit=1)[0]
-
-
-def pads(name: str) -> bool:
-    return kind(name) not in UNPADDED
+def has_epsilon(name: str) -> bool:
+    return CASES[name][0].settings_type.has_epsilon()
 
 
 def fit(name: str, embedding: Embedding) -> Embedding:
-    """The embedding, or for hyperbolic cases its vectors so much shorter that they lie in the ball."""
-    if "hyperbolic" not in name:
+    """The embedding, or for cases of hyperbolic space its vectors so much shorter that they lie in the ball."""
+    if CASES[name][1].small.terms.metric != "hyperbolic":
         return embedding
     longest = float(np.linalg.norm(embedding.vectors, axis=1).max())
     return replace(embedding, vectors=embedding.vectors * np.float32(0.6 / longest))
 
 
-def toy_mechanism(name: str, embedding: Embedding, *, padding: bool | None = None) -> Mechanism:
+def build(name: str, embedding: Embedding, settings: MechanismSettings | None = None, *, padding: bool) -> Any:
+    """What the mechanism of a case puts into a bundle, with the settings of its small example unless others are given."""
+    mechanism, example = CASES[name]
+    return build_artifact(mechanism, embedding, settings or example.small, padding=padding)
+
+
+def toy_mechanism(name: str, embedding: Embedding, *, padding: bool | None = None) -> Mechanism[Any]:
     padded = pads(name) if padding is None else padding
-    return build_mechanism(fit(name, embedding), SETTINGS[name]["toy"], padding=padded, mechanism=kind(name))
+    built = build(name, fit(name, embedding), padding=padded)
+    return load_built(CASES[name][0], embedding.size, built)
 
 
 def symbols(size: int, *, padding: bool) -> NDArray[np.int64]:
@@ -159,8 +151,33 @@ def records(*, padding: bool = True, size: int = SIZE) -> list[list[int]]:
 
 
 def test_every_mechanism_has_settings_and_golden_outputs() -> None:
-    assert {kind(name) for name in SETTINGS} == set(MECHANISMS)
+    assert {kind for kind, _ in CASES.values()} == set(MECHANISMS.values())
+    assert set(CASES) >= set(MECHANISMS), "each mechanism has an example without a name, for its golden outputs"
     assert {file.stem for file in GOLDEN.glob("*.json")} >= set(MECHANISMS)
+
+
+def test_a_mechanism_says_what_others_need_to_know_of_it() -> None:
+    for name, mechanism in MECHANISMS.items():
+        kind = mechanism.settings_type
+        assert mechanism.name == name
+        assert mechanism.sampler_version >= 1
+        assert dataclasses.is_dataclass(kind)
+        assert mechanism.supports_padding or mechanism.padding_advice
+        for example in mechanism.examples().values():
+            assert type(example.small) is type(example.large) is kind
+            assert json.loads(json.dumps(example.large.recipe())) == example.large.recipe()
+        for settings in mechanism.comparable_settings(ComparisonTerms("euclidean", 20, 3.0)):
+            assert type(settings) is kind
+            assert settings.terms.label(name).split(",")[0] == name
+
+
+@REGISTERED
+def test_a_mechanism_that_cannot_pad_refuses_to(name: str, toy: Embedding) -> None:
+    if pads(name):
+        assert build(name, fit(name, toy), padding=True).parameters.get("padding", True)
+        return
+    with pytest.raises(BundleError, match=re.escape(MECHANISMS[name].padding_advice)):
+        build(name, fit(name, toy), padding=True)
 
 
 @EVERY_PADDED
@@ -189,7 +206,7 @@ def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
     drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
     kept = np.mean(drawn.ids == batch.ids)
     assert kept < 0.99
-    assert kept > 0.01 or name == "random"
+    assert kept > 0.01 or not has_epsilon(name)
     assert len(np.unique(drawn.ids)) > SIZE / 4
 
 
@@ -249,7 +266,8 @@ def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
 
 @EVERY
 def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
-    mechanism = build_mechanism(fit(name, demo), SETTINGS[name]["demo"], padding=pads(name), mechanism=kind(name))
+    built = build(name, fit(name, demo), CASES[name][1].large, padding=pads(name))
+    mechanism = load_built(CASES[name][0], demo.size, built)
     batch = token_batch(records(size=20, padding=pads(name))[:-2])
     drawn = []
     for threads in (1, 2):
@@ -290,21 +308,22 @@ def test_a_record_holds_max_tokens(name: str, toy: Embedding) -> None:
 @pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, 0.0, -1.0])
 def test_epsilon_must_be_positive_and_finite(name: str, padding: bool, epsilon: float, toy: Embedding) -> None:
     with pytest.raises(ValueError, match="epsilon"):
-        build(fit(name, toy), {**SETTINGS[name]["toy"], "epsilon": epsilon}, padding=padding, mechanism=kind(name))
+        build(name, fit(name, toy), CASES[name][1].small.at_epsilon(epsilon), padding=padding)
 
 
 @EVERY_PADDED
 def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
-    settings = SETTINGS[name]["toy"]
-    built = build(fit(name, toy), settings, padding=padding, mechanism=kind(name))
+    mechanism, example = CASES[name]
+    built = build(name, fit(name, toy), padding=padding)
     guarantee = built.guarantee
-    assert guarantee.nominal_epsilon == settings.get("epsilon", 0.0)
-    assert guarantee.nominal_epsilon <= guarantee.epsilon < math.inf or kind(name) == "syntf"
+    assert guarantee.nominal_epsilon == example.small.nominal_epsilon
+    # Where any two words differ by 1, what is true is computed and may be less.
+    assert guarantee.nominal_epsilon <= guarantee.epsilon < math.inf or guarantee.metric.name == "discrete"
     assert 0 <= guarantee.slack < math.inf
     assert 0 <= guarantee.delta <= 1e-12
-    assert (guarantee.delta == 0) == (kind(name) not in ADDITIVE)
-    bound = guarantee.epsilon * guarantee.diameter + guarantee.slack
-    assert guarantee.pure == (bound if guarantee.largest is None else min(bound, guarantee.largest))
+    assert (guarantee.delta == 0) == mechanism.is_exact
+    assert guarantee.bound(0.0) == guarantee.slack
+    assert guarantee.pure == guarantee.bound(math.inf) <= guarantee.epsilon * guarantee.diameter + guarantee.slack
     assert 0 < guarantee.diameter < math.inf
     assert type(guarantee).from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
     assert json.loads(json.dumps(built.parameters)) == built.parameters
@@ -312,7 +331,7 @@ def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
 
 @PADDED
 def test_laplace_diameter_covers_every_symbol(padding: bool, toy: Embedding) -> None:
-    built = build(toy, SETTINGS["laplace"]["toy"], padding=padding)
+    built = build("laplace", toy, padding=padding)
     points = built.arrays["index"][symbols(SIZE, padding=padding), :-1].astype(np.float64)
     largest = max(float(np.sqrt(((points - point) ** 2).sum(axis=1)).max()) for point in points)
     assert largest <= built.guarantee.diameter <= largest * (1 + 1e-4)
@@ -321,16 +340,12 @@ def test_laplace_diameter_covers_every_symbol(padding: bool, toy: Embedding) -> 
 @EVERY
 def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
     """Epsilons of two embeddings, or with and without padding, must never be added as if of one metric."""
-    settings, toy = SETTINGS[name]["toy"], fit(name, toy)
-    other = fit(name, random_embedding(SIZE, 12, seed=1))
+    toy, other = fit(name, toy), fit(name, random_embedding(SIZE, 12, seed=1))
     cases = [(toy, False), (other, False), *([(toy, True)] if pads(name) else [])]
-    metrics = [build(of, settings, padding=padding, mechanism=kind(name)).guarantee.metric for of, padding in cases]
+    metrics = [build(name, of, padding=padding).guarantee.metric for of, padding in cases]
     assert len(set(metrics)) == len(cases)
-    if name != "random":
-        assert (
-            metrics[0]
-            == build(toy, {**settings, "epsilon": 19.0}, padding=False, mechanism=kind(name)).guarantee.metric
-        )
+    if has_epsilon(name):
+        assert metrics[0] == build(name, toy, CASES[name][1].small.at_epsilon(19.0), padding=False).guarantee.metric
 
 
 # Golden outputs.
@@ -362,9 +377,11 @@ def golden_texts(bundle: Bundle, policy: TextPolicy) -> list[dict[str, Any]]:
 
 
 def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
-    settings, embedding = SETTINGS[name]["demo"], fit(name, embedding)
+    example, embedding = CASES[name][1].large, fit(name, embedding)
+    defaults = {field.name: field.default for field in dataclasses.fields(example)}
+    settings = {key: value for key, value in vars(example).items() if value != defaults[key]}
     bundles = {
-        form: make_bundle(store, embedding, settings, padding=padding, mechanism=kind(name))
+        form: make_bundle(store, embedding, settings, padding=padding, mechanism=name)
         for form, padding in forms(name).items()
     }
     return {

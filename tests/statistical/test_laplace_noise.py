@@ -20,7 +20,7 @@ from scipy import stats
 
 from helpers import KEYS, counted_contexts, random_embedding
 from wordveil.crypto.streams import KeyedStream
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 
 DIMENSIONS = [1, 2, 3, 10, 100, 301]
@@ -60,7 +60,7 @@ def joined(parts: list[Noise]) -> Noise:
 @cache
 def mechanism(n: int) -> Laplace:
     embedding = random_embedding(5, n)
-    built = Laplace.build(embedding, {"epsilon": EPSILON}, padding=False, work=BuildContext())
+    built = Laplace.build(embedding, LaplaceSettings(epsilon=EPSILON), padding=False, work=BuildContext())
     return Laplace.load(embedding.size, built.parameters, built.arrays)
 
 

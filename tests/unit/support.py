@@ -13,7 +13,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding, checked
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 
 MASTER = MasterKey(bytes(range(100, 132)))
@@ -45,7 +45,7 @@ def write_toy(
 ) -> Path:
     """Build a toy bundle, write it into ``store``, return its directory. ``more``: provenance."""
     embedding = toy_embedding() if embedding is None else embedding
-    built = Laplace.build(embedding, {"epsilon": epsilon}, padding=padding, work=BuildContext())
+    built = Laplace.build(embedding, LaplaceSettings(epsilon=epsilon), padding=padding, work=BuildContext())
     return bundles.write(store, embedding, built, recipe(embedding, epsilon=epsilon, padding=padding), more)
 
 

@@ -92,7 +92,7 @@ class Bundle:
     manifest: dict[str, Any]
     vocabulary: Vocabulary
     guarantee: WordGuarantee
-    mechanism: Mechanism
+    mechanism: Mechanism[Any]
 
     @property
     def identity(self) -> bytes:

@@ -11,14 +11,13 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import open_model
 from wordveil.config.load import Config
-from wordveil.config.schema import HYPERNYMS
+from wordveil.config.mechanisms import HYPERNYMS
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs, trained
 from wordveil.errors import BundleError
 from wordveil.evaluation.comparison import Comparison, compare
-from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.slots import NgramModel
 from wordveil.version import __version__
@@ -44,9 +43,10 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         found = None  # Others are there; this one joins them.
     if found is None:
         embedding = _embedding(config, work, read)
-        mechanism = MECHANISMS[config.mechanism.name]
         work = replace(work, kept=work.kept or Path(config.bundle_store) / _PARTS)
-        built = mechanism.build(embedding, config.mechanism.settings, padding=config.policy.pads, work=work)
+        built = config.mechanism.mechanism.build(
+            embedding, config.mechanism.settings, padding=config.policy.pads, work=work
+        )
         provenance = {
             "wordveil": __version__,
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",

@@ -11,8 +11,8 @@ from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.conditions import reading
+from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
-    HYPERNYMS,
     BudgetsSection,
     ColumnsSection,
     GateSection,
@@ -23,13 +23,11 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
-from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
-from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.text.choices import Slots
+from wordveil.text.choices import Length, Slots
 from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
 
 _SHOWN = 80
@@ -81,13 +79,14 @@ def contradictions(sections: Sections) -> list[Fault]:
     return faults
 
 
-def _mechanism_faults(mechanism: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
+def _mechanism_faults(written: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
     """A mechanism's settings that contradict each other, or the text policy."""
-    if mechanism.get("name") == "laplace":
-        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
-    additive = mechanism.get("name") in (HyperbolicLaplace.name, HyperbolicFDD.name)
-    if additive and text and text.chosen_settings().get("length") == "pad":
-        yield Fault("text.length", "pad", f"pads texts, and {NO_PADDING}")
+    if (mechanism := nearest_mechanism(written.get("name"))) is None:
+        return
+    for name, problem in mechanism.settings_type.find_faults(written):
+        yield Fault(f"mechanism.{name}", "", problem)
+    if not mechanism.supports_padding and text and text.chosen_settings().get("length") == Length.PAD:
+        yield Fault("text.length", "pad", f"pads texts, and {mechanism.padding_advice}")
 
 
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:

@@ -11,9 +11,8 @@ from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import Recipe
 from wordveil.config.checks import Sections, contradictions, did_you_mean, output_exposes, shown_value
+from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
 from wordveil.config.schema import (
-    MECHANISM_SECTIONS,
-    AnyMechanism,
     BudgetsSection,
     GateSection,
     InputSection,
@@ -99,7 +98,8 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
     try:
         config = Config.model_validate(dict(raw))
     except ValidationError as error:
-        found.extend(fault_of(details) for details in error.errors(include_url=False))
+        for details in error.errors(include_url=False):
+            found.extend(faults_of(details))
     known = {fault.where for fault in found}
     found.extend(fault for fault in contradictions(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
@@ -140,8 +140,6 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
         "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms helps to choose."
     ),
-    ("mechanism.epsilon", "greater_than"): "should be greater than 0 (and than 1e-100, where noise leaves float64).",
-    ("mechanism.epsilon", "greater_than_equal"): "should be greater than 0 (and at least 1e-9).",
     ("mechanism.public", "missing"): (
         "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
         "One made from it leaks it; take another."
@@ -182,14 +180,21 @@ _MESSAGES: dict[tuple[str, str], str] = {
 }
 
 
+def faults_of(details: ErrorDetails) -> list[Fault]:
+    """Put what pydantic found into the user's words, with what is hidden behind a mechanism's unknown name."""
+    if details["type"] not in ("union_tag_not_found", "union_tag_invalid"):
+        return [fault_of(details)]
+    section = details["input"]
+    rest = check_misnamed(section) if isinstance(section, Mapping) else []
+    return [_name_fault(section), *map(fault_of, rest)]
+
+
 def fault_of(details: ErrorDetails) -> Fault:
-    """What pydantic found, in the user's words."""
+    """Put one fault that pydantic found into the user's words."""
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))
     ]
     kind = details["type"]
-    if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return _name_fault(details["input"])
     model: type[BaseModel] | None = None
     if path[:1] == ["mechanism"] and len(path) > 1:
         model = MECHANISM_SECTIONS.get(str(path.pop(1)))
@@ -218,6 +223,9 @@ def _name_fault(section: Any) -> Fault:
     )
 
 
+_LIMITS = {"greater_than": "gt", "greater_than_equal": "ge"}
+
+
 def _message(details: ErrorDetails) -> str:
     if details["type"] == "missing":
         return "is required."
@@ -226,6 +234,11 @@ def _message(details: ErrorDetails) -> str:
         near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
         return f"allowed: {allowed}.{near}"
     text = details["msg"].replace("Input should be", "should be").rstrip(".")
+    limit = details.get("ctx", {}).get(_LIMITS.get(details["type"], ""), 0)
+    if details["loc"][-1:] == ("epsilon",) and limit > 0:
+        # Such a bound is one of arithmetic: what is meant is 0.
+        least = "at least" if details["type"] == "greater_than_equal" else "above"
+        text = f"should be greater than 0, and {least} {limit:g}"
     if details["type"].startswith("float") and isinstance(details["input"], str):
         text += " (write 1000.0, not 1e3, and no quotes)"
     return f"{text}."

@@ -1,4 +1,4 @@
-"""The sections of a configuration as pydantic models.
+"""The sections of a configuration as pydantic models; ``mechanism`` is in :mod:`wordveil.config.mechanisms`.
 
 Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
 (``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the
@@ -8,13 +8,12 @@ key lies.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.conditions import shown_by
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
@@ -23,7 +22,6 @@ from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 from wordveil.text.stop_words import stop_words
 
 DEFAULT_MAX_BYTES = 16 * 2**20
-HYPERNYMS = "hypernyms"
 
 FromValue = Strict(strict=False)
 """A choice is written as its value: YAML has no enums."""
@@ -33,8 +31,6 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, le=1)]
 Least = Annotated[int, Field(ge=0)]
-HyperbolicEpsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
-TableEpsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
@@ -92,143 +88,6 @@ class InputSection(ColumnsSection):
     def needs_delta(self) -> bool:
         """Whether the session must know Delta: what a catalogue's table is shows only once it is opened."""
         return self.format == "delta" or self.table is not None
-
-
-class TrainingSection(Section):
-    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.settings.TrainingSettings`)."""
-
-    trainer: Literal["gensim", "compiled"] = "gensim"
-    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
-    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
-    negative: Annotated[int, Field(ge=1, le=1000)] = 10
-    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
-    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
-    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
-    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
-    stop_words: Literal["drop", "keep"] = "drop"
-
-    @property
-    def settings(self) -> TrainingSettings:
-        """The settings."""
-        return TrainingSettings(**self.model_dump())
-
-
-class MechanismSection(Section):
-    """What replaces a word: what all mechanisms have in common."""
-
-    embedding: Name
-    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
-        "auto"
-    )
-    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
-    training: TrainingSection = TrainingSection()
-    public: Literal[True]
-
-    own: ClassVar[tuple[str, ...]] = ()
-    """The settings that the mechanism is built with."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings that the mechanism is built with, with their values."""
-        return {name: getattr(self, name) for name in self.own}
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, those of the embedding's training among them where it is
-        trained.
-        """
-        return {**self.settings, **(self.training.settings.recipe if self.embedding_format == HYPERNYMS else {})}
-
-    @property
-    def nominal_epsilon(self) -> float:
-        """Epsilon as configured: per unit of the metric's distance and token; 0 where there is none to configure."""
-        return float(getattr(self, "epsilon", 0.0))
-
-
-class LaplaceSection(MechanismSection):
-    """Noise on word vectors, then the nearest word. ``epsilon`` has no default."""
-
-    name: Literal["laplace"]
-    epsilon: Annotated[float, Field(gt=1e-100, allow_inf_nan=False)]
-    search: Literal["exact", "annoy"] = "exact"
-    n_trees: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    search_k: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    pad_height: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        trees = ("n_trees", "search_k") if self.search == "annoy" else ()
-        return {name: getattr(self, name) for name in ("epsilon", "search", "pad_height", *trees)}
-
-
-class ExponentialSection(MechanismSection):
-    """Words drawn with weights that fall with their distance. ``epsilon`` has no default."""
-
-    name: Literal["exponential"]
-    epsilon: TableEpsilon
-    metric: Literal["euclidean", "manhattan", "angular", "hyperbolic"] = "euclidean"
-    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Distances beyond it count as it: the truncated exponential mechanism."""
-    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
-    """Words further away than so many nearest ones are drawn alike; left out, each word has a weight of its own."""
-    tight: bool = False
-    """The largest weight of a distance that keeps epsilon, in place of epsilon / 2."""
-
-    own = ("epsilon", "metric", "gamma", "neighbours", "tight")
-
-
-class HyperbolicLaplaceSection(MechanismSection):
-    """Noise on the points of a Poincare embedding, then the nearest word. ``epsilon`` has no default."""
-
-    name: Literal["hyperbolic-laplace"]
-    epsilon: HyperbolicEpsilon
-
-    own = ("epsilon",)
-
-
-class HyperbolicFDDSection(MechanismSection):
-    """The same with the published noise, whose true constant is ``epsilon + n``. ``epsilon`` has no default."""
-
-    name: Literal["hyperbolic-fdd"]
-    epsilon: HyperbolicEpsilon
-
-    own = ("epsilon",)
-
-
-class SynTFSection(MechanismSection):
-    """Words drawn with weights that rise with their similarity. ``epsilon`` is pure, a token, and has no default."""
-
-    name: Literal["syntf"]
-    epsilon: TableEpsilon
-    neighbours: Annotated[int, Field(ge=2, le=2**20)] | None = None
-
-    own = ("epsilon", "neighbours")
-
-
-class RandomSection(MechanismSection):
-    """Words drawn uniformly from the vocabulary."""
-
-    name: Literal["random"]
-
-
-AnyMechanism = Annotated[
-    LaplaceSection
-    | ExponentialSection
-    | HyperbolicLaplaceSection
-    | HyperbolicFDDSection
-    | SynTFSection
-    | RandomSection,
-    Field(discriminator="name"),
-]
-MECHANISM_SECTIONS: dict[str, type[MechanismSection]] = {
-    "laplace": LaplaceSection,
-    "exponential": ExponentialSection,
-    "hyperbolic-laplace": HyperbolicLaplaceSection,
-    "hyperbolic-fdd": HyperbolicFDDSection,
-    "syntf": SynTFSection,
-    "random": RandomSection,
-}
 
 
 class TextSection(Section):

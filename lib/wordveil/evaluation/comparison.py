@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.table_mechanism import TableMechanism
-from wordveil.mechanisms.tables import listed_probabilities
+from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.choices import Length, Output, Refused
 from wordveil.text.codec import Codec
@@ -36,8 +35,7 @@ from wordveil.text.slots import NgramModel
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 _STEPS, _PURE_STEPS, _NEAR = 14, 6, 0.97
-_LEAST, _MOST = 0.05, 500.0
-_HYPERBOLIC = ("hyperbolic-laplace", "hyperbolic-fdd")
+_MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
 
 
 @dataclass(frozen=True)
@@ -78,72 +76,90 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A mechanism whose epsilon is free: its settings but epsilon."""
+    """A mechanism with its settings, whose epsilon is free."""
 
-    label: str
-    name: str
-    settings: dict[str, Any]
+    mechanism: type[Mechanism[Any]]
+    settings: MechanismSettings
+
+    @property
+    def label(self) -> str:
+        return self.settings.terms.label(self.mechanism.name)
 
 
 def compare(
     embedding: Embedding,
     policy: TextPolicy,
     name: str,
-    settings: Mapping[str, Any],
+    settings: MechanismSettings,
     text: str,
     progress: Callable[[str], None] = lambda _: None,
     model: NgramModel | None = None,
 ) -> Comparison:
-    """Compare mechanism ``name`` with ``settings`` over ``embedding`` to the others on ``text``; ``model``: the
-    policy's n-gram model.
+    """Compare a mechanism with the others of the registry on one sentence.
 
-    Raises :class:`wordveil.errors.BundleError` where the configured one cannot be built.
+    Parameters
+    ----------
+    embedding : Embedding
+        public words and vectors.
+    policy : TextPolicy
+        how the sentence becomes words.
+    name, settings : str, MechanismSettings
+        the configured mechanism.
+    text : str
+        a public sentence.
+    progress : callable
+        is told each step, for people.
+    model : NgramModel or None
+        the policy's n-gram model, if it names one.
+
+    Returns
+    -------
+    Comparison
+        the configured mechanism, and the others at its share of words kept and at its pure epsilon.
+
+    Raises
+    ------
+    BundleError
+        where the configured mechanism cannot be built.
     """
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
         bench = _Bench(embedding, policy, model, text, BuildContext(progress, kept=Path(directory)))
         progress("the configured mechanism")
-        built = bench.made(_Candidate(_label(name, settings), name, dict(settings)), settings.get("epsilon"))
-        configured = built.line
+        chosen = _Candidate(MECHANISMS[name], settings)
+        configured = bench.build(chosen).line
         equal_kept, equal_pure = [], []
-        for candidate in _candidates(embedding, name, settings, bench):
+        for candidate in _candidates(embedding, settings.terms, bench):
             progress(f"fitting {candidate.label}")
-            if candidate.name == "random":
-                equal_kept.append(bench.made(candidate, None).line)
+            if not candidate.settings.has_epsilon():
+                equal_kept.append(bench.build(candidate).line)
                 equal_pure.append(equal_kept[-1])
                 continue
             if candidate.label != configured.mechanism:
-                equal_kept.append(bench.at_kept(candidate, configured.kept))
+                equal_kept.append(bench.match_kept(candidate, configured.kept))
                 if configured.pure > 0:  # nothing but random costs nothing
-                    equal_pure.extend(bench.at_pure(candidate, configured.pure))
+                    equal_pure.extend(bench.match_pure(candidate, configured.pure))
     return Comparison(configured, equal_kept, equal_pure)
 
 
-def _label(name: str, settings: Mapping[str, Any]) -> str:
-    shown = [f"{key} {settings[key]:g}" for key in ("gamma", "neighbours") if settings.get(key)]
-    return ", ".join([name, *shown])
-
-
-def _candidates(embedding: Embedding, name: str, settings: Mapping[str, Any], bench: _Bench) -> list[_Candidate]:
-    """The mechanisms to compare: gamma is the configured one, or the median distance of the last listed neighbour."""
-    most = min(settings.get("neighbours") or _NEIGHBOURS, embedding.size - 1)
-    metric = settings.get("metric") or ("hyperbolic" if name in _HYPERBOLIC else "euclidean")
-    gamma = settings.get("gamma") or bench.typical_cut(metric, most)
-    tables = {"metric": metric, "neighbours": most}
-    found = [
-        ("exponential", tables),
-        ("exponential", {**tables, "gamma": gamma}),
-        *[(additive, {}) for additive in (_HYPERBOLIC if metric == "hyperbolic" else ("laplace",))],
-        ("syntf", {"neighbours": most}),
-        ("random", {}),
+def _candidates(embedding: Embedding, configured: ComparisonTerms, bench: _Bench) -> list[_Candidate]:
+    """List the mechanisms to compare. Gamma is the configured one, or the median distance of the last listed
+    neighbour.
+    """
+    neighbours = min(configured.neighbours or _NEIGHBOURS, embedding.size - 1)
+    gamma = configured.gamma or bench.measure_cut(configured.metric, neighbours)
+    terms = ComparisonTerms(configured.metric, neighbours, gamma)
+    return [
+        _Candidate(mechanism, settings)
+        for mechanism in MECHANISMS.values()
+        for settings in mechanism.comparable_settings(terms)
     ]
-    return [_Candidate(_label(name, chosen), name, chosen) for name, chosen in found]
 
 
 @dataclass(frozen=True)
 class _Made:
     """A mechanism at one epsilon, and its line."""
 
-    mechanism: Mechanism
+    mechanism: Mechanism[Any]
     line: Line
 
 
@@ -162,48 +178,58 @@ class _Bench:
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)
 
-    def made(self, candidate: _Candidate, epsilon: float | None) -> _Made:
-        """The mechanism of ``candidate`` at ``epsilon``."""
-        settings = candidate.settings if epsilon is None else {**candidate.settings, "epsilon": epsilon}
-        kind = MECHANISMS[candidate.name]
+    def build(self, candidate: _Candidate) -> _Made:
+        """Build the mechanism of ``candidate`` and show the sentence under it."""
+        kind, settings = candidate.mechanism, candidate.settings
         quiet = replace(self._work, progress=lambda _: None)
         built = kind.build(self._embedding, settings, padding=False, work=quiet)
-        mechanism = kind.load(self._embedding.size, built.parameters, built.arrays)
+        mechanism = kind.load(self._embedding.size, built.parameters, built.arrays, self._write_files(built))
+        epsilon = settings.nominal_epsilon if settings.has_epsilon() else None
         line = Line(candidate.label, epsilon, built.guarantee.pure, self._kept(mechanism), self._text(mechanism))
         return _Made(mechanism, line)
 
-    def typical_cut(self, metric: str, most: int) -> float:
-        """The median distance of the nearest word outside a list of ``most``, of all words, to two digits."""
+    def _write_files(self, built: MechanismArtifact) -> dict[str, Path]:
+        if not built.files:
+            return {}
+        place = Path(tempfile.mkdtemp(dir=self._work.kept))
+        for name, write_to in built.files.items():
+            write_to(place / name)
+        return {name: place / name for name in built.files}
+
+    def _build_at(self, candidate: _Candidate, epsilon: float) -> _Made:
+        return self.build(replace(candidate, settings=candidate.settings.at_epsilon(epsilon)))
+
+    def measure_cut(self, metric: str, neighbours: int) -> float:
+        """The median distance of the nearest word outside a list of so many neighbours, of all words, to two digits."""
         space = SPACES[metric]
-        lists = self._work.lists(space, space.points(self._embedding.vectors), most, math.inf, 2**31)
+        lists = self._work.lists(space, space.points(self._embedding.vectors), neighbours, math.inf, 2**31)
         return round_up(float(np.median(lists.cut)), 2)
 
-    def at_kept(self, candidate: _Candidate, kept: float) -> Line:
+    def match_kept(self, candidate: _Candidate, kept: float) -> Line:
         """The line at the epsilon at which the share of words kept is ``kept``."""
-        least = self._least(candidate)
-        base = self.made(candidate, max(1.0, least)).mechanism
+        least = self._min_epsilon(candidate)
+        base = self._build_at(candidate, max(1.0, least)).mechanism
 
         def share(epsilon: float) -> float:
-            changed = base.at_epsilon(epsilon)
-            assert changed is not None
+            changed = base.at_epsilon(epsilon) or self._build_at(candidate, epsilon).mechanism
             return self._kept(changed)
 
-        return self.made(candidate, _solve(share, kept, least)).line
+        return self._build_at(candidate, _solve(share, kept, least)).line
 
-    def _least(self, candidate: _Candidate) -> float:
-        return max(_LEAST, MECHANISMS[candidate.name].least_epsilon(self._embedding.dimension))
+    def _min_epsilon(self, candidate: _Candidate) -> float:
+        return max(_MIN_EPSILON, candidate.mechanism.min_epsilon(self._embedding.dimension))
 
-    def at_pure(self, candidate: _Candidate, pure: float) -> list[Line]:
+    def match_pure(self, candidate: _Candidate, pure: float) -> list[Line]:
         """The line at an epsilon at which no token loses more than ``pure``, and hardly less; none where each epsilon
         loses more.
 
         A loss that the build computes is not proportional to epsilon, hence the steps; losses rise with epsilon, so
         they come nearer.
         """
-        least = self._least(candidate)
+        least = self._min_epsilon(candidate)
         epsilon, best = max(1.0, least), None
         for _ in range(_PURE_STEPS):
-            line = self.made(candidate, epsilon).line
+            line = self._build_at(candidate, epsilon).line
             if line.pure <= pure and (best is None or line.pure > best.pure):
                 best = line
             if _NEAR * pure <= line.pure <= pure:
@@ -211,33 +237,27 @@ class _Bench:
             epsilon = max(_rounded_down(epsilon * pure / line.pure), least)
         return [best] if best else []
 
-    def _kept(self, mechanism: Mechanism) -> float:
-        if isinstance(mechanism, TableMechanism):
-            return float(np.mean([_own(mechanism, int(word)) for word in self._words]))
+    def _kept(self, mechanism: Mechanism[Any]) -> float:
+        if (known := mechanism.stay_probabilities(self._words)) is not None:
+            return float(np.mean(known))
         ids = np.repeat(self._words, _DRAWS)
         return float(np.mean(self._drawn(mechanism, ids) == ids))
 
-    def _text(self, mechanism: Mechanism) -> str:
+    def _text(self, mechanism: Mechanism[Any]) -> str:
         drawn = self._drawn(mechanism, self._encoded.ids)
         shown: str = self._codec.decode(drawn, self._encoded.offsets, self._encoded.skeleton)[0].as_py()
         return shown
 
-    def _drawn(self, mechanism: Mechanism, ids: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _drawn(self, mechanism: Mechanism[Any], ids: NDArray[np.int32]) -> NDArray[np.int32]:
         keys, offsets = throwaway_keys(), np.array([0, len(ids)])
         return mechanism.draw(
             TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
         ).ids
 
 
-def _own(mechanism: TableMechanism, word: int) -> float:
-    """The probability that a word stays itself."""
-    ids, logs, _ = listed_probabilities(mechanism.table, word)
-    return float(np.exp(logs[ids == word]).sum())
-
-
 def _solve(share: Callable[[float], float], wanted: float, least: float) -> float:
     """The epsilon, to three digits and at least ``least``, at which a rising function reaches ``wanted``."""
-    low, high = math.log(least), math.log(_MOST)
+    low, high = math.log(least), math.log(_MAX_EPSILON)
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if share(math.exp(middle)) < wanted:

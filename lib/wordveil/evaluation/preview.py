@@ -236,7 +236,7 @@ def _evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
 
 
 def _draw_sample(
-    mechanism: Mechanism, ids: NDArray[np.int32], vocabulary: Vocabulary
+    mechanism: Mechanism[Any], ids: NDArray[np.int32], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.int32], float]:
     """What the first of ``ids`` became, as many as the time allows, and tokens a second."""
     keys = throwaway_keys()
@@ -251,7 +251,7 @@ def _draw_sample(
     return np.concatenate(drawn)[: len(ids)], done / seconds
 
 
-def _draw(mechanism: Mechanism, ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
+def _draw(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
     """What the words ``ids`` become as one record of that name."""
     offsets = np.array([0, len(ids)])
     return mechanism.draw(

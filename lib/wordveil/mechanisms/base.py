@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
 
@@ -46,14 +48,14 @@ class TokenBatch:
         """The record that each token belongs to: int64 ``(tokens,)``."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
-    def parts(self, most: int) -> Iterator[tuple[slice, Contexts, NDArray[np.int64]]]:
-        """Consecutive tokens, at most ``most`` at a time: which they are, the context of each, and its position in its
-        record.
+    def parts(self, max_tokens: int) -> Iterator[tuple[slice, Contexts, NDArray[np.int64]]]:
+        """Consecutive tokens, at most ``max_tokens`` at a time: which they are, the context of each, and its position
+        in its record.
         """
         record = self.record_of_token()
         position = np.arange(len(self.ids)) - self.offsets[record]
-        for start in range(0, len(self.ids), most):
-            part = slice(start, start + most)
+        for start in range(0, len(self.ids), max_tokens):
+            part = slice(start, start + max_tokens)
             yield part, self.contexts[record[part]], position[part]
 
 
@@ -63,15 +65,15 @@ class MechanismArtifact:
 
     Attributes
     ----------
-    parameters
-        all that, with the arrays, decides the distribution of outputs; plain values.
-    arrays
-        named arrays that workers map into memory.
-    guarantee
+    parameters : dict
+        with the arrays, everything that decides the distribution of outputs. Plain values.
+    arrays : dict
+        arrays by name, which workers map into memory.
+    guarantee : WordGuarantee
         the certified constants.
-    notes
+    notes : tuple of str
         what a user should know, in sentences.
-    files
+    files : dict
         other files that workers read in place, by name: each a function that writes it to the path it is given.
     """
 
@@ -82,16 +84,34 @@ class MechanismArtifact:
     files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
 
 
-class Mechanism(ABC):
+Settings = TypeVar("Settings", bound=MechanismSettings)
+
+
+class Mechanism(ABC, Generic[Settings]):
     """A metric differentially private replacement of words.
 
     A word mechanism keeps the offsets of its batch; a generator may return others. The output of a record depends on
     its ids, its context and the keys, and on nothing else: not on the batch it came in.
+
+    A subclass says everything that other modules need to know of it: its settings, whether it can pad, the examples
+    that its contracts are checked with, and how it is compared with others.
     """
 
     name: ClassVar[str]
+    """As it is in the configuration, the bundle and the ``privacy`` column."""
     sampler_version: ClassVar[int]
     """Raised when the same parameters, arrays, context and key would draw something else; part of the fingerprint."""
+    settings_type: ClassVar[type[MechanismSettings]]
+    """The class of its settings, from which its section of the configuration is made."""
+    supports_padding: ClassVar[bool] = True
+    """Whether it has a point for padding, so that ``text.length: pad`` is possible."""
+    padding_advice: ClassVar[str] = (
+        "this mechanism has no point for padding. Set text.length: sample, which hides the length too, or as_is; "
+        "or take another mechanism."
+    )
+    """Why it has no point for padding, and what to do instead."""
+    is_exact: ClassVar[bool] = True
+    """Whether its probabilities are exact, so that its guarantee has no delta."""
 
     search: str = "exact"
     """How the nearest word is found."""
@@ -100,19 +120,60 @@ class Mechanism(ABC):
 
     @classmethod
     @abstractmethod
-    def build(
-        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
-    ) -> MechanismArtifact:
-        """Build from a public embedding. ``padding``: whether texts are padded, so that padding needs a point.
+    def build(cls, embedding: Embedding, settings: Settings, *, padding: bool, work: BuildContext) -> MechanismArtifact:
+        """Build from a public embedding.
 
-        Raises :class:`ValueError` for an epsilon out of range, :class:`BundleError` for what cannot be built from this
-        embedding.
+        Parameters
+        ----------
+        embedding : Embedding
+            words and vectors, float32 ``(size, dimension)``.
+        settings : Settings
+            of :attr:`settings_type`.
+        padding : bool
+            whether texts are padded, so that padding needs a point.
+        work : BuildContext
+            where progress is reported, and lists of neighbours are found and kept.
+
+        Returns
+        -------
+        MechanismArtifact
+            what enters the bundle.
+
+        Raises
+        ------
+        ValueError
+            where epsilon is out of range.
+        BundleError
+            where the mechanism cannot be built from this embedding, or cannot pad.
         """
 
     @classmethod
-    def least_epsilon(cls, dimension: int) -> float:  # noqa: ARG003 - for those that have one
-        """An epsilon below which there is no such mechanism in ``dimension`` dimensions."""
+    def require_padding(cls, *, padding: bool) -> None:
+        """Raise :class:`BundleError` where texts are padded and the mechanism has no point for padding."""
+        if padding and not cls.supports_padding:
+            raise BundleError(f"text.length = pad: {cls.padding_advice}")
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Settings under which the contracts of every mechanism are checked, by a name of each case.
+
+        The case with the empty name is the one whose outputs are kept as golden.
+        """
+
+    @classmethod
+    def min_epsilon(cls, dimension: int) -> float:  # noqa: ARG003 - for those that have one
+        """The epsilon below which there is no such mechanism in ``dimension`` dimensions."""
         return 0.0
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - for those that are shown
+        """The settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
+
+        ``terms`` say all three. Epsilon may be any: the comparison chooses it. Empty where the mechanism does not
+        belong beside the other, as one of another space.
+        """
+        return ()
 
     @classmethod
     @abstractmethod
@@ -123,23 +184,31 @@ class Mechanism(ABC):
         arrays: Mapping[str, NDArray[Any]],
         files: Mapping[str, Path] = NO_FILES,
     ) -> Self:
-        """The mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned; ``files``: where its
-        files lie.
+        """Load the mechanism over a vocabulary of ``size`` words, from what :meth:`build` returned.
+
+        ``files``: where its files are, by name.
         """
 
     @property
     @abstractmethod
     def max_tokens(self) -> int:
-        """The most tokens that one record may have: beyond it noise would repeat."""
+        """The largest number of tokens of a record. Beyond it noise would repeat."""
 
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
 
-    def at_epsilon(self, epsilon: float) -> Mechanism | None:  # noqa: ARG002 - for those that can
-        """The mechanism at another epsilon, near enough for a look and without building anything; None where that is
-        not possible.
+    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
+        """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
 
-        Previews compare epsilons with it. Raises :class:`ValueError` where ``epsilon`` is out of range.
+        None where it is not known and must be estimated from draws.
+        """
+        return None
+
+    def at_epsilon(self, epsilon: float) -> Self | None:  # noqa: ARG002 - for those that can
+        """The mechanism at another epsilon, close enough for previews and without building anything.
+
+        Previews compare epsilons with it. None where that is not possible. Raises :class:`ValueError` where ``epsilon``
+        is out of range.
         """
         return None

@@ -25,17 +25,27 @@ d``: of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown wor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Gt
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.settings import (
+    ComparisonTerms,
+    Example,
+    MechanismSettings,
+    MetricName,
+    Neighbours,
+    TableEpsilon,
+)
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
     certified,
@@ -61,31 +71,80 @@ _MOST_MEASURED = 10_000_000
 _TOLERANCE = 1e-9
 
 
-class Exponential(TableMechanism):
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSettings(MechanismSettings):
+    """Words drawn with weights that fall with their distance.
+
+    Attributes
+    ----------
+    epsilon : float
+        per unit of the metric's distance and token. It has no default.
+    metric : MetricName
+        the distance of two words.
+    gamma : float or None
+        distances beyond it count as it: the truncated exponential mechanism. None: no distance is cut.
+    neighbours : int or None
+        words further away than so many nearest ones are drawn alike. None: each word has a weight of its own.
+    tight : bool
+        whether the largest weight of a distance that keeps epsilon is looked for, instead of taking epsilon / 2.
+    """
+
+    epsilon: TableEpsilon
+    metric: MetricName = "euclidean"
+    gamma: Annotated[float, Gt(0)] | None = None
+    neighbours: Neighbours | None = None
+    tight: bool = False
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        return ComparisonTerms(self.metric, self.neighbours, self.gamma)
+
+
+class Exponential(TableMechanism[ExponentialSettings]):
     """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.Table`."""
 
     name = "exponential"
     sampler_version = 1
+    settings_type = ExponentialSettings
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        chosen = ExponentialSettings
+        return {
+            "": Example(chosen(epsilon=3.0, neighbours=20), chosen(epsilon=6.0, neighbours=64)),
+            "whole": Example(chosen(epsilon=3.0), chosen(epsilon=6.0, gamma=2.5)),
+            "truncated": Example(
+                chosen(epsilon=3.0, gamma=4.0, metric="manhattan"),
+                chosen(epsilon=6.0, gamma=4.5, neighbours=64, tight=True),
+            ),
+            "hyperbolic": Example(
+                chosen(epsilon=3.0, metric="hyperbolic", gamma=3.0),
+                chosen(epsilon=4.0, metric="hyperbolic", neighbours=64),
+            ),
+        }
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[ExponentialSettings]:
+        plain = ExponentialSettings(epsilon=1.0, metric=terms.metric, neighbours=terms.neighbours)
+        return (plain, replace(plain, gamma=terms.gamma))
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+        cls, embedding: Embedding, settings: ExponentialSettings, *, padding: bool, work: BuildContext
     ) -> MechanismArtifact:
-        epsilon = float(settings["epsilon"])
+        epsilon = settings.epsilon
         check_epsilon(epsilon)
-        space = SPACES[settings.get("metric") or "euclidean"]
-        gamma, neighbours = settings.get("gamma"), settings.get("neighbours")
+        space = SPACES[settings.metric]
+        gamma, neighbours = settings.gamma, settings.neighbours
         points = points_of(space, embedding, f"mechanism.metric = {space.name}")
         lists = find_lists(space, points, neighbours, gamma, work)
         most = gamma or diameter_of(lists)
         work.progress("weighing words")
-        beta = (
-            tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.get("tight") else epsilon / 2
-        )
+        beta = tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.tight else epsilon / 2
         rows = symbol_rows(lists, beta, most, padding=padding)
         work.progress("arranging and certifying the table")
         table, slack = certified(rows, beta * space.error(points))
-        slack += 2 * _TOLERANCE if settings.get("tight") else 0.0
+        slack += 2 * _TOLERANCE if settings.tight else 0.0
         if embedding.size <= _EXHAUSTIVE:
             work.progress("checking every pair of words")
             slack = round_up(excess(table, space, points, epsilon, most, padding=padding), 6)

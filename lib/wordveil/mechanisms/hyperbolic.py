@@ -33,12 +33,14 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from annotated_types import Ge, Le
 from numpy.typing import NDArray
 from scipy.special import exp10, expm1, gammaincinv, log1p, ndtri, xlogy
 
@@ -50,6 +52,7 @@ from wordveil.geometry.euclidean import FloatArray, norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
 from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
 from wordveil.neighbours.blocks import BuildContext
@@ -59,22 +62,48 @@ from wordveil.privacy.metrics import Metric
 
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
-_LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
+_MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
 # Of these attempts at a radius at most half fail. What is left after the first goes on one token at a time, and the
 # last is taken as it is: with a probability below that of what any number of digits misses.
-_ATTEMPTS, _MOST_ATTEMPTS = 64, 2**17
+_ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
 _WORDS = 1000
 _MANY_STAY = 0.95
 # Public, so that whoever builds the same bundle measures the same share. No key of a release comes from it.
 _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many stay").digest())
 
 
-class _Hyperbolic(Mechanism):
+@dataclass(frozen=True, kw_only=True)
+class HyperbolicSettings(MechanismSettings):
+    """Noise on the points of a Poincare embedding, then the nearest word.
+
+    Attributes
+    ----------
+    epsilon : float
+        per unit of hyperbolic distance and token; of ``hyperbolic-fdd`` the published parameter, whose true constant is
+        ``epsilon + n``. It has no default.
+    """
+
+    epsilon: Annotated[float, Ge(_MIN_EPSILON), Le(_MAX_EPSILON)]
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        return ComparisonTerms("hyperbolic")
+
+
+class _Hyperbolic(Mechanism[HyperbolicSettings]):
     """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and
     unknown word.
     """
 
     sampler_version = 2
+    settings_type = HyperbolicSettings
+    supports_padding = False
+    padding_advice = (
+        "an additive hyperbolic mechanism has no point for padding that would not tell where the text ends. "
+        "Set text.length: sample, which hides the length too, or as_is; or take mechanism.name: exponential with "
+        "metric: hyperbolic and gamma."
+    )
+    is_exact = False
 
     def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
         self._dimension = points.shape[1] - 1
@@ -114,22 +143,25 @@ class _Hyperbolic(Mechanism):
         """``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
 
     @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[HyperbolicSettings]:
+        return (HyperbolicSettings(epsilon=1.0),) if terms.metric == "hyperbolic" else ()
+
+    @classmethod
     def build(
-        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+        cls, embedding: Embedding, settings: HyperbolicSettings, *, padding: bool, work: BuildContext
     ) -> MechanismArtifact:
-        epsilon, dimension = float(settings["epsilon"]), embedding.dimension
+        epsilon, dimension = settings.epsilon, embedding.dimension
         _check_epsilon(epsilon)
         try:
             cls.check(epsilon, dimension)
         except ValueError as error:
             raise BundleError(f"mechanism.epsilon = {epsilon:g}: {error}") from None
-        if padding:
-            raise BundleError(f"text.length = pad: {NO_PADDING}")
+        cls.require_padding(padding=padding)
         ball = points_of(SPACES["hyperbolic"], embedding, f"mechanism.name = {cls.name}")
         work.progress("measuring the embedding's hyperbolic diameter")
         largest = diameter(ball)
         true = cls.true_epsilon(epsilon, dimension)
-        least = max(_LEAST_EPSILON, cls.least_epsilon(dimension))
+        least = max(_MIN_EPSILON, cls.min_epsilon(dimension))
         deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, least)
         work.progress("writing the search index")
         points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
@@ -207,8 +239,8 @@ class _Hyperbolic(Mechanism):
 
 
 def _check_epsilon(epsilon: float) -> None:
-    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
-        raise ValueError(f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, {_MOST_EPSILON:g}].")
+    if not _MIN_EPSILON <= epsilon <= _MAX_EPSILON:
+        raise ValueError(f"Expected epsilon={epsilon} in [{_MIN_EPSILON}, {_MAX_EPSILON:g}].")
 
 
 def _stays_note(stays: float, dimension: int) -> str:
@@ -219,12 +251,6 @@ def _stays_note(stays: float, dimension: int) -> str:
     )
 
 
-NO_PADDING = (
-    "an additive hyperbolic mechanism has no point for padding that would not tell where the text ends. Set text.length: sample, which hides the "
-    "length too, or as_is; or take mechanism.name: exponential with metric: hyperbolic and gamma."
-)
-
-
 class HyperbolicLaplace(_Hyperbolic):
     """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs
     ``epsilon > n - 1``.
@@ -233,7 +259,11 @@ class HyperbolicLaplace(_Hyperbolic):
     name = "hyperbolic-laplace"
 
     @classmethod
-    def least_epsilon(cls, dimension: int) -> float:
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(HyperbolicSettings(epsilon=13.0), HyperbolicSettings(epsilon=110.0))}
+
+    @classmethod
+    def min_epsilon(cls, dimension: int) -> float:
         return (dimension - 1) * (1 + 1e-3)
 
     @classmethod
@@ -272,6 +302,10 @@ class HyperbolicFDD(_Hyperbolic):
     """The paper's Eq. 7; see the module. ``(epsilon + n) d_H``-private."""
 
     name = "hyperbolic-fdd"
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(HyperbolicSettings(epsilon=3.0), HyperbolicSettings(epsilon=30.0))}
 
     def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
         super().__init__(size, epsilon, points, digits=digits)
@@ -341,7 +375,7 @@ class HyperbolicFDD(_Hyperbolic):
     def _persist(self, stream: KeyedStream, context: Contexts, position: int) -> tuple[float, float]:
         """``rho`` and ``1 - rho`` of one token whose first attempts have all failed."""
         rho = gap = np.empty(0)
-        for attempt in range(_ATTEMPTS, _MOST_ATTEMPTS):
+        for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
             found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
             rho, gap, accepted = self._proposed(

@@ -22,13 +22,14 @@ no longer the published mechanism. How often it is the nearest is measured at th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, Lt
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 
@@ -37,8 +38,10 @@ from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_po
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
+from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
@@ -46,17 +49,48 @@ from wordveil.privacy.metrics import Metric
 
 # Tokens whose noise is in memory at once: one block of the search; 768 x 301 float64 is 1.8 MB.
 _CHUNK = 768
-_LEAST_EPSILON = 1e-100
+_MIN_EPSILON = 1e-100
 
 _TREES = "trees.annoy"
 # One standard error of a recall of 90% over so many noisy points is 0.9 of a percent.
 _RECALL_QUERIES = 1000
-_LEAST_RECALL = 0.9
+_MIN_RECALL = 0.9
 # Public, so that whoever builds the same bundle measures the same recall. No key of a release comes from it.
 _RECALL_KEY = Secret(sha256(b"wordveil: noise on public words, to measure the recall of a search").digest())
 
 
-class Laplace(Mechanism):
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSettings(MechanismSettings):
+    """Noise on word vectors, then the nearest word.
+
+    Attributes
+    ----------
+    epsilon : float
+        per unit of distance between word vectors and token. It has no default.
+    search : "exact" or "annoy"
+        how the nearest word is found.
+    n_trees, search_k : int or None
+        of ``search: annoy``, which needs both: how many trees there are, and how many points are looked at for a query.
+    pad_height : float or None
+        the height at which padding lies over the words. None: the greatest that does not enlarge the diameter.
+    """
+
+    epsilon: Annotated[float, Gt(_MIN_EPSILON)]
+    search: Literal["exact", "annoy"] = "exact"
+    n_trees: Annotated[int, Ge(1), Le(10_000)] | None = None
+    search_k: Annotated[int, Ge(1), Lt(2**31)] | None = None
+    pad_height: Annotated[float, Gt(0)] | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        return annoy_faults(written)
+
+    def recipe(self) -> dict[str, Any]:
+        trees = {} if self.search == "annoy" else {"n_trees", "search_k"}
+        return {name: value for name, value in super().recipe().items() if name not in trees}
+
+
+class Laplace(Mechanism[LaplaceSettings]):
     """See the module. Array ``index``: float32 ``(size + 2, m + 1)``, the points of words, padding, unknown word, each
     with its scoring column; ``m`` is the dimension of the noise. File ``trees.annoy``, with ``search: annoy``: trees
     over the candidates.
@@ -64,6 +98,8 @@ class Laplace(Mechanism):
 
     name = "laplace"
     sampler_version = 2
+    settings_type = LaplaceSettings
+    is_exact = False
 
     def __init__(
         self,
@@ -88,12 +124,28 @@ class Laplace(Mechanism):
         self._blocks = (self._dimension + 2) // 2
 
     @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        # The trees are few, so that their answers are not the exact ones.
+        return {
+            "": Example(LaplaceSettings(epsilon=3.0), LaplaceSettings(epsilon=20.0)),
+            "annoy": Example(
+                LaplaceSettings(epsilon=3.0, search="annoy", n_trees=3, search_k=30),
+                LaplaceSettings(epsilon=20.0, search="annoy", n_trees=3, search_k=100),
+                extra="annoy",
+            ),
+        }
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[LaplaceSettings]:
+        return () if terms.metric == "hyperbolic" else (LaplaceSettings(epsilon=1.0),)
+
+    @classmethod
     def build(
-        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+        cls, embedding: Embedding, settings: LaplaceSettings, *, padding: bool, work: BuildContext
     ) -> MechanismArtifact:
-        epsilon = float(settings["epsilon"])
+        epsilon = settings.epsilon
         _check_epsilon(epsilon)
-        if settings.get("search") == "annoy":
+        if settings.search == "annoy":
             annoy_index(1)  # raises where it is missing, before minutes of work
         mean = _mean(embedding)
         work.progress("measuring the embedding's diameter")
@@ -102,9 +154,9 @@ class Laplace(Mechanism):
         largest = max(words, round_up(radius, 6))
         height = 0.0
         if padding:
-            height = float(np.float32(settings.get("pad_height") or _pad_height(largest, radius)))
+            height = float(np.float32(settings.pad_height or _pad_height(largest, radius)))
             largest = max(largest, round_up(math.hypot(radius, height) * (1 + 1e-9), 6))
-        deep = depth(1, epsilon, 0.0, largest, _LEAST_EPSILON)
+        deep = depth(1, epsilon, 0.0, largest, _MIN_EPSILON)
         points = _points(embedding.vectors, mean, height, padding=padding)
         work.progress("writing the search index")
         index = scoring_rows(points)
@@ -125,23 +177,23 @@ class Laplace(Mechanism):
             "search": "exact",
         }
         built = MechanismArtifact(parameters, {"index": index}, guarantee)
-        return cls._with_annoy(built, settings, work) if settings.get("search") == "annoy" else built
+        return cls._with_annoy(built, settings, work) if settings.search == "annoy" else built
 
     @classmethod
-    def _with_annoy(
-        cls, built: MechanismArtifact, settings: Mapping[str, Any], work: BuildContext
-    ) -> MechanismArtifact:
+    def _with_annoy(cls, built: MechanismArtifact, settings: LaplaceSettings, work: BuildContext) -> MechanismArtifact:
         """The same mechanism with Annoy's trees in place of the exact search, and their recall."""
         index, padding, digits = built.arrays["index"], built.parameters["padding"], built.parameters["digits"]
         size = len(index) - 2
-        n_trees, search_k = int(settings["n_trees"]), int(settings["search_k"])
+        n_trees, search_k = settings.n_trees, settings.search_k
+        assert n_trees is not None
+        assert search_k is not None
         work.progress("growing Annoy's trees")
         nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
         work.progress("measuring the recall of the search")
         epsilon = built.guarantee.epsilon
         recall = cls(size, epsilon, index, padding=padding, digits=digits, nearest=nearest).measure_recall()
         chosen = {"search": "annoy", "n_trees": n_trees, "search_k": search_k, "search_recall": recall}
-        notes = [] if recall >= _LEAST_RECALL else [_recall_note(recall, epsilon, n_trees, search_k)]
+        notes = [] if recall >= _MIN_RECALL else [_recall_note(recall, epsilon, n_trees, search_k)]
         return replace(
             built,
             parameters={**built.parameters, **chosen},
@@ -189,7 +241,7 @@ class Laplace(Mechanism):
         nearest = ExactNearest(self._index, self._candidates).search(noisy)
         return float(np.mean(self._nearest.search(noisy) == nearest))
 
-    def at_epsilon(self, epsilon: float) -> Laplace:
+    def at_epsilon(self, epsilon: float) -> Self:
         # Neither the points nor the search depend on epsilon; only the noise's length does.
         digits = digits_at(self._digits, epsilon / self._epsilon)
         other = type(self)(
@@ -216,15 +268,15 @@ class Laplace(Mechanism):
 
 
 def _check_epsilon(epsilon: float) -> None:
-    if not _LEAST_EPSILON <= epsilon < math.inf:
+    if not _MIN_EPSILON <= epsilon < math.inf:
         raise ValueError(
-            f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive, and no noise beyond float64."
+            f"Expected epsilon={epsilon} in [{_MIN_EPSILON}, inf): finite and positive, and no noise beyond float64."
         )
 
 
 def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> str:
     return (
-        f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, under {_LEAST_RECALL:.0%}: "
+        f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, under {_MIN_RECALL:.0%}: "
         f"as private as the exact search, but the text loses more meaning. Raise mechanism.search_k (now {search_k}), then "
         f"mechanism.n_trees (now {n_trees}), or take search: exact"
     )

@@ -1,12 +1,13 @@
 """Random-R: each word is replaced by one drawn uniformly from the vocabulary (Bo, Ding, Fung, Iqbal 2021, baseline).
 
 The output does not depend on the word, so that a token's loss is 0. What remains of a text is its length, where that is
-shown. It is the lower bound of utility to which the others compare.
+shown. It is the lower bound of utility with which the others are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
@@ -18,16 +19,23 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scaled
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 
 
-class Random(Mechanism):
+@dataclass(frozen=True, kw_only=True)
+class RandomSettings(MechanismSettings):
+    """Words drawn uniformly from the vocabulary. There is nothing to set."""
+
+
+class Random(Mechanism[RandomSettings]):
     """See the module. It has no arrays."""
 
     name = "random"
     sampler_version = 1
+    settings_type = RandomSettings
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -36,7 +44,7 @@ class Random(Mechanism):
     def build(
         cls,
         embedding: Embedding,
-        settings: Mapping[str, Any],  # noqa: ARG003
+        settings: RandomSettings,  # noqa: ARG003
         *,
         padding: bool,
         work: BuildContext,  # noqa: ARG003
@@ -44,6 +52,14 @@ class Random(Mechanism):
         digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
         guarantee = WordGuarantee(Metric("discrete", digest), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0)
         return MechanismArtifact({"padding": padding}, {}, guarantee)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(RandomSettings(), RandomSettings())}
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[RandomSettings]:  # noqa: ARG003 - beside any
+        return (RandomSettings(),)
 
     @classmethod
     def load(

@@ -1,6 +1,12 @@
-"""The list of mechanisms. Adding one is a file, a line here, and a YAML in ``conf/mechanisms``."""
+"""The list of mechanisms.
+
+A mechanism is a file here, a line below, and a YAML in ``conf/mechanisms``. The configuration, the contract tests and
+`wordveil plan --compare` are made from this list.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.exponential import Exponential
@@ -9,6 +15,15 @@ from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.random import Random
 from wordveil.mechanisms.syntf import SynTF
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    mechanism.name: mechanism for mechanism in (Laplace, Exponential, HyperbolicLaplace, HyperbolicFDD, SynTF, Random)
+MECHANISMS: dict[str, type[Mechanism[Any]]] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        Exponential,
+        Laplace,
+        HyperbolicLaplace,
+        HyperbolicFDD,
+        SynTF,
+        Random,
+    )
 }
+"""By name, in the order in which people see them: the recommended default first."""

@@ -12,8 +12,8 @@ ratings are still in [0, 1]. The unknown word rates all outputs alike, and paddi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
     certified,
@@ -38,20 +39,49 @@ from wordveil.privacy.metrics import Metric
 _ANGULAR = SPACES["angular"]
 
 
-class SynTF(TableMechanism):
+@dataclass(frozen=True, kw_only=True)
+class SynTFSettings(MechanismSettings):
+    """Words drawn with weights that rise with their similarity.
+
+    Attributes
+    ----------
+    epsilon : float
+        pure: the loss of a token between any two words, at most, in nats. It has no default.
+    neighbours : int or None
+        words beyond so many most similar ones count as the last of them. None: each word has a weight of its own.
+    """
+
+    epsilon: TableEpsilon
+    neighbours: Neighbours | None = None
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        return ComparisonTerms(neighbours=self.neighbours)
+
+
+class SynTF(TableMechanism[SynTFSettings]):
     """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.Table`."""
 
     name = "syntf"
     sampler_version = 1
+    settings_type = SynTFSettings
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(SynTFSettings(epsilon=20.0), SynTFSettings(epsilon=20.0, neighbours=64))}
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[SynTFSettings]:
+        return (SynTFSettings(epsilon=1.0, neighbours=terms.neighbours),)
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, work: BuildContext
+        cls, embedding: Embedding, settings: SynTFSettings, *, padding: bool, work: BuildContext
     ) -> MechanismArtifact:
-        epsilon = float(settings["epsilon"])
+        epsilon = settings.epsilon
         check_epsilon(epsilon)
         points = points_of(_ANGULAR, embedding, "mechanism.name = syntf")
-        angles = find_lists(_ANGULAR, points, settings.get("neighbours"), None, work)
+        angles = find_lists(_ANGULAR, points, settings.neighbours, None, work)
         # The rating falls with the angle, so that the nearest are the best rated.
         ratings = replace(angles, distances=_missing(angles.distances), cut=_missing(np.minimum(angles.cut, np.pi)))
         work.progress("arranging the table")

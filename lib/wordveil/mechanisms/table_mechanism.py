@@ -16,7 +16,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import FloatArray, Space
-from wordveil.mechanisms.base import NO_FILES, Mechanism, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
 from wordveil.mechanisms.tables import (
     MOST_SCORE,
     NOBODY,
@@ -39,7 +39,7 @@ MOST_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
 
-class TableMechanism(Mechanism):
+class TableMechanism(Mechanism[Settings]):
     """Draws each token from its row of a table. Rows are words, then padding, then the unknown word."""
 
     def __init__(self, size: int, parameters: Mapping[str, Any], table: Table) -> None:
@@ -70,9 +70,16 @@ class TableMechanism(Mechanism):
         words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
         return TokenBatch(self._table.draw(batch.ids, words), batch.offsets, batch.contexts)
 
-    def at_epsilon(self, epsilon: float) -> TableMechanism:
+    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+        return np.array([self._stay_probability(word) for word in words.tolist()])
+
+    def _stay_probability(self, word: int) -> float:
+        ids, logs, _ = listed_probabilities(self._table, word)
+        return float(np.exp(logs[ids == word]).sum())
+
+    def at_epsilon(self, epsilon: float) -> Self:
         check_epsilon(epsilon)
-        # All scores are multiples of epsilon, so the table itself tells them.
+        # All scores are multiples of epsilon, so they follow from the table itself.
         rows = scores_of(self._table, epsilon / self._parameters["epsilon"])
         return type(self)(self._size, {**self._parameters, "epsilon": epsilon}, build_table(rows))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 import yaml
 
 from wordveil.config.load import Config, load_config, parse_config
+from wordveil.config.mechanisms import MechanismSection
 from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError
+from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.relations import Relation
 from wordveil.text.choices import Profile
 from wordveil.text.policy import CHOICES
@@ -182,7 +185,7 @@ def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_a
     [
         (
             {"name": None},
-            "mechanism.name: is required: one of laplace, exponential, hyperbolic-laplace, hyperbolic-fdd, syntf, random",
+            "mechanism.name: is required: one of exponential, laplace, hyperbolic-laplace, hyperbolic-fdd, syntf, random",
         ),
         ({"name": "exponental", "epsilon": 4.0}, "mechanism.name = exponental: should be one of"),
         ({"name": "exponental", "epsilon": 4.0}, "Did you mean exponential?"),
@@ -212,6 +215,78 @@ def test_each_mechanism_has_settings_of_its_own(mechanism: dict[str, Any], messa
     chosen = {"embedding": "demo", "public": True, **mechanism}
     settings["mechanism"] = {name: value for name, value in chosen.items() if value is not None}
     assert any(message in fault for fault in faults(settings)), faults(settings)
+
+
+ALL_NAMES = "exponential, laplace, hyperbolic-laplace, hyperbolic-fdd, syntf, random"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "expected"),
+    [
+        (
+            {"name": "laplas", "epsilon": -1.0},
+            ["epsilon = -1.0: should be greater than 0", "name = laplas: should be one"],
+        ),
+        (
+            {"name": "laplas", "epsilon": 4.0, "search": "annoy", "n_trees": 0},
+            ["n_trees = 0: should be", "name = laplas", "search_k: is required with search: annoy"],
+        ),
+        (
+            {"name": "exponentail", "metrik": "euclidean"},
+            ["epsilon: is required", "metrik: unknown key. Did you mean metric?", "name"],
+        ),
+        # Nothing is similar: what is a mechanism's own is left alone, what all share is not.
+        (
+            {"name": "zzz", "epsilon": -1.0, "embedding": 3},
+            ["embedding = 3: should be a valid string", f"name = zzz: should be one of {ALL_NAMES}"],
+        ),
+        ({"name": 5, "public": False}, ["name = 5: should be one", "public = False: only `public: true` can be used"]),
+        (
+            {"epsilon": -1.0, "embedding_format": "glov"},
+            ["embedding_format = glov", f"name: is required: one of {ALL_NAMES}"],
+        ),
+    ],
+)
+def test_an_unknown_name_hides_no_other_fault(mechanism: dict[str, Any], expected: list[str]):
+    settings = {**base(), "mechanism": {"embedding": "demo", "public": True, **mechanism}}
+    found = faults(settings)
+    assert len(found) == len(expected), found
+    assert all(fault.startswith(f"mechanism.{words}") for fault, words in zip(sorted(found), expected, strict=True)), (
+        found
+    )
+
+
+def test_a_name_that_is_nearly_one_without_padding_says_so():
+    settings = {**base(), "mechanism": {**base()["mechanism"], "name": "hyperbolic-fd"}}
+    assert [fault.split(":")[0] for fault in faults(settings)] == [
+        "mechanism.name = hyperbolic-fd",
+        "text.length = pad",
+    ]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_section_has_the_fields_and_the_defaults_of_the_settings_and_gives_them_back(name: str):
+    kind = MECHANISMS[name].settings_type
+    required = {"epsilon": 8.0} if kind.has_epsilon() else {}
+    section = {"name": name, "embedding": "demo", "public": True, **required}
+    parsed = parse_config({**base(), "mechanism": section, "text": {"length": "as_is"}}, "job.yaml").mechanism
+    assert parsed.settings == kind(**required)
+    assert type(parsed.settings) is kind
+    assert parsed.nominal_epsilon == required.get("epsilon", 0.0)
+    assert set(type(parsed).model_fields) - set(MechanismSection.model_fields) == {field.name for field in fields(kind)}
+
+
+@pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
+@pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), 0, -1.0, 1e-200])
+def test_no_mechanism_takes_an_epsilon_that_is_none(name: str, epsilon: float):
+    settings = {
+        **base(),
+        "mechanism": {**base()["mechanism"], "name": name, "epsilon": epsilon},
+        "text": {"length": "as_is"},
+    }
+    (fault,) = faults(settings)
+    assert fault.startswith("mechanism.epsilon = ")
+    assert "finite" in fault or "greater than 0" in fault
 
 
 def test_an_input_is_a_path_or_a_table_at_one_version():

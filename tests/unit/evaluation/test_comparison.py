@@ -8,22 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import random_embedding, toy_embedding
+from helpers import NEEDS_ANNOY, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.comparison import Comparison, compare
+from wordveil.mechanisms.exponential import ExponentialSettings
+from wordveil.mechanisms.laplace import LaplaceSettings
+from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.text.policy import with_profile
 
 TEXT = "Waab waac, waad waae zzz waaf waag."
 READABLE = with_profile("readable", stop_word_list=("and", "the"))
-CONFIGURED: dict[str, dict[str, Any]] = {
-    "exponential": {"epsilon": 4.0, "gamma": 3.0, "neighbours": 20},
-    "laplace": {"epsilon": 3.0, "search": "exact"},
-    "syntf": {"epsilon": 25.0, "neighbours": 20},
-    "random": {},
+CONFIGURED: dict[str, MechanismSettings] = {
+    "exponential": ExponentialSettings(epsilon=4.0, gamma=3.0, neighbours=20),
+    "laplace": LaplaceSettings(epsilon=3.0),
+    "syntf": SynTFSettings(epsilon=25.0, neighbours=20),
+    "random": RandomSettings(),
 }
-
-
 HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
 
 
@@ -62,7 +65,7 @@ def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
     for line in comparison.equal_pure:
         if line.mechanism != "random":
             assert 0.9 * pure < line.pure <= pure
-    assert comparison.configured.epsilon == CONFIGURED[name].get("epsilon")
+    assert comparison.configured.epsilon == (CONFIGURED[name].nominal_epsilon or None)
 
 
 def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]):
@@ -79,11 +82,11 @@ def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     left out.
     """
     ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
-    settings = {"epsilon": 8.0, "metric": "hyperbolic", "neighbours": 20}
+    settings = ExponentialSettings(epsilon=8.0, metric="hyperbolic", neighbours=20)
     comparison = compare(ball, READABLE, "exponential", settings, TEXT)
     assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace"}
     assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
-    weak = compare(ball, READABLE, "exponential", {**settings, "epsilon": 1.0}, TEXT)
+    weak = compare(ball, READABLE, "exponential", settings.at_epsilon(1.0), TEXT)
     assert not kinds(weak.equal_pure) & HYPERBOLIC
 
 
@@ -91,3 +94,24 @@ def test_a_strict_policy_shows_no_padding(embedding: Embedding):
     comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
     assert len(comparison.configured.text.split()) == 7
     assert len(comparison.to_dict()["equal_pure"]) == len(comparison.equal_pure)
+
+
+def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding):
+    """In the order of the registry; gamma is the configured one, the neighbours are at most all other words."""
+    comparison = compare(embedding, READABLE, "exponential", CONFIGURED["exponential"], TEXT)
+    assert comparison.configured.mechanism == "exponential, gamma 3, neighbours 20"
+    assert [line.mechanism for line in comparison.equal_kept] == [
+        "exponential, neighbours 20",
+        "laplace",
+        "syntf, neighbours 20",
+        "random",
+    ]
+
+
+@NEEDS_ANNOY
+def test_a_configured_search_by_trees_is_compared(embedding: Embedding):
+    """It has a file of its own besides its arrays."""
+    settings = LaplaceSettings(epsilon=3.0, search="annoy", n_trees=10, search_k=500)
+    comparison = compare(embedding, READABLE, "laplace", settings, TEXT)
+    assert comparison.configured.mechanism == "laplace"
+    assert comparison.configured.epsilon == 3.0

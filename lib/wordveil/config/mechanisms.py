@@ -1,0 +1,127 @@
+"""The section ``mechanism`` of a configuration: one pydantic model for each mechanism, made from its settings class.
+
+A model has what all mechanisms share (:class:`MechanismSection`) and the fields of the mechanism's own settings, with
+their types, bounds and defaults. So a mechanism that is registered before this module is imported has a section.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic_core import ErrorDetails
+
+from wordveil.config.schema import Name, Section
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
+
+HYPERNYMS = "hypernyms"
+
+
+class TrainingSection(Section):
+    """How a Poincare embedding is trained (:class:`wordveil.embeddings.training.settings.TrainingSettings`)."""
+
+    trainer: Literal["gensim", "compiled"] = "gensim"
+    dimension: Annotated[int, Field(ge=2, le=1000)] = 10
+    epochs: Annotated[int, Field(ge=1, le=100_000)] = 50
+    negative: Annotated[int, Field(ge=1, le=1000)] = 10
+    burn_in: Annotated[int, Field(ge=0, le=100_000)] = 10
+    learning_rate: Annotated[float, Field(gt=0, le=100)] = 0.1
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    min_count: Annotated[int, Field(ge=1, lt=2**63)] = 1
+    min_links: Annotated[int, Field(ge=1, lt=2**31)] = 3
+    stop_words: Literal["drop", "keep"] = "drop"
+
+    @property
+    def settings(self) -> TrainingSettings:
+        """The settings."""
+        return TrainingSettings(**self.model_dump())
+
+
+class MechanismSection(Section):
+    """What replaces a word: what all mechanisms have in common. Numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    embedding: Name
+    embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
+        "auto"
+    )
+    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
+    training: TrainingSection = TrainingSection()
+    public: Literal[True]
+    name: str
+
+    @property
+    def mechanism(self) -> type[Mechanism[Any]]:
+        """The mechanism."""
+        return MECHANISMS[self.name]
+
+    @property
+    def settings(self) -> MechanismSettings:
+        """The settings that the mechanism is built with."""
+        kind = self.mechanism.settings_type
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The settings that enter a bundle's recipe, with those of the embedding's training where it is trained."""
+        training = self.training.settings.recipe if self.embedding_format == HYPERNYMS else {}
+        return {**self.settings.recipe(), **training}
+
+    @property
+    def nominal_epsilon(self) -> float:
+        """Epsilon as configured: per unit of the metric's distance and token; 0 where there is none to configure."""
+        return self.settings.nominal_epsilon
+
+
+def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
+    kind = mechanism.settings_type
+    hints = get_type_hints(kind, include_extras=True)
+    own: dict[str, Any] = {
+        field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
+    }
+    own["name"] = (Literal[mechanism.name], ...)
+    return create_model(f"{mechanism.__name__}Section", __base__=MechanismSection, __doc__=kind.__doc__, **own)
+
+
+MECHANISM_SECTIONS = {name: _make_section(mechanism) for name, mechanism in MECHANISMS.items()}
+
+if TYPE_CHECKING:
+    AnyMechanism = MechanismSection
+else:
+    AnyMechanism = Annotated[reduce(or_, MECHANISM_SECTIONS.values()), Field(discriminator="name")]
+
+
+def nearest_mechanism(name: object) -> type[Mechanism[Any]] | None:
+    """The mechanism of this name, or else of the most similar one; None where no name is similar."""
+    near = difflib.get_close_matches(str(name), MECHANISMS, n=1)
+    return MECHANISMS[near[0]] if near else None
+
+
+def check_misnamed(written: Mapping[str, Any]) -> list[ErrorDetails]:
+    """Find what is wrong with a section besides its name, which is no mechanism's.
+
+    It is checked as a section of the mechanism whose name is most similar; where none is, only what all mechanisms
+    share is checked, and keys of their own are left alone.
+    """
+    near = nearest_mechanism(written.get("name"))
+    model = MECHANISM_SECTIONS[near.name] if near else MechanismSection
+    place = ("mechanism", near.name if near else "")
+    try:
+        model.model_validate({**written, "name": near.name if near else ""})
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        return [
+            {**details, "loc": (*place, *details["loc"])}
+            for details in found
+            if near is not None or details["type"] != "extra_forbidden"
+        ]
+    return []

@@ -1,0 +1,111 @@
+"""What a configuration says of a mechanism: each has a frozen dataclass of its own, beside the mechanism.
+
+The configuration makes a section from the fields: their types, their defaults, and their bounds, which are metadata of
+:mod:`annotated_types`. Numbers are finite. Workers load these classes, and so nothing here knows pydantic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Annotated, Any, Literal, Self
+
+from annotated_types import Ge, Le
+
+MetricName = Literal["euclidean", "manhattan", "angular", "hyperbolic"]
+"""The spaces of :data:`wordveil.geometry.spaces.SPACES`."""
+TableEpsilon = Annotated[float, Ge(1e-9)]
+"""An epsilon of mechanisms that draw from a table."""
+Neighbours = Annotated[int, Ge(2), Le(2**20)]
+"""How many nearest words have weights of their own."""
+
+
+@dataclass(frozen=True)
+class ComparisonTerms:
+    """What mechanisms have in common when `wordveil plan --compare` shows them side by side.
+
+    Attributes
+    ----------
+    metric : MetricName
+        the space of the words.
+    neighbours : int or None
+        how many nearest words have weights of their own. None where the configured mechanism does not say.
+    gamma : float or None
+        the distance at which words are strangers. None where the configured mechanism does not say.
+    """
+
+    metric: MetricName = "euclidean"
+    neighbours: int | None = None
+    gamma: float | None = None
+
+    def label(self, name: str) -> str:
+        """Name a mechanism with these terms, for people: ``exponential, gamma 3, neighbours 256``."""
+        shown = [f"{key} {value:g}" for key in ("gamma", "neighbours") if (value := getattr(self, key))]
+        return ", ".join([name, *shown])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismSettings:
+    """Base of the settings of a mechanism.
+
+    Raises
+    ------
+    ValueError
+        where settings contradict each other. Bounds of single values are left to the configuration and to the build.
+    """
+
+    def __post_init__(self) -> None:
+        if faults := [*self.find_faults(vars(self))]:
+            raise ValueError("; ".join(f"mechanism.{name}: {problem}" for name, problem in faults))
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ARG003 - most have none
+        """List settings that contradict each other, as (setting, what is wrong and how to fix it).
+
+        ``written``: settings by name as a configuration has them. Any may be missing, or be faulty by itself.
+        """
+        return iter(())
+
+    @classmethod
+    def has_epsilon(cls) -> bool:
+        """Whether there is an epsilon to choose."""
+        return "epsilon" in {field.name for field in fields(cls)}
+
+    @property
+    def nominal_epsilon(self) -> float:
+        """Epsilon as configured, per unit of the metric's distance and token; 0 where there is none to configure."""
+        return float(getattr(self, "epsilon", 0.0))
+
+    def at_epsilon(self, epsilon: float) -> Self:
+        """Copy the settings with another epsilon. They must have one (:meth:`has_epsilon`)."""
+        changes: dict[str, Any] = {"epsilon": epsilon}
+        return replace(self, **changes)
+
+    def recipe(self) -> dict[str, Any]:
+        """List the settings that enter a bundle's recipe, as plain values."""
+        return asdict(self)
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        """What others must have in common with these settings to be compared with them."""
+        return ComparisonTerms()
+
+
+@dataclass(frozen=True)
+class Example:
+    """Settings under which the contracts of every mechanism are checked.
+
+    Attributes
+    ----------
+    small : MechanismSettings
+        for a few hundred words with standard normal vectors in 12 dimensions: outputs must vary, and some words stay.
+        For a mechanism of hyperbolic space the vectors are scaled into the ball.
+    large : MechanismSettings
+        the same for the demo embedding, 20,000 words in 100 dimensions.
+    extra : str
+        the package that must be installed, empty where none is needed.
+    """
+
+    small: MechanismSettings
+    large: MechanismSettings
+    extra: str = ""
