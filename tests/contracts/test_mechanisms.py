@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from threadpoolctl import threadpool_limits
 
 from helpers import (
@@ -44,6 +45,7 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import KeyedStream, contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
+from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
@@ -346,6 +348,45 @@ def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
     assert len(set(metrics)) == len(cases)
     if has_epsilon(name):
         assert metrics[0] == build(name, toy, CASES[name][1].small.at_epsilon(19.0), padding=False).guarantee.metric
+
+
+DRAWS = 50_000
+
+
+def chances(drawn: NDArray[np.int32], word: int) -> tuple[float, float]:
+    """The least and the greatest probability of ``word`` that the draws allow (Clopper and Pearson 1934), each wrong
+    once in 10^9 cases.
+    """
+    hits, draws = int((drawn == word).sum()), len(drawn)
+    low = stats.beta.ppf(1e-9, hits, draws - hits + 1) if hits else 0.0
+    high = stats.beta.ppf(1 - 1e-9, hits + 1, draws - hits) if hits < draws else 1.0
+    return float(low), float(high)
+
+
+@EVERY_PADDED
+def test_two_words_are_told_apart_no_better_than_the_bound_allows(name: str, padding: bool, toy: Embedding) -> None:
+    """By the likeliest sign of a word, that it stays itself: between it and its nearest neighbour, and a far word."""
+    embedding = fit(name, toy)
+    built = build(name, embedding, padding=padding)
+    mechanism = load_built(CASES[name][0], SIZE, built)
+    metric = built.guarantee.metric.name.removesuffix("-capped")
+    word = 7
+    if metric in SPACES:
+        points = SPACES[metric].points(embedding.vectors)
+        apart = SPACES[metric].distances(points[word], points)
+    else:
+        apart = np.full(SIZE, built.guarantee.diameter)
+    apart[word] = np.inf
+    near, far = int(apart.argmin()), int(np.where(np.isinf(apart), 0, apart).argmax())
+    drawn = {
+        each: mechanism.draw(token_batch([[each] * DRAWS], counted_contexts(1, series=each)), KEYS).ids
+        for each in {word, near, far}
+    }
+    stays, _ = chances(drawn[word], word)
+    for other in (near, far):
+        _, becomes = chances(drawn[other], word)
+        bound = built.guarantee.bound(float(apart[other]))
+        assert stays <= math.exp(min(bound, 700.0)) * becomes + built.guarantee.delta
 
 
 # Golden outputs.
