@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,29 @@ UInt64 = NDArray[np.uint64]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
+
+
+class RowArrays(NamedTuple):
+    """The arrays of :class:`wordveil.mechanisms.tables.Rows`, as compiled code takes them."""
+
+    offsets: Int64
+    ids: Int32
+    scores: Float64
+    cut: Float64
+    own: Int32
+
+
+class TableArrays(NamedTuple):
+    """The arrays of :class:`wordveil.mechanisms.tables.Table`, as compiled code takes them."""
+
+    starts: Int64
+    bits: UInt64
+    ids: Int32
+    alias: UInt64
+    alike: UInt64
+    itself: UInt64
+    own: Int32
+
 
 _BLOCK = 256
 _WHOLE = 2.0**64
@@ -29,23 +54,10 @@ def _bits(columns: int) -> int:
 
 
 @compiled
-def fill_rows(
-    offsets: Int64,
-    ids: Int32,
-    scores: Float64,
-    cut: Float64,
-    own: Int32,
-    outputs: int,
-    starts: Int64,
-    out_ids: Int32,
-    alias: UInt64,
-    alike: UInt64,
-    itself: UInt64,
-    beyond: Float64,
-    weight: UInt64,
-    work: Int64,
-) -> None:
-    """The rows of a table. ``beyond``, ``weight`` and ``work`` are room for the longest row."""
+def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
+    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are room for the longest row."""
+    offsets, ids, scores, cut, own = rows
+    starts, _, out_ids, alias, alike, itself, _ = table
     for row in range(len(cut)):
         first, last = offsets[row], offsets[row + 1]
         start, columns = starts[row], starts[row + 1] - starts[row]
@@ -153,22 +165,10 @@ def decode_row(alias: UInt64, share: Float64) -> None:
 
 
 @compiled
-def largest_gap(
-    offsets: Int64,
-    ids: Int32,
-    scores: Float64,
-    cut: Float64,
-    outputs: int,
-    starts: Int64,
-    table_ids: Int32,
-    alias: UInt64,
-    alike: UInt64,
-    itself: UInt64,
-    own: Int32,
-    share: Float64,
-    law: Float64,
-) -> float:
-    """See :func:`certify`."""
+def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
+    """See :func:`wordveil.mechanisms.tables.certify`. ``share`` and ``law`` are room for the longest row."""
+    offsets, ids, scores, cut, _ = rows
+    starts, _, table_ids, alias, alike, itself, own = table
     largest = 0.0
     for row in range(len(cut)):
         first, last = offsets[row], offsets[row + 1]
@@ -204,20 +204,9 @@ def largest_gap(
 
 
 @compiled
-def draw_rows(
-    symbols: Int32,
-    words: UInt64,
-    starts: Int64,
-    bits: UInt64,
-    ids: Int32,
-    alias: UInt64,
-    alike: UInt64,
-    itself: UInt64,
-    own: Int32,
-    outputs: np.uint64,
-    out: Int32,
-) -> None:
-    """One output a symbol. In blocks and in steps, so that a core waits for many places in memory at once."""
+def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
+    """Draw one output a symbol. In blocks and in steps, so that a core waits for many places in memory at once."""
+    starts, bits, ids, alias, alike, itself, own = table
     listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
     for first in range(0, len(symbols), _BLOCK):

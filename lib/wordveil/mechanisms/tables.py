@@ -30,6 +30,8 @@ from wordveil.mechanisms.table_kernels import (
     Float64,
     Int32,
     Int64,
+    RowArrays,
+    TableArrays,
     UInt64,
     decode_row,
     draw_rows,
@@ -72,6 +74,11 @@ class Rows:
     own: Int32
     outputs: int
 
+    @property
+    def compiled(self) -> RowArrays:
+        """The arrays as compiled code takes them."""
+        return RowArrays(self.offsets, self.ids, self.scores, self.cut, self.own)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -109,6 +116,11 @@ class Table:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
+    def compiled(self) -> TableArrays:
+        """The arrays as compiled code takes them."""
+        return TableArrays(self.starts, self.bits, self.ids, self.alias, self.alike, self.itself, self.own)
+
+    @cached_property
     def bits(self) -> UInt64:
         """``c`` of each row: uint64 ``(rows,)``."""
         return np.asarray(np.round(np.log2(np.diff(self.starts))), np.uint64)
@@ -122,19 +134,7 @@ class Table:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
         outputs = int(self.outputs[0])
-        draw_rows(
-            symbols,
-            words,
-            self.starts,
-            self.bits,
-            self.ids,
-            self.alias,
-            self.alike,
-            self.itself,
-            self.own,
-            np.uint64(outputs),
-            drawn,
-        )
+        draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
         return drawn
 
 
@@ -151,24 +151,11 @@ def build_table(rows: Rows) -> Table:
     ids = np.full(starts[-1], _FILLER, np.int32)
     alias = np.zeros(starts[-1], np.uint64)
     alike, itself = np.zeros(len(lengths), np.uint64), np.zeros(len(lengths), np.uint64)
-    most = int(np.diff(starts).max())
-    fill_rows(
-        rows.offsets,
-        rows.ids,
-        rows.scores,
-        rows.cut,
-        rows.own,
-        rows.outputs,
-        starts,
-        ids,
-        alias,
-        alike,
-        itself,
-        np.empty(most),
-        np.empty(most, np.uint64),
-        np.empty((2, most), np.int64),
-    )
-    return Table(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
+    longest = int(np.diff(starts).max())
+    table = Table(starts, ids, alias, alike, itself, np.maximum(rows.own, 0), np.array([rows.outputs]))
+    room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
+    fill_rows(rows.compiled, rows.outputs, table.compiled, *room)
+    return table
 
 
 def certify(table: Table, rows: Rows) -> float:
@@ -178,22 +165,8 @@ def certify(table: Table, rows: Rows) -> float:
     Computed from the table's own whole numbers. With exact scores a bound of ``epsilon d`` on the intended law is one
     of ``epsilon d`` plus twice this on the table's.
     """
-    most = max(int(np.diff(table.starts).max()), int(np.diff(rows.offsets).max()))
-    gap = largest_gap(
-        rows.offsets,
-        rows.ids,
-        rows.scores,
-        rows.cut,
-        rows.outputs,
-        table.starts,
-        table.ids,
-        table.alias,
-        table.alike,
-        table.itself,
-        table.own,
-        np.empty(most),
-        np.empty(most),
-    )
+    longest = max(int(np.diff(table.starts).max()), int(np.diff(rows.offsets).max()))
+    gap = largest_gap(rows.compiled, rows.outputs, table.compiled, np.empty(longest), np.empty(longest))
     # What the logarithms above err by, and the rank's 2^-64.
     return float(gap) + 1e-12 + rows.outputs * 2.0**-64
 

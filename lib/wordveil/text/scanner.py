@@ -9,7 +9,7 @@ character is *hard*: it is left to Arrow. So both give the same ids.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,44 @@ _KNOWN = _LOW + _PUNCTUATION_END - _PUNCTUATION
 # Classes of characters.
 _OTHER, _WORD, _INNER, _HARD = 0, 1, 2, 3
 _LONGEST = 2**31 - 1
+
+
+class Characters(NamedTuple):
+    """What the scanner knows of characters, by their rows in its tables.
+
+    Attributes
+    ----------
+    kinds
+        uint8 ``(characters,)``, their classes.
+    digit
+        bool ``(characters,)``, whether they are digits.
+    lower
+        int32 ``(characters,)``, the code point as which they are looked up.
+    plain
+        uint8 ``(128,)``, the same of single bytes.
+    """
+
+    kinds: UInt8
+    digit: NDArray[np.bool_]
+    lower: Int32
+    plain: UInt8
+
+
+class IndexArrays(NamedTuple):
+    """The arrays of :class:`wordveil.embeddings.vocabulary.WordIndex`, as compiled code takes them."""
+
+    words: UInt8
+    offsets: Int64
+    slots: Int32
+
+
+class Tokens(NamedTuple):
+    """Room for what a scan finds: the fields of :class:`Scanned`, ``ids`` and ``digits`` for the most words possible."""
+
+    ids: Int32
+    digits: NDArray[np.bool_]
+    bounds: Int64
+    hard: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -62,36 +100,25 @@ class Scanner:
     """
 
     def __init__(self, tokeniser: Tokeniser, index: WordIndex, *, lower: bool) -> None:
-        self._kinds, self._digit, self._lower = _characters(tokeniser, lower=lower)
-        self._plain = self._lower[:0x80].astype(np.uint8)
-        self._index = index
+        self._characters = _find_characters(tokeniser, lower=lower)
+        self._index = IndexArrays(index.data, index.offsets, index.slots)
 
     def scan(self, texts: pa.StringArray) -> Scanned:
         """``texts``: string array without nulls, valid UTF-8, not normalised."""
         offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
         data = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
         # A word takes a byte and all but the last of a text another to end it.
-        most = (int(offsets[-1]) - int(offsets[0]) + len(texts)) // 2 + 1
-        ids, digits = np.empty(most, np.int32), np.empty(most, np.bool_)
-        bounds, hard = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.bool_)
-        room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
-        scan_texts(
-            data,
-            offsets,
-            self._kinds,
-            self._digit,
-            self._lower,
-            self._plain,
-            self._index.data,
-            self._index.offsets,
-            self._index.slots,
-            room,
-            ids,
-            digits,
-            bounds,
-            hard,
+        largest = (int(offsets[-1]) - int(offsets[0]) + len(texts)) // 2 + 1
+        found = Tokens(
+            np.empty(largest, np.int32),
+            np.empty(largest, np.bool_),
+            np.zeros(len(texts) + 1, np.int64),
+            np.zeros(len(texts), np.bool_),
         )
-        return Scanned(ids[: bounds[-1]], digits[: bounds[-1]], bounds, hard)
+        room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
+        scan_texts(data, offsets, self._characters, self._index, room, found)
+        count = found.bounds[-1]
+        return Scanned(found.ids[:count], found.digits[:count], found.bounds, found.hard)
 
 
 def join_words(words: pa.StringArray, ids: Int32, offsets: Int64) -> pa.StringArray | None:
@@ -112,8 +139,8 @@ def join_words(words: pa.StringArray, ids: Int32, offsets: Int64) -> pa.StringAr
     return pa.StringArray.from_buffers(len(offsets) - 1, buffers[1], buffers[2])
 
 
-def _characters(tokeniser: Tokeniser, *, lower: bool) -> tuple[UInt8, NDArray[np.bool_], Int32]:
-    """Class, digit and lower case of each known character, as the tokeniser and Arrow have them."""
+def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
+    """Ask the tokeniser and Arrow for the class, digit and lower case of each known character."""
     points = [*range(_LOW), *range(_PUNCTUATION, _PUNCTUATION_END)]
     characters = pa.array([chr(point) for point in points])
     kinds = np.full(_KNOWN, _OTHER, np.uint8)
@@ -128,7 +155,7 @@ def _characters(tokeniser: Tokeniser, *, lower: bool) -> tuple[UInt8, NDArray[np
     # A separator that becomes another one still separates.
     kinds[changes & ((kinds != _OTHER) | tokeniser.is_word(normal))] = _HARD
     digit = np.asarray(pc.match_substring_regex(characters, r"\p{N}"))
-    return kinds, digit, mapped
+    return Characters(kinds, digit, mapped, mapped[:0x80].astype(np.uint8))
 
 
 @compiled
@@ -170,19 +197,12 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
 
 @compiled
 def _plain_run(
-    data: UInt8,
-    place: Whole,
-    end: Whole,
-    kinds: UInt8,
-    plain: UInt8,
-    digit: NDArray[np.bool_],
-    room: UInt8,
-    length: int,
-    code: np.uint64,
+    data: UInt8, place: Whole, end: Whole, characters: Characters, room: UInt8, length: int, code: np.uint64
 ) -> tuple[Whole, int, np.uint64, Whole]:
     """Single-byte letters and digits from a place on, by far the most there is, added to the word; and whether there
     was a digit.
     """
+    kinds, digit, _, plain = characters
     numeric: Whole = False
     while place < end and data[place] < 0x80 and kinds[data[place]] == _WORD:
         room[length] = plain[data[place]]
@@ -195,24 +215,12 @@ def _plain_run(
 
 @compiled
 def scan_texts(
-    data: UInt8,
-    offsets: Int32,
-    kinds: UInt8,
-    digit: NDArray[np.bool_],
-    lower: Int32,
-    plain: UInt8,
-    words: UInt8,
-    word_offsets: Int64,
-    slots: Int32,
-    room: UInt8,
-    ids: Int32,
-    digits: NDArray[np.bool_],
-    bounds: Int64,
-    hard: NDArray[np.bool_],
+    data: UInt8, offsets: Int32, characters: Characters, index: IndexArrays, room: UInt8, found: Tokens
 ) -> None:
-    """See :class:`Scanner`. ``plain``: lower case of single bytes. ``room`` takes the longest word in the form that is
-    looked up.
-    """
+    """See :class:`Scanner`. ``room`` takes the longest word in the form in which it is looked up."""
+    kinds, digit, lower, _ = characters
+    words, word_offsets, slots = index
+    ids, digits, bounds, hard = found
     token = 0
     for record in range(len(offsets) - 1):
         first = token
@@ -229,10 +237,10 @@ def scan_texts(
             ended = place >= end
             if not ended:
                 before = place
-                place, length, code, found = _plain_run(data, place, end, kinds, plain, digit, room, length, code)
+                place, length, code, has_digit = _plain_run(data, place, end, characters, room, length, code)
                 if place > before:
                     kept, kept_code = length, code
-                    numeric |= found
+                    numeric |= has_digit
                     after_inner = False
                     continue
                 place, point, known, kind = _read(data, place, kinds)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,23 @@ class NgramSettings:
     min_count: int = 5
     tokeniser: TokeniserKind = TokeniserKind.WORDS
     hyphens: Hyphens = Hyphens.SPLIT
+
+
+class Trie(NamedTuple):
+    """The arrays of a :class:`NgramModel`, as compiled code takes them."""
+
+    words: Int32
+    counts: Int64
+    first: Int64
+
+
+class Rule(NamedTuple):
+    """When a word is kept; see the module. ``start_count``: how often a word without a context must occur."""
+
+    max_n: int
+    min_count: int
+    threshold: float
+    start_count: float
 
 
 @dataclass(frozen=True)
@@ -104,31 +121,10 @@ class NgramModel:
         ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
         """
         kept = np.zeros(len(words), np.bool_)
-        settings = self.settings
         numbers = self.index.numbers(words)
-        least = start_threshold * self.total
-        keep_phrases(
-            numbers,
-            offsets,
-            self.words,
-            self.counts,
-            self.first,
-            settings.max_n,
-            settings.min_count,
-            threshold,
-            least,
-            kept,
-        )
+        rule = Rule(self.settings.max_n, self.settings.min_count, threshold, start_threshold * self.total)
+        keep_phrases(numbers, offsets, Trie(self.words, self.counts, self.first), rule, kept)
         return kept
-
-
-@dataclass(frozen=True)
-class Trie:
-    """The arrays of a :class:`NgramModel`."""
-
-    words: Int32
-    counts: Int64
-    first: Int64
 
 
 def assembled(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
@@ -183,19 +179,10 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
 
 
 @compiled
-def keep_phrases(
-    numbers: Int32,
-    offsets: Int64,
-    words: Int32,
-    counts: Int64,
-    first: Int64,
-    max_n: int,
-    min_count: int,
-    threshold: float,
-    least: float,
-    kept: NDArray[np.bool_],
-) -> None:
-    """See the module. ``least``: how often a word without a context stands to be kept."""
+def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: NDArray[np.bool_]) -> None:
+    """Decide which words are kept; see the module."""
+    words, counts, first = trie
+    max_n, min_count, threshold, start_count = rule
     ends = np.full(max_n, -1, np.int64)  # at k, the node of the last k words kept
     for record in range(len(offsets) - 1):
         run = 1  # words kept since the last hidden one, as far as they count
@@ -211,7 +198,7 @@ def keep_phrases(
                     found = child(ends[length], word, words, first)
                     keep = found >= 0 and counts[found] >= threshold * counts[ends[length]]
                 else:
-                    keep = counts[word] >= least
+                    keep = counts[word] >= start_count
             kept[token] = keep
             if not keep:
                 run = 0
