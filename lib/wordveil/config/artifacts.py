@@ -1,4 +1,4 @@
-"""From a configuration to its bundle."""
+"""From a configuration to what it names: its embedding, its bundle and its n-gram model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import open_model
 from wordveil.config.load import Config
-from wordveil.config.mechanisms import HYPERNYMS
+from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
@@ -29,55 +29,64 @@ _TRAINED = ".trained"
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
     """Build the configuration's bundle, or return the one that is there already.
 
-    Parts of a build that take long are kept in the store until the bundle is written, so that a build that was
-    interrupted goes on where it was. An embedding that is trained stays there, for bundles with other settings of the
-    mechanism. ``read`` gives the pairs that it is trained from. Raises :class:`BundleError` and
-    :class:`EmbeddingError`.
+    Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
+    continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
+
+    Parameters
+    ----------
+    config : Config
+        what the bundle must be, and its store.
+    work : BuildContext or None
+        where progress is reported and neighbours are found. None: silently, in this process.
+    read : ReadPairs
+        gives the pairs from which an embedding is trained.
+
+    Raises
+    ------
+    BundleError
+        where the mechanism cannot be built.
+    EmbeddingError
+        where the embedding cannot be read or trained.
     """
     work = work or BuildContext()
-    place = config.mechanism.embedding
-    recipe = config.recipe(embeddings.source_digest(place))
+    section, store = config.mechanism, Path(config.bundle_store)
+    recipe = config.recipe(embeddings.source_digest(section.embedding))
     try:
-        found = bundles.find(Path(config.bundle_store), recipe)
+        found = bundles.find(store, recipe)
     except BundleError:
         found = None  # Others are there; this one joins them.
     if found is None:
-        embedding = _embedding(config, work, read)
-        work = replace(work, kept=work.kept or Path(config.bundle_store) / _PARTS)
-        built = config.mechanism.mechanism.build(
-            embedding, config.mechanism.settings, padding=config.policy.pads, work=work
-        )
+        embedding = _load_embedding(section, store, work, read)
+        work = replace(work, kept=work.kept or store / _PARTS)
+        built = section.mechanism.build(embedding, section.settings, padding=recipe.padding, work=work)
         provenance = {
             "wordveil": __version__,
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": embedding.source,
         }
-        found = bundles.write(Path(config.bundle_store), embedding, built, recipe, provenance)
+        found = bundles.write(store, embedding, built, recipe, provenance)
         work.forget()
     return bundles.open_bundle(found)
 
 
-def _embedding(config: Config, work: BuildContext, read: ReadPairs) -> Embedding:
-    """The embedding, read or trained."""
-    section = config.mechanism
+def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
+    """Read the embedding, or train it."""
     if section.embedding_format == HYPERNYMS:
-        return trained(
-            Path(section.embedding), section.training.settings, Path(config.bundle_store) / _TRAINED, work, read
-        )
+        return trained(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
 
 
 def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
-    """``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
-    embedding = _embedding(config, BuildContext(progress), read_pairs)
-    return compare(
-        embedding, config.policy, config.mechanism.name, config.mechanism.settings, text, progress, find_ngrams(config)
-    )
+    """Show ``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
+    section = config.mechanism
+    embedding = _load_embedding(section, Path(config.bundle_store), BuildContext(progress), read_pairs)
+    return compare(embedding, config.policy, section.name, section.settings, text, progress, find_ngrams(config))
 
 
 def find_bundle(config: Config) -> Bundle | None:
-    """The configuration's bundle; None where its store is empty. Raises :class:`BundleError` where none there
-    matches.
+    """Open the configuration's bundle. None where its store is empty.
+
+    Raises :class:`BundleError` where there are bundles and none matches.
     """
     place = config.mechanism.embedding
     digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
@@ -86,19 +95,21 @@ def find_bundle(config: Config) -> Bundle | None:
 
 
 def find_ngrams(config: Config) -> NgramModel | None:
-    """The n-gram model of the text policy, verified; None where it has none. Raises
-    :class:`wordveil.errors.NgramError`.
+    """Open and verify the n-gram model of the text policy. None where the policy has none.
+
+    Raises :class:`wordveil.errors.NgramError`.
     """
     path = config.text.model_path
     return open_model(path) if path else None
 
 
 def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
-    """The bundle of a run: found, or built where the configuration says so. Raises :class:`BundleError`."""
+    """Find the bundle of a run, or build it where the configuration says so. Raises :class:`BundleError`."""
     bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(
-            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or set build_missing: true."
+            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or set "
+            "build_missing: true."
         )
     bundle.check_policy(config.policy)
     return bundle

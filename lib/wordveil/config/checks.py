@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +17,10 @@ from wordveil.config.schema import (
     ColumnsSection,
     GateSection,
     InputSection,
+    KeySection,
     LedgerSection,
     OutputSection,
+    SparkSection,
     TextSection,
 )
 from wordveil.embeddings.embedding import SHIPPED
@@ -33,50 +35,50 @@ from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
 _SHOWN = 80
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sections:
-    """Sections that are sound by themselves, for the checks between sections; ``mechanism`` as it was written."""
+    """The sections that are sound by themselves, for the checks between sections; None for each that is not.
 
-    sections: dict[str, Any]
+    ``mechanism`` is as it was written.
+    """
 
-    def get(self, name: str) -> Any:
-        """A section by its name; None where it is not sound."""
-        return self.sections.get(name)
+    input: InputSection | None
+    text: TextSection | None
+    key: KeySection | None
+    output: OutputSection | None
+    ledger: LedgerSection | None
+    budgets: BudgetsSection | None
+    gate: GateSection | None
+    spark: SparkSection | None
+    mechanism: Mapping[str, Any]
 
 
-def contradictions(sections: Sections) -> list[Fault]:
-    """Faults that no single value shows."""
-    faults: list[Fault] = []
-    source, output = sections.get("input"), sections.get("output")
+def find_contradictions(sections: Sections) -> Iterator[Fault]:
+    """List the faults of a configuration that no single value shows."""
+    source, text = sections.input, sections.text
     if source:
-        faults.extend(column_faults(source))
-        faults.extend(_source_faults(source))
-    if source and output:
-        faults.extend(_table_faults(source, output))
-    if text := sections.get("text"):
-        faults.extend(text_faults(text))
-    if source and source.where and text:
-        faults.extend(_condition_faults(source, text))
-    faults.extend(_release_faults(sections))
-    if isinstance(mechanism := sections.get("mechanism"), Mapping):
-        faults.extend(_mechanism_faults(mechanism, text))
-        faults.extend(_training_faults(mechanism))
-    if spark := sections.get("spark"):
-        faults.extend(
-            Fault(
-                "spark.options",
-                name,
-                "would drop damaged or missing files without a word, and their records with them. Remove it.",
-            )
-            for name in spark.options
-            if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles")
-        )
-    key = sections.get("key")
+        yield from column_faults(source)
+        yield from _source_faults(source)
+        if sections.output:
+            yield from _table_faults(source, sections.output)
+    if text:
+        yield from text_faults(text)
+        if source and source.where:
+            yield from _condition_faults(source, text)
+    yield from _release_faults(sections)
+    yield from _mechanism_faults(sections.mechanism, text)
+    yield from _training_faults(sections.mechanism)
+    yield from _spark_faults(sections.spark)
+    key = sections.key
     if key and (key.file is None) == (key.env is None):
-        faults.append(
-            Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
-        )
-    return faults
+        yield Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")
+
+
+def _spark_faults(spark: SparkSection | None) -> Iterator[Fault]:
+    for name in spark.options if spark else ():
+        if name.lower() in ("spark.sql.files.ignorecorruptfiles", "spark.sql.files.ignoremissingfiles"):
+            problem = "would silently drop damaged or missing files, and their records with them. Remove it."
+            yield Fault("spark.options", name, problem)
 
 
 def _mechanism_faults(written: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
@@ -161,49 +163,48 @@ def column_faults(source: ColumnsSection) -> Iterable[Fault]:
 
 def _release_faults(sections: Sections) -> Iterable[Fault]:
     """What a release needs and a one-shot job cannot have, and rules and budgets that none of its runs can keep."""
-    source, text, output = (sections.get(name) for name in ("input", "text", "output"))
-    gate, ledger, budgets = (sections.get(name) for name in ("gate", "ledger", "budgets"))
+    source, text, output = sections.input, sections.text, sections.output
     if output is None:
         return
-    delta = output.format == "delta"
-    if not delta:
-        given = {
-            "ledger": ledger,
-            "budgets": budgets,
-            "gate": gate and gate.model_dump(exclude_none=True),
-            "output.public": output.public,
-            "output.public_table": output.public_table,
-        }
-        given |= {"input.changes": source.changes} if source else {}
-        for name, value in given.items():
-            if value:
-                yield Fault(
-                    name,
-                    "",
-                    "needs output.format: delta: a Parquet output is one job's, and remembers no run. Say so, or remove it.",
-                )
+    if output.format != "delta":
+        yield from _one_shot_faults(sections, output)
         return
     if source and not source.needs_delta:
-        problem = "a release reads a Delta table, whose versions its retries keep to. Say input.format: delta, or write Parquet."
-        yield Fault("output.format", output.format, problem)
-    if ledger is None:
-        yield Fault(
-            "ledger",
-            "",
-            "is required with output.format: delta: name ledger.path, one for all releases that share records or authors.",
+        problem = (
+            "a release reads a Delta table, whose versions its retries keep to. Say input.format: delta, or write "
+            "Parquet."
         )
-    yield from _place_faults(source, output, ledger)
+        yield Fault("output.format", output.format, problem)
+    if sections.ledger is None:
+        problem = "is required with output.format: delta. Name ledger.path, one for all releases that share records or authors."
+        yield Fault("ledger", "", problem)
+    yield from _place_faults(source, output, sections.ledger)
     if source is None or text is None or any(True for _ in text_faults(text)):
         return
     policy = TextPolicy(**text.policy_settings())
     relation = related(policy.relation, source.shown)
+    budgets = sections.budgets
     if budgets:
         facts = ReleaseFacts(relation, policy.n_max, source.author is not None)
         yield from (Fault(where, "", problem) for where, problem in budget_faults(budgets.budget, facts))
-    if gate:
+    if sections.gate:
         columns = (column_exposure(name) for name in source.keep)
         shown = (*policy.exposes, *source.shown, *output_exposes(output, budgets, policy), *columns)
-        yield from _gate_faults(gate, relation, shown)
+        yield from _gate_faults(sections.gate, relation, shown)
+
+
+def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Fault]:
+    """Settings of a release in a job that writes Parquet."""
+    given = {
+        "ledger": sections.ledger,
+        "budgets": sections.budgets,
+        "gate": sections.gate and sections.gate.model_dump(exclude_none=True),
+        "output.public": output.public,
+        "output.public_table": output.public_table,
+        "input.changes": sections.input and sections.input.changes,
+    }
+    problem = "needs output.format: delta. A Parquet output is one job's and remembers no run. Say so, or remove it."
+    yield from (Fault(name, "", problem) for name, value in given.items() if value)
 
 
 def _place_faults(source: InputSection | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:

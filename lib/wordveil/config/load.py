@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import Recipe
-from wordveil.config.checks import Sections, contradictions, did_you_mean, output_exposes, shown_value
+from wordveil.config.checks import Sections, did_you_mean, find_contradictions, output_exposes, shown_value
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
 from wordveil.config.schema import (
     BudgetsSection,
@@ -101,25 +101,28 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
         for details in error.errors(include_url=False):
             found.extend(faults_of(details))
     known = {fault.where for fault in found}
-    found.extend(fault for fault in contradictions(_sound_sections(raw)) if fault.where not in known)
+    found.extend(fault for fault in find_contradictions(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
         raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
     return config
 
 
+def _section_models() -> Iterator[tuple[str, type[Section]]]:
+    """The model of each section that has one, as :class:`Config` says."""
+    for name, field in Config.model_fields.items():
+        models = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_section(kind)]
+        if len(models) == 1:
+            yield name, models[0]
+
+
+def _is_section(kind: Any) -> TypeGuard[type[Section]]:
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
 def _sound_sections(raw: Mapping[str, Any]) -> Sections:
-    models: dict[str, type[Section]] = {
-        "input": InputSection,
-        "text": TextSection,
-        "key": KeySection,
-        "output": OutputSection,
-        "gate": GateSection,
-        "ledger": LedgerSection,
-        "budgets": BudgetsSection,
-        "spark": SparkSection,
-    }
-    sound = {name: _sound(model, raw.get(name, {})) for name, model in models.items()}
-    return Sections({**sound, "mechanism": raw.get("mechanism")})
+    sound: dict[str, Any] = {name: _sound(model, raw.get(name, {})) for name, model in _section_models()}
+    mechanism = raw.get("mechanism")
+    return Sections(**sound, mechanism=mechanism if isinstance(mechanism, Mapping) else {})
 
 
 def _sound(model: type[Section], values: Any) -> Section | None:

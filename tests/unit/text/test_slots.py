@@ -26,6 +26,7 @@ from wordveil.config.schema import TextSection
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.errors import ConfigError, NgramError
 from wordveil.evaluation.comparison import compare
+from wordveil.mechanisms.random import RandomSettings
 from wordveil.privacy.relations import Relation
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile
@@ -304,7 +305,7 @@ def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
     embedding = helpers.random_embedding(30, 4)
     words = embedding.words.to_pylist()
     text = f"Please turn off the light in {words[3]}"
-    found = compare(embedding, policy_of(model), "random", {}, text, model=model)
+    found = compare(embedding, policy_of(model), "random", RandomSettings(), text, model=model)
     assert found.configured.text.startswith("Please turn off the light in ")
 
 

@@ -1,0 +1,90 @@
+"""Settings of mechanisms: plain frozen dataclasses that refuse what contradicts itself, and say what enters a recipe."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import get_args
+
+import pytest
+
+from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.exponential import ExponentialSettings
+from wordveil.mechanisms.hyperbolic import HyperbolicSettings
+from wordveil.mechanisms.laplace import LaplaceSettings
+from wordveil.mechanisms.random import RandomSettings
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, MetricName
+from wordveil.mechanisms.syntf import SynTFSettings
+
+EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
+    (
+        ExponentialSettings(epsilon=4.0, gamma=2.5, neighbours=64, tight=True),
+        4.0,
+        {"epsilon": 4.0, "metric": "euclidean", "gamma": 2.5, "neighbours": 64, "tight": True},
+        "x, gamma 2.5, neighbours 64",
+    ),
+    (LaplaceSettings(epsilon=8.0), 8.0, {"epsilon": 8.0, "search": "exact", "pad_height": None}, "x"),
+    (
+        LaplaceSettings(epsilon=8.0, search="annoy", n_trees=10, search_k=500, pad_height=2.0),
+        8.0,
+        {"epsilon": 8.0, "search": "annoy", "n_trees": 10, "search_k": 500, "pad_height": 2.0},
+        "x",
+    ),
+    (HyperbolicSettings(epsilon=9.0), 9.0, {"epsilon": 9.0}, "x"),
+    (SynTFSettings(epsilon=20.0, neighbours=8), 20.0, {"epsilon": 20.0, "neighbours": 8}, "x, neighbours 8"),
+    (RandomSettings(), 0.0, {}, "x"),
+]
+
+
+@pytest.mark.parametrize(("settings", "epsilon", "recipe", "label"), EXPECTED)
+def test_what_enters_a_recipe_and_how_people_see_it(settings, epsilon, recipe, label):
+    assert settings.nominal_epsilon == epsilon
+    assert settings.recipe() == recipe
+    assert settings.terms.label("x") == label
+    assert settings.has_epsilon() == (epsilon > 0)
+
+
+def test_every_mechanism_is_here():
+    assert {type(row[0]) for row in EXPECTED} == {kind.settings_type for kind in MECHANISMS.values()}
+
+
+def test_another_epsilon_changes_nothing_else():
+    settings = LaplaceSettings(epsilon=8.0, search="annoy", n_trees=10, search_k=500)
+    assert settings.at_epsilon(2.0) == LaplaceSettings(epsilon=2.0, search="annoy", n_trees=10, search_k=500)
+    with pytest.raises(FrozenInstanceError):
+        settings.epsilon = 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"search": "annoy", "n_trees": 10}, "mechanism.search_k: is required with search: annoy"),
+        ({"search": "annoy"}, "mechanism.n_trees: is required.*; mechanism.search_k: is required"),
+        ({"n_trees": 10}, "mechanism.n_trees: belongs to search: annoy"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        LaplaceSettings(epsilon=1.0, **settings)
+
+
+def test_faults_are_found_beside_values_that_are_faulty_themselves():
+    assert [name for name, _ in LaplaceSettings.find_faults({"epsilon": -1, "search": "annoy"})] == [
+        "n_trees",
+        "search_k",
+    ]
+    assert list(LaplaceSettings.find_faults({})) == []
+    assert list(ExponentialSettings.find_faults({"epsilon": -1, "gamma": "x"})) == []
+
+
+def test_every_space_is_a_metric_of_the_settings():
+    assert set(get_args(MetricName)) == set(SPACES)
+    assert all(ComparisonTerms(metric).metric in SPACES for metric in get_args(MetricName))
+
+
+@pytest.mark.parametrize("metric", get_args(MetricName))
+def test_mechanisms_are_compared_with_those_of_their_space(metric):
+    terms = ComparisonTerms(metric, 20, 3.0)
+    shown = {name for name, kind in MECHANISMS.items() if kind.comparable_settings(terms)}
+    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace"}
+    assert shown == {"exponential", "syntf", "random", *additive}
