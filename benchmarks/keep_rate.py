@@ -25,6 +25,7 @@ from wordveil.crypto.streams import contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
@@ -49,14 +50,14 @@ def main() -> None:
         built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=BuildContext())
         mechanism = Laplace.load(vocabulary.size, built.parameters, built.arrays)
         drawn = mechanism.draw(TokenBatch(everything, offsets, context), keys).ids
-        kept = drawn == everything
         distinct = np.unique(ids, return_index=True)[1]
+        words, padding = drawn[: len(ids)], drawn[len(ids) :]
         rows.append(
             {
                 "epsilon": epsilon,
-                "running_words": float(kept[: len(ids)].mean()),
-                "distinct_words": float(kept[distinct].mean()),
-                "padding": float(kept[len(ids) :].mean()),
+                "running_words": measure_keep_rate(ids, words, vocabulary.size).rate,
+                "distinct_words": measure_keep_rate(ids[distinct], words[distinct], vocabulary.size).rate,
+                "padding": float(np.mean(padding == vocabulary.pad)),
             }
         )
     results = Path(__file__).parent / "results"

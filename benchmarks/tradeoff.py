@@ -33,6 +33,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.exponential import tight_beta
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.neighbours.blocks import BuildContext
 
@@ -93,7 +94,8 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
     drawn = mechanism.draw(
         TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
     ).ids
-    return float((drawn == ids).mean()), float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
+    keep_rate = measure_keep_rate(ids, drawn, apart.shape[1])
+    return keep_rate.kept / keep_rate.words, float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
 
 
 def measure(words: Embedding) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import TAG_BYTES, Payload, contexts, framed, id_payload, macs
 from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, related
@@ -35,7 +36,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import kept_words, sample, shuffle
+from wordveil.text.order import sample, shuffle
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -202,11 +203,11 @@ class RecordSanitiser:
             unknown = self._bundle.vocabulary.unknown
             ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
         drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
-        same = kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
+        kept = count_kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
         ids = drawn.ids
         if self._policy.output == "bag":
             ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
-        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), same
+        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), kept
 
     def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record, and telling nothing else."""
