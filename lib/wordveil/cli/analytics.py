@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JarsOption, JsonOption, starter, status
+from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.cli.report_file import ReportOption, reported
-from wordveil.config.schema import SparkSection
+from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.text.stop_words import stop_words
 
 
@@ -42,9 +41,9 @@ def analytics(
     """
     from wordveil.spark.analytics import analyse
 
-    with reported("analytics", report) as tell, status() as progress:
+    with write_report("analytics", report) as tell, show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=True)()
+        spark = prepare_plain_session(jars)()
         found = analyse(
             spark,
             table,

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wordveil.cli.options import JsonOption, SetOption, require_release, session_of, status
+from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.config.arguments import parse_release
-from wordveil.config.load import load_config
 from wordveil.crypto.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 
@@ -50,6 +48,8 @@ def fingerprint(
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of --file and --env.")
     if release is not None:
+        from wordveil.config.arguments import parse_release
+
         parse_release(release, "command line", "--release")
     key = load_key(file, env)
     facts = _facts(key, file or f"${env}")
@@ -84,8 +84,7 @@ def destroy(
     """
     settings = None
     if config is not None and file is None:
-        settings = load_config(config, overrides or ())
-        require_release(settings, config)
+        settings = read_release_config(config, overrides)
         if settings.key.file is None:
             problem = "a variable cannot be destroyed from here. Destroy the secret where it is kept."
             raise ConfigError(str(config), [Fault("key.env", "", problem)])
@@ -107,8 +106,11 @@ def destroy(
     if settings is not None:
         from wordveil.spark.release.maintenance import freeze
 
-        with status() as progress:
-            frozen = {"release": settings.release, "frozen": freeze(settings, session_of(settings), progress=progress)}
+        with show_status() as progress:
+            frozen = {
+                "release": settings.release,
+                "frozen": freeze(settings, prepare_session(settings), progress=progress),
+            }
     tombstone = destroy_key(file)
     facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}
     _show(facts | frozen, _DESTROYED, as_json=as_json)

@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from wordveil.cli.options import JarsOption, JsonOption, SetOption, require_release, session_of, starter, status
+from wordveil.cli.options import (
+    JarsOption,
+    JsonOption,
+    SetOption,
+    prepare_plain_session,
+    prepare_session,
+    read_release_config,
+    show_status,
+)
 from wordveil.cli.output import print_note, results
-from wordveil.config.load import Config, load_config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.release.budgets import PURE, Budget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from wordveil.config.load import Config
 
 TABLE_ROWS = 20
 
@@ -64,12 +72,11 @@ def ledger(
     from wordveil.spark.release import ledger_report
 
     settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
-    section = SparkSection(delta_jars=jars)
-    start = session_of(settings) if settings else starter(section, delta=True)
+    start = prepare_session(settings) if settings else prepare_plain_session(jars)
     place = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
     with job_errors("nothing was changed"):
-        with status() as progress:
+        with show_status() as progress:
             progress("starting Spark")
             spark = start()
             progress("reading the ledger")
@@ -114,9 +121,7 @@ def _settings(
         raise ConfigError("command line", faults)
     if config is None:
         return None
-    settings = load_config(config, overrides or ())
-    require_release(settings, config)
-    return settings
+    return read_release_config(config, overrides)
 
 
 def _budget(config: Config | None) -> Budget | None:

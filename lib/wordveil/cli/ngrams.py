@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from wordveil.artifacts import content_store
-from wordveil.artifacts.ngram_model import read_model
-from wordveil.cli.options import JarsOption, JsonOption, starter, status
+from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.config import template
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
-from wordveil.text.slots import MOST_N, NgramSettings
+
+# The limit of wordveil.text.slots, which is not imported here: its compiled loops load slowly, and --help needs none.
+MAX_N = 8
 
 
 def ngrams(
@@ -29,7 +27,7 @@ def ngrams(
     public: Annotated[
         bool, typer.Option("--public", help="The table is public text, made without the private corpus. Required.")
     ] = False,
-    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MOST_N, help="Words of the longest n-grams.")] = 4,
+    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MAX_N, help="Words of the longest n-grams.")] = 4,
     min_count: Annotated[
         int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
     ] = 5,
@@ -43,8 +41,12 @@ def ngrams(
     jars: JarsOption = None,
 ) -> None:
     """Count the n-grams of public text, for text policies with slots: carrier_phrases."""
+    from wordveil.artifacts import content_store
+    from wordveil.artifacts.ngram_model import read_model
+    from wordveil.config import template
     from wordveil.spark.builds.ngrams import build_ngrams
     from wordveil.spark.input.inspect import open_path
+    from wordveil.text.slots import NgramSettings
 
     if not public:
         problem = (
@@ -53,9 +55,9 @@ def ngrams(
         )
         raise ConfigError("command line", [Fault("--public", "", problem)])
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)
-    with status() as progress:
+    with show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=template.is_local_delta(source))()
+        spark = prepare_plain_session(jars, delta=template.is_local_delta(source))()
         table = open_path(spark, source, "--input", "Write it as Parquet first.")
         built = build_ngrams(table, text, output, settings, source, progress)
     model = built.model

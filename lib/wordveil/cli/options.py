@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,13 +15,13 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from wordveil.cli.output import people, print_table
-from wordveil.config.load import Config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from wordveil.config.load import Config
+    from wordveil.config.schema import SparkSection
     from wordveil.spark.sanitise.report import RunReport
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
@@ -59,8 +59,37 @@ def terminate(number: int, _: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def starter(section: SparkSection, *, delta: bool = False) -> Callable[[], SparkSession]:
-    """What starts the session of ``section``; with ``delta``, one that knows Delta."""
+def read_config(source: Path, overrides: Sequence[str] | None) -> Config:
+    """The configuration of a file with its overrides. Raises :class:`ConfigError`."""
+    from wordveil.config.load import load_config
+
+    return load_config(source, overrides or ())
+
+
+def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config:
+    """The same of a release. Raises :class:`ConfigError` for a configuration of a Parquet output, too."""
+    config = read_config(source, overrides)
+    if config.output.format != "delta":
+        problem = "this command needs a release, and a Parquet output is none. Set output.format: delta."
+        raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
+    return config
+
+
+def prepare_session(config: Config) -> Callable[[], SparkSession]:
+    """A function that starts the session of a configuration."""
+    return _prepare(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
+
+
+def prepare_plain_session(jars: str | None = None, *, delta: bool = True) -> Callable[[], SparkSession]:
+    """A function that starts a session with default settings; with ``delta``, one that knows Delta, from ``jars`` where
+    they are named.
+    """
+    from wordveil.config.schema import SparkSection
+
+    return _prepare(SparkSection(delta_jars=jars), delta=delta)
+
+
+def _prepare(section: SparkSection, *, delta: bool) -> Callable[[], SparkSession]:
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
@@ -72,20 +101,8 @@ def starter(section: SparkSection, *, delta: bool = False) -> Callable[[], Spark
     return start
 
 
-def session_of(config: Config) -> Callable[[], SparkSession]:
-    """What starts the session of a configuration."""
-    return starter(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
-
-
-def require_release(config: Config, source: Path) -> None:
-    """Raise :class:`ConfigError` unless the configuration is one of a release."""
-    if config.output.format != "delta":
-        problem = "this command is about a release, and a Parquet output is one job's. Say output.format: delta."
-        raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
-
-
 @contextmanager
-def status() -> Iterator[Callable[[str], None]]:
+def show_status() -> Iterator[Callable[[str], None]]:
     """One line that says what is being done, on a terminal; nothing elsewhere."""
     if not people.is_terminal:
         yield lambda _: None
@@ -95,7 +112,7 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
     """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,22 +15,17 @@ from wordveil.cli.options import (
     JsonOption,
     RunOption,
     SetOption,
+    prepare_plain_session,
+    prepare_session,
     print_report,
-    progress_bar,
-    require_release,
-    session_of,
-    starter,
-    status,
+    read_release_config,
+    show_progress,
+    show_status,
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
-from wordveil.cli.report_file import ReportOption, reported
+from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import compact_table, gate_table, release_facts, runs_table, verified_facts
-from wordveil.config.load import Config, load_config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault, GateError
-
-if TYPE_CHECKING:
-    pass
 
 releases = typer.Typer(
     help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).",
@@ -56,10 +51,10 @@ def gate(
     """
     from wordveil.spark.release.gate import run_gate
 
-    with reported("release gate", report) as tell:
-        settings = _load(config, overrides)
-        with status() as progress:
-            gated = run_gate(settings, session_of(settings), progress=progress)
+    with write_report("release gate", report) as tell:
+        settings = read_release_config(config, overrides)
+        with show_status() as progress:
+            gated = run_gate(settings, prepare_session(settings), progress=progress)
         tell(gated.to_dict())
         if as_json:
             print_json(gated.to_dict())
@@ -81,10 +76,10 @@ def publish(
     """Write the public table and its signed manifest, from the version of the draws that passed the gate."""
     from wordveil.spark.release.publish import publish as publish_release
 
-    with reported("release publish", report) as tell:
-        settings = _load(config, overrides)
-        with status() as progress:
-            made = publish_release(settings, session_of(settings), progress=progress)
+    with write_report("release publish", report) as tell:
+        settings = read_release_config(config, overrides)
+        with show_status() as progress:
+            made = publish_release(settings, prepare_session(settings), progress=progress)
         tell(made.to_dict())
     if as_json:
         print_json(made.to_dict())
@@ -122,9 +117,9 @@ def verify(
     """Check a published table against its signed manifest, file by file. Needs neither key nor configuration."""
     from wordveil.spark.release.publish import verify_table
 
-    with reported("release verify", report) as tell, status() as progress:
+    with write_report("release verify", report) as tell, show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=True)()
+        spark = prepare_plain_session(jars)()
         progress("hashing files")
         found = verify_table(spark, table, manifest, public_key)
         facts = verified_facts(found, pinned=public_key is not None)
@@ -156,10 +151,12 @@ def withdraw(
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
-    settings = _load(config, overrides)
+    settings = read_release_config(config, overrides)
     wanted = read_ids(ids or [], ids_file)
-    with progress_bar() as (progress, tasks):
-        report = withdraw_records(settings, session_of(settings), wanted, run_id=run_id, progress=progress, tasks=tasks)
+    with show_progress() as (progress, tasks):
+        report = withdraw_records(
+            settings, prepare_session(settings), wanted, run_id=run_id, progress=progress, tasks=tasks
+        )
     if as_json:
         print_json(report.to_dict())
     else:
@@ -180,10 +177,10 @@ def abandon(
     """
     from wordveil.spark.release.run import abandon as abandon_run
 
-    settings = _load(config, overrides)
-    with status() as progress:
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
         progress("starting Spark")
-        abandon_run(settings, session_of(settings), run_id)
+        abandon_run(settings, prepare_session(settings), run_id)
     facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
     if as_json:
         print_json(facts)
@@ -196,9 +193,9 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     """Delete the draws of withdrawn records from the newest version of the draws."""
     from wordveil.spark.release.maintenance import purge as purge_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        rows = purge_release(settings, session_of(settings), progress=progress)
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
+        rows = purge_release(settings, prepare_session(settings), progress=progress)
     if as_json:
         print_json({"release": settings.release, "rows": rows})
     else:
@@ -222,9 +219,9 @@ def compact(
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        done = compact_release(settings, session_of(settings), retain_hours=retain_hours, progress=progress)
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
+        done = compact_release(settings, prepare_session(settings), retain_hours=retain_hours, progress=progress)
     if as_json:
         print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
     else:
@@ -244,12 +241,12 @@ def reset(
     """
     from wordveil.spark.release.maintenance import reset as reset_release
 
-    settings = _load(config, overrides)
+    settings = read_release_config(config, overrides)
     if not yes:
         problem = "gives up draws and journal for good, with all that they know. Restore them if there is a backup; else add --yes."
         raise ConfigError("command line", [Fault("release reset", "", problem)])
-    with status() as progress:
-        tables = reset_release(settings, session_of(settings), progress=progress)
+    with show_status() as progress:
+        tables = reset_release(settings, prepare_session(settings), progress=progress)
     if as_json:
         print_json({"release": settings.release, "given_up": tables})
     else:
@@ -264,22 +261,16 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
     """
     from wordveil.spark.release.maintenance import show as show_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
         progress("starting Spark")
-        facts = show_release(settings, session_of(settings))
+        facts = show_release(settings, prepare_session(settings))
     if as_json:
         print_json(facts)
         return
     print_table(f"Release {facts['release']}", release_facts(facts))
     if facts["runs"]:
         results.print(runs_table(facts["runs"]))
-
-
-def _load(config: Path, overrides: Sequence[str] | None) -> Config:
-    settings = load_config(config, overrides or ())
-    require_release(settings, config)
-    return settings
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:

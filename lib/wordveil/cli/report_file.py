@@ -33,7 +33,7 @@ _DRAFT = ".wordveil-draft"
 
 
 @contextmanager
-def reported(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Writes the file at ``place`` once the body has ended, however it ended; the body hands over its result, if it
     comes to one.
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from wordveil.evaluation.comparison import Comparison, Line
-from wordveil.evaluation.preview import Sample, WordPreview
-
 if TYPE_CHECKING:
+    from wordveil.evaluation.comparison import Comparison, Line
+    from wordveil.evaluation.preview import Sample, WordPreview
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
