@@ -90,7 +90,7 @@ class Contender:
 def restricted(words: Embedding, kept: list[str]) -> Embedding:
     """The embedding of ``kept`` words alone, in that order."""
     place = {word: row for row, word in enumerate(words.words.to_pylist())}
-    return embedding.checked(kept, words.vectors[[place[word] for word in kept]], words.source)
+    return embedding.check_embedding(kept, words.vectors[[place[word] for word in kept]], words.source)
 
 
 def flat_embeddings() -> dict[str, Embedding]:
@@ -103,7 +103,9 @@ def flat_embeddings() -> dict[str, Embedding]:
     ):
         if (place := DATA / f"{file}.f16.npz").exists():
             with np.load(place) as arrays:
-                found[name] = embedding.checked(arrays["words"].tolist(), arrays["vectors"].astype(np.float32), file)
+                found[name] = embedding.check_embedding(
+                    arrays["words"].tolist(), arrays["vectors"].astype(np.float32), file
+                )
     if (DATA / "glove840B_300d_9910.words.gz").exists():
         found["GloVe 300"] = glove()
     return found

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import TokenBatch
@@ -44,7 +44,7 @@ def main() -> None:
     everything = np.concatenate([ids, np.full(2000, vocabulary.pad, np.int32)])
     offsets = np.array([0, len(everything)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("keep-rate")  # thrown away
-    context = contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
+    context = derive_contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
     rows = []
     for epsilon in EPSILONS:
         built = Laplace.build(demo, {"epsilon": epsilon}, padding=True, work=BuildContext())

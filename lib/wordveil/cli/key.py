@@ -10,7 +10,7 @@ import typer
 
 from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.crypto.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
+from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 
 keys = typer.Typer(
@@ -27,7 +27,7 @@ def new(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")], *, as_json: JsonOption = False
 ) -> None:
     """Write a random key to FILE, readable by its owner alone."""
-    key = new_key(file)
+    key = create_key(file)
     _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
 
 
@@ -54,7 +54,7 @@ def fingerprint(
     key = load_key(file, env)
     facts = _facts(key, file or f"${env}")
     if release is not None:
-        facts |= {"release": release, "public_key": public_hex(key.signing_key(release))}
+        facts |= {"release": release, "public_key": encode_public_key(key.signing_key(release))}
     _show(facts, as_json=as_json)
 
 

@@ -15,7 +15,7 @@ from wordveil.config.schema import HYPERNYMS
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
-from wordveil.embeddings.training.poincare import ReadPairs, trained
+from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError
 from wordveil.evaluation.comparison import Comparison, compare
 from wordveil.mechanisms.registry import MECHANISMS
@@ -37,7 +37,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     """
     work = work or BuildContext()
     place = config.mechanism.embedding
-    recipe = config.recipe(embeddings.source_digest(place))
+    recipe = config.recipe(embeddings.digest_source(place))
     try:
         found = bundles.find(Path(config.bundle_store), recipe)
     except BundleError:
@@ -61,7 +61,7 @@ def _embedding(config: Config, work: BuildContext, read: ReadPairs) -> Embedding
     """The embedding, read or trained."""
     section = config.mechanism
     if section.embedding_format == HYPERNYMS:
-        return trained(
+        return train_or_load(
             Path(section.embedding), section.training.settings, Path(config.bundle_store) / _TRAINED, work, read
         )
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
@@ -80,7 +80,7 @@ def find_bundle(config: Config) -> Bundle | None:
     matches.
     """
     place = config.mechanism.embedding
-    digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
+    digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
     found = bundles.find(Path(config.bundle_store), config.recipe(digest))
     return bundles.open_bundle(found) if found else None
 

@@ -24,7 +24,7 @@ from wordveil.config.schema import (
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
 from wordveil.mechanisms.hyperbolic import NO_PADDING, HyperbolicFDD, HyperbolicLaplace
-from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.neighbours.annoy import find_faults as find_annoy_faults
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
@@ -83,7 +83,7 @@ def contradictions(sections: Sections) -> list[Fault]:
 def _mechanism_faults(mechanism: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
     """A mechanism's settings that contradict each other, or the text policy."""
     if mechanism.get("name") == "laplace":
-        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in annoy_faults(mechanism))
+        yield from (Fault(f"mechanism.{name}", "", problem) for name, problem in find_annoy_faults(mechanism))
     additive = mechanism.get("name") in (HyperbolicLaplace.name, HyperbolicFDD.name)
     if additive and text and text.chosen_settings().get("length") == "pad":
         yield Fault("text.length", "pad", f"pads texts, and {NO_PADDING}")

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.crypto.keys import ReleaseKeys, throwaway_keys
+from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
 from wordveil.evaluation.output_law import OutputLaw, draw_tokens
 from wordveil.evaluation.protocols import Attacker, Int32
 from wordveil.mechanisms.base import Mechanism
@@ -178,7 +178,7 @@ def attack(
         return Recovery(MaximumPosterior.of_table(mechanism.table, prior)[1], baseline, None)
     words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
     ids = np.minimum(words, np.flatnonzero(prior)[-1]).astype(np.int32)
-    first, second = keys or (throwaway_keys(), throwaway_keys())
+    first, second = keys or (make_throwaway_keys(), make_throwaway_keys())
     fitted = attacker.fit(ids, draw_tokens(mechanism, ids, b"fit", first), len(prior))
     drawn = draw_tokens(mechanism, ids, b"measure", second)
     return Recovery(measure_recovery(fitted, ids, drawn), baseline, draws)

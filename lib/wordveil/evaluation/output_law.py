@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.crypto.keys import ReleaseKeys, throwaway_keys
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
+from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.table_mechanism import TableMechanism
 from wordveil.mechanisms.tables import Table, listed_probabilities
@@ -83,7 +83,7 @@ def find_laws(
     keys
         keys to draw with; throwaway keys if left out.
     """
-    keys = keys or throwaway_keys()
+    keys = keys or make_throwaway_keys()
     for word in words.tolist():
         if isinstance(mechanism, TableMechanism):
             yield OutputLaw.of_table(mechanism.table, word)
@@ -94,5 +94,5 @@ def find_laws(
 def draw_tokens(mechanism: Mechanism, ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
     """What a mechanism draws for ids as one record of that name: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
     offsets = np.array([0, len(ids)])
-    context = contexts(keys.context, b"", [name], [id_payload(ids, offsets)])
+    context = derive_contexts(keys.context, b"", [name], [id_payload(ids, offsets)])
     return mechanism.draw(TokenBatch(ids, offsets, context), keys).ids

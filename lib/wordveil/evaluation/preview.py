@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.crypto.keys import throwaway_keys
+from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
 from wordveil.evaluation.output_law import OutputLaw, draw_tokens
@@ -237,7 +237,7 @@ def _draw_sample(
     mechanism: Mechanism, ids: NDArray[np.int32], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.int32], float]:
     """What the first of ``ids`` became, as many as the time allows, and tokens a second."""
-    keys = throwaway_keys()
+    keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
     draw_tokens(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
     drawn, seconds, done = [], 0.0, 0
@@ -285,7 +285,7 @@ def preview_words(
 
     ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown at its own alone.
     """
-    keys = throwaway_keys()
+    keys = make_throwaway_keys()
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
     mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
     ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))

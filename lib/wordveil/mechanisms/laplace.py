@@ -38,7 +38,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
-from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
+from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
@@ -94,7 +94,7 @@ class Laplace(Mechanism):
         epsilon = float(settings["epsilon"])
         _check_epsilon(epsilon)
         if settings.get("search") == "annoy":
-            annoy_index(1)  # raises where it is missing, before minutes of work
+            make_annoy_index(1)  # raises where it is missing, before minutes of work
         mean = _mean(embedding)
         work.progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)

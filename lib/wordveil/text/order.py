@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import Secret
-from wordveil.crypto.streams import Contexts, KeyedStream, scaled
+from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
 
 
 def _stream(
@@ -27,7 +27,7 @@ def sample(
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, drawn_offsets)
     length = np.diff(offsets)
-    pick = offsets[record] + scaled(word, np.maximum(length, 1)[record].astype(np.uint64))
+    pick = offsets[record] + scale_words(word, np.maximum(length, 1)[record].astype(np.uint64))
     symbols = np.append(ids, np.int32(unknown))
     return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
 
