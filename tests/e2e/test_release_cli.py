@@ -63,7 +63,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
 
     code, out, _ = run("sanitise", "--config", config, "--run-id", "night-1")
     assert code == 0
-    for words in ("all: nothing of this input was known yet", "withdrawn", "input version", "night-1", "12"):
+    for words in ("all: no record of this input was known yet", "withdrawn", "input version", "night-1", "12"):
         assert words in out
     code, out, _ = run("sanitise", "--config", config)
     assert code == 0

@@ -1,6 +1,7 @@
-"""The command line. Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model;
-5 key; 6 output exists; 7 Java, Spark or a package missing; 8 the Spark job failed; 9 release, ledger or budget; 1
-anything else.
+"""The command line.
+
+Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output
+exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget; 1 any other error.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 done; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output exists; "
-        "7 Java, Spark or a package missing; 8 Spark job failed; 9 release, ledger or budget; 1 anything else."
+        "Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; "
+        "6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget; "
+        "1 any other error."
     ),
 )
-# Adding a command is a file, and a line here; `python -m wordveil --help` lists them in this order.
+# To add a command, write its file and add a line here. `wordveil --help` lists commands in this order, then groups.
 app.command()(init)
 app.command()(build)
 app.command()(plan)
@@ -51,7 +53,7 @@ app.add_typer(keys, name="key")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the console script and of the jobs: runs one command and exits with its code."""
+    """Run one command and exit with its code: the entry point of the console script and of the jobs."""
     signal.signal(signal.SIGTERM, terminate)
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
@@ -71,8 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _print_error(error: WordveilError, *, as_json: bool) -> None:
     if as_json and isinstance(error, GateError):
-        # It has printed its own document, which says what failed. spark-submit writes both streams to its standard
-        # output, where a second line would spoil the document.
+        # The command has printed its own document, which says what failed. spark-submit writes both streams to its
+        # standard output, where a second line would break the document.
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         as_json = False
@@ -84,7 +86,7 @@ def _print_error(error: WordveilError, *, as_json: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
     if show:
         results.print(__version__)

@@ -22,12 +22,12 @@ def build(
     on_spark: Annotated[
         bool,
         typer.Option(
-            "--on-spark", help="Add up pairs and find neighbours on the executors of the configuration's Spark session."
+            "--on-spark", help="Count pairs and find neighbours on the executors of the configuration's Spark session."
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build the bundle: check the embedding, build the mechanism, write both content-addressed."""
+    """Build the bundle: check the embedding, build the mechanism, and write both to a content-addressed directory."""
     from wordveil.config.artifacts import build_bundle
     from wordveil.embeddings.training.hypernyms import read_pairs
     from wordveil.neighbours.blocks import BuildContext

@@ -15,9 +15,9 @@ from wordveil.errors import ConfigError, Fault
 def init(
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="TABLE", help="The table to sanitise, of Parquet or Delta, by its path."),
+        typer.Option("--from", metavar="TABLE", help="The path of the table to sanitise, Parquet or Delta."),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; it must not exist.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(
         "job.yaml"
     ),
     airflow: Annotated[
@@ -25,15 +25,17 @@ def init(
         typer.Option(
             "--airflow",
             metavar="DIR",
-            help="Write the DAGs for Airflow into this directory instead, with the jobs they submit.",
+            help="Write the Airflow DAGs and the jobs that they submit into this directory instead.",
         ),
     ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a commented configuration from a table's schema, or the DAGs for Airflow. Reads no rows."""
+    """Write a commented configuration from a table's schema, or the Airflow DAGs. Reads no rows."""
     if (source is None) == (airflow is None):
-        problem = "say what to write: --from TABLE for a configuration, or --airflow DIR for the DAGs; one of them."
+        problem = (
+            "name exactly one of --from TABLE, which writes a configuration, and --airflow DIR, which writes the DAGs."
+        )
         raise ConfigError("command line", [Fault("--from", source or "", problem)])
     if airflow is not None:
         _write_dags(airflow, as_json=as_json)
@@ -56,7 +58,7 @@ def init(
         shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
         shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
         notes = [
-            f"columns were guessed by their names: check {output}, fill in what is missing, then run `wordveil build`."
+            f"the columns were guessed from their names: check {output}, fill in what is missing, then run `wordveil build`."
         ]
         print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
 
@@ -68,5 +70,5 @@ def _write_dags(folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"output": str(folder), "files": written})
     else:
-        notes = ["docs/airflow.md says which Airflow Variable and connection they take."]
+        notes = ["docs/airflow.md lists the Airflow Variable and the connection that they need."]
         print_table("DAGs for Airflow", {"directory": folder, "files": "\n".join(written)}, notes)

@@ -17,25 +17,29 @@ MAX_N = 8
 
 def ngrams(
     source: Annotated[
-        str, typer.Option("--input", metavar="TABLE", help="A table of public text, of Parquet or Delta, by its path.")
+        str, typer.Option("--input", metavar="TABLE", help="The path of a table of public text, Parquet or Delta.")
     ],
     text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The directory in which the model gets a directory of its own.")
+        Path, typer.Option("--output", "-o", help="The directory in which the model's own directory is made.")
     ],
     *,
     public: Annotated[
-        bool, typer.Option("--public", help="The table is public text, made without the private corpus. Required.")
+        bool,
+        typer.Option(
+            "--public", help="Confirm that the table is public text, written without the private corpus. Required."
+        ),
     ] = False,
-    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MAX_N, help="Words of the longest n-grams.")] = 4,
-    min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
-    ] = 5,
+    max_n: Annotated[
+        int, typer.Option("--max-n", min=2, max=MAX_N, help="The number of words of the longest n-grams.")
+    ] = 4,
+    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out n-grams that occur less often.")] = 5,
     tokeniser: Annotated[
-        Literal["words", "characters", "whitespace"], typer.Option("--tokeniser", help="That of the text policy.")
+        Literal["words", "characters", "whitespace"],
+        typer.Option("--tokeniser", help="The tokeniser of the text policy."),
     ] = "words",
     hyphens: Annotated[
-        Literal["split", "inner"], typer.Option("--hyphens", help="Those of the text policy.")
+        Literal["split", "inner"], typer.Option("--hyphens", help="The hyphens of the text policy.")
     ] = "split",
     as_json: JsonOption = False,
     jars: JarsOption = None,
@@ -50,8 +54,8 @@ def ngrams(
 
     if not public:
         problem = (
-            "is required: say it if the table is public text, made without the private corpus. A model counted over the corpus "
-            "shows its phrases in what it keeps; take another."
+            "is required. Add it only if the table is public text, written without the private corpus: a model counted over "
+            "the corpus reveals its phrases by what it keeps. Otherwise name another table."
         )
         raise ConfigError("command line", [Fault("--public", "", problem)])
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)

@@ -1,4 +1,4 @@
-"""What commands share: their options, Spark sessions that start when they are needed, and progress for people."""
+"""What commands share: options, Spark sessions that start when they are needed, and progress for people."""
 
 from __future__ import annotations
 
@@ -24,38 +24,47 @@ if TYPE_CHECKING:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.sanitise.report import RunReport
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
 ParamOption = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="Value of :NAME in input.where, a string. Repeatable."),
+    typer.Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 JarsOption = Annotated[
     str | None,
-    typer.Option("--delta-jars", metavar="DIR", help="A directory with Delta's jars, where they cannot be fetched."),
+    typer.Option(
+        "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
+    ),
 ]
 
 
 def _check_run_id(run_id: str | None) -> str | None:
     if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
         raise ConfigError(
-            "command line", [Fault("--run-id", run_id[:80], "1 to 200 letters, digits, '.', '_', ':', '+' or '-'.")]
+            "command line",
+            [
+                Fault(
+                    "--run-id",
+                    run_id[:80],
+                    "give 1 to 200 letters, digits, '.', '_', ':', '+' or '-'; begin with a letter or digit.",
+                )
+            ],
         )
     return run_id
 
 
 RunOption = Annotated[
     str | None,
-    typer.Option("--run-id", callback=_check_run_id, help="Name of this run in the output; made up if left out."),
+    typer.Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
 ]
 
 
 def terminate(number: int, _: FrameType | None) -> None:
-    """Leave by way of the ``finally`` blocks, so that an unfinished output is removed."""
+    """Exit through the ``finally`` blocks, so that an unfinished output is removed."""
     sys.exit(128 + number)
 
 
@@ -103,7 +112,7 @@ def _prepare(section: SparkSection, *, delta: bool) -> Callable[[], SparkSession
 
 @contextmanager
 def show_status() -> Iterator[Callable[[str], None]]:
-    """One line that says what is being done, on a terminal; nothing elsewhere."""
+    """Show on one line of a terminal what is being done; show nothing elsewhere."""
     if not people.is_terminal:
         yield lambda _: None
         return
@@ -113,7 +122,7 @@ def show_status() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
+    """Show a bar of Spark tasks or of a build's steps on a terminal; show nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
         task = bar.add_task("checking", total=None)
@@ -124,7 +133,7 @@ def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int]
 
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
-    """The short table at the end of a run; ``lives``: of a release that lives on."""
+    """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
     from wordveil.cli.tables import report_facts
 
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), report.notes)

@@ -33,14 +33,16 @@ def plan(
     *,
     sample: Annotated[
         int | None,
-        typer.Option("--sample", metavar="N", help="Read the first N records: rates, lengths, keep-rate, core-hours."),
+        typer.Option(
+            "--sample", metavar="N", help="Read the first N records and show rates, lengths, keep-rate and core-hours."
+        ),
     ] = None,
     words: Annotated[
         str | None,
-        typer.Option("--words", metavar="WORD,...", help="Show what becomes of these words at three epsilons."),
+        typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="A sentence to show with --compare; a public one.")
+        str | None, typer.Option("--text", metavar="TEXT", help="A public sentence to show with --compare.")
     ] = None,
     compare: Annotated[
         bool,
@@ -51,14 +53,14 @@ def plan(
     has_records: Annotated[
         bool,
         typer.Option(
-            "--has-records", help="Say whether the input, or the slice of it, has a record; one is looked for."
+            "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
         ),
     ] = False,
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check everything against the input's schema and price a record of the public maximum length. Reads no rows
-    without --sample or --has-records.
+    """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
+    --sample or --has-records.
     """
     from wordveil.config.artifacts import compare_mechanisms
     from wordveil.spark.plan.plan import make_plan
@@ -88,9 +90,12 @@ def plan(
 
 def _check_comparison(text: str | None, *, compare: bool) -> None:
     if compare and not (text or "").strip():
-        raise ConfigError("command line", [Fault("--compare", "", 'needs a sentence: add --text "...", a public one.')])
+        raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
     if text is not None and not compare:
-        raise ConfigError("command line", [Fault("--text", text[:80], "is shown by --compare: add it.")])
+        raise ConfigError(
+            "command line",
+            [Fault("--text", text[:80], "is shown only with --compare. Add --compare, or remove --text.")],
+        )
 
 
 def _print_plan(plan: Plan) -> None:
@@ -114,12 +119,12 @@ def _print_plan(plan: Plan) -> None:
         else "none: unbounded for any two texts",
     }
     if plan.delta:
-        facts[f"delta of {unit}"] = f"{plan.delta:.3g}: by so much probability an output may go beyond these bounds"
+        facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
-        notes.append("prices need the embedding's diameter, which the bundle holds: run `wordveil build` first.")
+        notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
     print_table("Plan", facts, notes)
 
 

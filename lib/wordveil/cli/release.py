@@ -1,4 +1,4 @@
-"""The commands ``wordveil release``: what comes after a run, until the last withdrawn text is gone."""
+"""The commands ``wordveil release``: what follows a run, until the last withdrawn text is deleted."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from wordveil.cli.tables import compact_table, gate_table, release_facts, runs_t
 from wordveil.errors import ConfigError, Fault, GateError
 
 releases = typer.Typer(
-    help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).",
+    help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
     no_args_is_help=True,
 )
 RETAIN_HOURS = 168
 _UNPINNED = (
-    "no public key was pinned: the manifest vouches for itself alone, so that damage is found and a forger is not. Pin the release's "
-    "with --public-key; its owner has it from `wordveil key fingerprint --release NAME`."
+    "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that it names itself. "
+    "Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint --release NAME`."
 )
 _AFTER_WITHDRAWAL = (
-    "the text is still there. It leaves the newest draws with `wordveil release purge`, the public table with `gate` and `publish`, and "
-    "the disk with `compact`; `show` tells when it is gone."
+    "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the public table, and "
+    "`compact` from the disk. `show` reports when it is gone."
 )
 
 
@@ -46,9 +46,7 @@ _AFTER_WITHDRAWAL = (
 def gate(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not
-    pass.
-    """
+    """Check the newest draws against the gate's rules and record the decision. Exit code 3 if a rule does not pass."""
     from wordveil.spark.release.gate import run_gate
 
     with write_report("release gate", report) as tell:
@@ -61,11 +59,11 @@ def gate(
         else:
             results.print(gate_table(gated.result, gated.release, gated.draws_version))
             if not gated.result.results:
-                print_note("the configuration has no section gate: every version passes.")
+                print_note("the configuration has no section gate, so every version passes.")
         if not gated.result.passed:
             names = ", ".join(result.name for result in gated.result.failures)
             raise GateError(
-                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published; what it cost stays charged."
+                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published, and what the draws cost stays charged."
             )
 
 
@@ -73,7 +71,7 @@ def gate(
 def publish(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Write the public table and its signed manifest, from the version of the draws that passed the gate."""
+    """Write the public table and its signed manifest from the version of the draws that passed the gate."""
     from wordveil.spark.release.publish import publish as publish_release
 
     with write_report("release publish", report) as tell:
@@ -94,14 +92,15 @@ def publish(
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
         "public key": made.document["public_key"],
     }
-    print_table(f"Published {settings.release}", facts, ["give readers the public key by another way than the table."])
+    print_table(f"Published {settings.release}", facts, ["send readers the public key separately from the table."])
 
 
 @releases.command()
 def verify(
     table: Annotated[str, typer.Option("--table", metavar="PATH", help="The published table.")],
     manifest: Annotated[
-        str | None, typer.Option("--manifest", metavar="FILE", help="Its manifest; left out, the one inside the table.")
+        str | None,
+        typer.Option("--manifest", metavar="FILE", help="The table's manifest; by default the one inside the table."),
     ] = None,
     public_key: Annotated[
         str | None,
@@ -114,7 +113,7 @@ def verify(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check a published table against its signed manifest, file by file. Needs neither key nor configuration."""
+    """Check a published table against its signed manifest, file by file. Needs neither a key nor a configuration."""
     from wordveil.spark.release.publish import verify_table
 
     with write_report("release verify", report) as tell, show_status() as progress:
@@ -140,14 +139,15 @@ def withdraw(
         list[str] | None, typer.Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")
     ] = None,
     ids_file: Annotated[
-        str | None, typer.Option("--ids", metavar="FILE", help="A file of ids, one a line; - for standard input.")
+        str | None,
+        typer.Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input."),
     ] = None,
     run_id: RunOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take records out of a release for good. Their public text goes with the next publication, their draws with a
-    purge.
+    """Remove records from a release for good. The next publication removes their public text, and a purge their
+    draws.
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
@@ -166,13 +166,13 @@ def withdraw(
 
 @releases.command()
 def abandon(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="An interrupted run, as `show` names it.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
     config: ConfigOption,
     overrides: SetOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up an interrupted run that cannot be finished: all that it reserved is charged, and nothing of it is
+    """Give up an interrupted run that cannot be finished. Everything that it reserved is charged, and nothing of it is
     released.
     """
     from wordveil.spark.release.run import abandon as abandon_run
@@ -199,7 +199,7 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     if as_json:
         print_json({"release": settings.release, "rows": rows})
     else:
-        note = "old files keep them until `wordveil release compact` deletes those, and the public table until `gate` and `publish`."
+        note = "old files still hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
         print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
 
 
@@ -209,13 +209,13 @@ def compact(
     overrides: SetOption = None,
     retain_hours: Annotated[
         int,
-        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that a version of the last N hours needs."),
+        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need."),
     ] = RETAIN_HOURS,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write small files together and delete files of old versions: of draws and ledger, and old ones alone of the
-    public table.
+    """Merge small files of the draws and the ledger, and delete files of old versions. Of the public table it only deletes
+    old files.
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
@@ -233,32 +233,30 @@ def reset(
     config: ConfigOption,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Give them up. Without it nothing is done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged,
-    withdrawn records stay out.
+    """Give up lost tables of a release, so that the next run starts again. What was spent stays charged, and withdrawn
+    records stay out.
     """
     from wordveil.spark.release.maintenance import reset as reset_release
 
     settings = read_release_config(config, overrides)
     if not yes:
-        problem = "gives up draws and journal for good, with all that they know. Restore them if there is a backup; else add --yes."
+        problem = "gives up the draws and the journal for good. Restore them if there is a backup; otherwise add --yes."
         raise ConfigError("command line", [Fault("release reset", "", problem)])
     with show_status() as progress:
         tables = reset_release(settings, prepare_session(settings), progress=progress)
     if as_json:
         print_json({"release": settings.release, "given_up": tables})
     else:
-        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish anew."
+        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish again."
         print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
 
 
 @releases.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there.
-    Internal.
-    """
+    """Show the state of a release: runs, gate, publication, records, and withdrawn text that still exists. Internal."""
     from wordveil.spark.release.maintenance import show as show_release
 
     settings = read_release_config(config, overrides)
@@ -284,7 +282,7 @@ def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
         elif file is not None:
             found += _lines(Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        problem = f"cannot be read ({type(error).__name__}). Name a text file in UTF-8 with one id a line."
+        problem = f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line."
         raise ConfigError("command line", [Fault("--ids", str(file), problem)]) from None
     found = [name for name in found if name]
     if not found:

@@ -33,21 +33,20 @@ def sanitise(
     *,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", help="Replace an output that exists; never of a release (output.format: delta)."),
+        typer.Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta)."),
     ] = False,
     full_snapshot: Annotated[
         bool,
         typer.Option(
-            "--full-snapshot", help="The input is the whole corpus: records of the release that are not in it leave it."
+            "--full-snapshot",
+            help="The input is the whole corpus: withdraw records of the release that it does not have.",
         ),
     ] = False,
     run_id: RunOption = None,
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Sanitise the corpus into a table, whole or not at all; or bring a release (output.format: delta) in step with
-    it.
-    """
+    """Sanitise the corpus into a table atomically, or update a release (output.format: delta) incrementally."""
     with write_report("sanitise", report) as tell:
         settings = read_config(config, overrides)
         values = parse_params(params or ())
@@ -74,8 +73,11 @@ def sanitise(
 def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
     is_release = config.output.format == "delta"
     if overwrite and is_release:
-        problem = "a release (output.format: delta) is never overwritten: what it drew is charged. Remove it, or begin a release of another name."
+        problem = (
+            "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, or start a "
+            "release with another name."
+        )
         raise ConfigError("command line", [Fault("--overwrite", "", problem)])
     if full_snapshot and not is_release:
-        problem = "is about a release: a Parquet output is made of the whole input anyway. Remove it, or say output.format: delta."
+        problem = "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set output.format: delta."
         raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])
