@@ -44,6 +44,7 @@ from laplace_exact import DATA, load_embedding
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.tails import MOST_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
@@ -146,9 +147,10 @@ def meaning(points: Points, found: NDArray[np.int32]) -> dict[str, float]:
     before, after = (
         points.rows[ids, :-2].astype(np.float64) for ids in (points.words, found)
     )  # without height and score
+    keep_rate = measure_keep_rate(points.words, found, len(points.rows) - 1)  # the last row is padding
     cosines = (before * after).sum(axis=1) / (np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1))
     return {
-        "kept": float(np.mean(found == points.words)),
+        "kept": keep_rate.kept / keep_rate.words,
         "alike": float(cosines.mean()),
         "moved": float(np.linalg.norm(before - after, axis=1).mean()),
     }

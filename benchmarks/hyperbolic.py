@@ -46,6 +46,8 @@ from tradeoff import glove
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
+from wordveil.evaluation.output_law import OutputLaw
+from wordveil.evaluation.statistics import KeepProbability, SupportSize
 from wordveil.geometry.euclidean import diameter as flat_diameter
 from wordveil.geometry.hyperbolic import boost
 from wordveil.geometry.hyperbolic import diameter as ball_diameter
@@ -88,7 +90,7 @@ class Contender:
 def restricted(words: Embedding, kept: list[str]) -> Embedding:
     """The embedding of ``kept`` words alone, in that order."""
     place = {word: row for row, word in enumerate(words.words.to_pylist())}
-    return embedding.checked(kept, words.vectors[[place[word] for word in kept]], words.source)
+    return embedding.check_embedding(kept, words.vectors[[place[word] for word in kept]], words.source)
 
 
 def flat_embeddings() -> dict[str, Embedding]:
@@ -101,7 +103,9 @@ def flat_embeddings() -> dict[str, Embedding]:
     ):
         if (place := DATA / f"{file}.f16.npz").exists():
             with np.load(place) as arrays:
-                found[name] = embedding.checked(arrays["words"].tolist(), arrays["vectors"].astype(np.float32), file)
+                found[name] = embedding.check_embedding(
+                    arrays["words"].tolist(), arrays["vectors"].astype(np.float32), file
+                )
     if (DATA / "glove840B_300d_9910.words.gz").exists():
         found["GloVe 300"] = glove()
     return found
@@ -159,9 +163,9 @@ def observed(mechanism: Mechanism, chosen: NDArray[np.int64], keys: ReleaseKeys)
     ids = np.repeat(chosen, DRAWS).astype(np.int32)
     outputs = mechanism.draw(TokenBatch(ids, np.array([0, len(ids)]), np.zeros((1, 12), np.uint8)), keys).ids
     outputs = outputs.reshape(len(chosen), DRAWS)
-    return (outputs == chosen[:, None]).sum(axis=1).astype(float), np.array(
-        [float(len(np.unique(row))) for row in outputs]
-    )
+    laws = [OutputLaw.of_draws(int(word), row) for word, row in zip(chosen, outputs, strict=True)]
+    kept = np.array([KeepProbability().measure(law) for law in laws]) * DRAWS
+    return np.rint(kept), np.array([SupportSize(eta=0).measure(law) for law in laws])
 
 
 def hyperbolic_contenders(

@@ -21,10 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
@@ -43,20 +44,20 @@ def main() -> None:
     everything = np.concatenate([ids, np.full(2000, vocabulary.pad, np.int32)])
     offsets = np.array([0, len(everything)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("keep-rate")  # thrown away
-    context = contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
+    context = derive_contexts(keys.context, b"", [b"text"], [id_payload(everything, offsets)])
     rows = []
     for epsilon in EPSILONS:
         built = Laplace.build(demo, LaplaceSettings(epsilon=epsilon), padding=True, work=BuildContext())
         mechanism = Laplace.load(vocabulary.size, built.parameters, built.arrays)
         drawn = mechanism.draw(TokenBatch(everything, offsets, context), keys).ids
-        kept = drawn == everything
         distinct = np.unique(ids, return_index=True)[1]
+        words, padding = drawn[: len(ids)], drawn[len(ids) :]
         rows.append(
             {
                 "epsilon": epsilon,
-                "running_words": float(kept[: len(ids)].mean()),
-                "distinct_words": float(kept[distinct].mean()),
-                "padding": float(kept[len(ids) :].mean()),
+                "running_words": measure_keep_rate(ids, words, vocabulary.size).rate,
+                "distinct_words": measure_keep_rate(ids[distinct], words[distinct], vocabulary.size).rate,
+                "padding": float(np.mean(padding == vocabulary.pad)),
             }
         )
     results = Path(__file__).parent / "results"

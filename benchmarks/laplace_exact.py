@@ -60,7 +60,7 @@ def load_embedding(name: str) -> Any:
     if name == "demo":
         return embedding.load("demo")
     with np.load(DATA / "mixed_w2v_300d.f16.npz") as file:
-        return embedding.checked(file["words"].tolist(), file["vectors"].astype(np.float32), "mixed_w2v_300d")
+        return embedding.check_embedding(file["words"].tolist(), file["vectors"].astype(np.float32), "mixed_w2v_300d")
 
 
 def real_texts() -> Iterator[str]:

@@ -52,7 +52,7 @@ from common import machine, save_results
 from laplace_exact import load_embedding, real_texts
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.crypto.keys import MasterKey
-from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import distances
 from wordveil.mechanisms.base import MechanismArtifact
@@ -167,7 +167,7 @@ class Shape:
             size, dimension = 100_000 // divisor, 300
             rng = np.random.default_rng(20261121)
             vectors = rng.standard_normal((size, dimension)).astype(np.float32)
-            embedding = checked([f"w{number}" for number in range(size)], vectors, "synthetic")
+            embedding = check_embedding([f"w{number}" for number in range(size)], vectors, "synthetic")
             vocabulary = Vocabulary(embedding.words)
             ids = rng.integers(0, size, TOKENS).astype(np.int32)
         return cls(name, embedding, vocabulary.words(ids[:TOKENS]).to_pylist())

@@ -29,10 +29,10 @@ from rich.table import Table
 from common import machine, save_results
 from laplace_exact import DATA
 from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
-from wordveil.embeddings.training.poincare import in_ball, train
+from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
+from wordveil.embeddings.training.poincare import project_to_ball, train
 from wordveil.embeddings.training.settings import TrainingSettings
-from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.evaluation.reconstruction import measure_reconstruction
 from wordveil.neighbours.blocks import BuildContext
 
 MAMMALS = DATA / "mammal_closure_nk6540.tsv.xz"
@@ -56,13 +56,13 @@ def by_gensim(
     """The same by gensim, without the time that its model takes to be made; ``part`` of the pairs in an epoch if it is
     given.
     """
-    model = gensim_trainer.model_of(graph, settings, "benchmark")
+    model = gensim_trainer.make_model(graph, settings, "benchmark")
     if part:
         model.all_relations = model.all_relations[:: len(graph.edges) // part]
     start = time.process_time()
-    gensim_trainer.run(model, settings, BuildContext().steps)
+    gensim_trainer.train_model(model, settings, BuildContext().steps)
     taken = time.process_time() - start
-    return gensim_trainer.points_of(model, len(graph.words)), taken
+    return gensim_trainer.read_points(model, len(graph.words)), taken
 
 
 def row(
@@ -75,7 +75,7 @@ def row(
         **asdict(settings),
         "words": len(graph.words),
         "pairs": len(graph.edges),
-        **asdict(reconstruction(graph, in_ball(points))),
+        **asdict(measure_reconstruction(graph, project_to_ball(points))),
         "seconds": round(seconds, 2),
         "pairs_a_second": round(len(graph.edges) * passes / seconds),
     }
@@ -83,7 +83,7 @@ def row(
 
 def mammals(dimensions: Sequence[int]) -> list[dict[str, Any]]:
     """Both trainers."""
-    graph = hierarchy(read_pairs(MAMMALS), PLAIN, str(MAMMALS))
+    graph = build_hierarchy(read_pairs(MAMMALS), PLAIN, str(MAMMALS))
     compiled(graph, replace(PLAIN, epochs=1))  # compiles
     found = []
     for dimension in dimensions:
@@ -100,7 +100,7 @@ def nouns(*, whole: bool) -> dict[str, Any]:
     """How long the noun closure takes, 10 dimensions and 50 epochs: one compiled epoch, and a part of one of gensim's,
     extrapolated.
     """
-    graph = hierarchy(read_pairs(NOUNS), PLAIN, str(NOUNS))
+    graph = build_hierarchy(read_pairs(NOUNS), PLAIN, str(NOUNS))
     passes = PLAIN.epochs + PLAIN.burn_in
     _, epoch = compiled(graph, replace(PLAIN, epochs=1, burn_in=0))
     _, part = by_gensim(graph, replace(PLAIN, trainer="gensim", epochs=1, burn_in=0), PART)

@@ -27,12 +27,13 @@ from rich.table import Table
 from common import machine, save_results
 from laplace_exact import DATA
 from wordveil.crypto.keys import MasterKey
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.exponential import tight_beta
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 
@@ -59,7 +60,9 @@ def glove() -> Embedding:
     """
     words = gzip.decompress((DATA / "glove840B_300d_9910.words.gz").read_bytes()).decode().split()
     levels = np.frombuffer(gzip.decompress((DATA / "glove840B_300d_9910_u8.vecs.gz").read_bytes()), np.uint8)
-    return embedding.checked(words, ((levels.reshape(len(words), -1) - 127.5) * 0.0207).astype(np.float32), "glove")
+    return embedding.check_embedding(
+        words, ((levels.reshape(len(words), -1) - 127.5) * 0.0207).astype(np.float32), "glove"
+    )
 
 
 def embeddings() -> dict[str, Embedding]:
@@ -91,9 +94,10 @@ def laplace(mechanism: Laplace, apart: FloatArray, chosen: NDArray[np.int64]) ->
     offsets = np.array([0, len(ids)])
     keys = MasterKey(secrets.token_bytes(32)).for_release("tradeoff")  # thrown away
     drawn = mechanism.draw(
-        TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
+        TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
     ).ids
-    return float((drawn == ids).mean()), float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
+    keep_rate = measure_keep_rate(ids, drawn, apart.shape[1])
+    return keep_rate.kept / keep_rate.words, float(apart[np.repeat(np.arange(len(chosen)), DRAWS), drawn].mean())
 
 
 def measure(words: Embedding) -> dict[str, Any]:

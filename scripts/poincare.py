@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import embed
 from wordveil.embeddings.training.settings import TrainingSettings
-from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.evaluation.reconstruction import measure_reconstruction
 from wordveil.neighbours.blocks import BuildContext
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +45,7 @@ def trained(graph: Hierarchy, settings: TrainingSettings) -> Embedding:
     start = time.process_time()
     made = embed(graph, settings, "hypernym pairs of WordNet 3.0 (see hypernyms/README.md)", BuildContext())
     taken = time.process_time() - start
-    quality = reconstruction(graph, made.vectors)
+    quality = measure_reconstruction(graph, made.vectors)
     norms = {word: length(made, word) for word in ("entity", "animal", "dog")}
     print(
         f"{made.size:,} words x {made.dimension}, {len(graph.edges):,} pairs, {taken:.0f} s: mean rank {quality.mean_rank:.1f}, "
@@ -107,7 +107,7 @@ def draw(flat: Embedding, graph: Hierarchy) -> None:
 def main() -> None:
     """Train, write, draw."""
     pairs = read_pairs(PAIRS)
-    graph = hierarchy(pairs, SETTINGS, str(PAIRS))
+    graph = build_hierarchy(pairs, SETTINGS, str(PAIRS))
     made = trained(graph, SETTINGS)
     shutil.rmtree(TARGET, ignore_errors=True)
     made.save(TARGET)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import Contexts
-from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -41,7 +41,7 @@ NEEDS_ANNOY = pytest.mark.skipif(not HAS_ANNOY, reason="Annoy is not there: pip 
 def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:
     """A checked embedding of ``words``; ``vectors`` is anything NumPy reads as ``(len(words), n)``, or as n = 1."""
     array = np.asarray(vectors, np.float64)
-    return checked(list(words), array[:, None] if array.ndim == 1 else array, "toy")
+    return check_embedding(list(words), array[:, None] if array.ndim == 1 else array, "toy")
 
 
 def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:

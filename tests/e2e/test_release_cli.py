@@ -15,7 +15,7 @@ import pytest
 
 from releasing import Lake, authored
 from sparking import KEY, Command, Workspace, clean_environment, delta_jars
-from wordveil.crypto.keys import load_key, public_hex
+from wordveil.crypto.keys import encode_public_key, load_key
 
 
 def process(*arguments: object) -> tuple[int, str, str]:
@@ -63,7 +63,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
 
     code, out, _ = run("sanitise", "--config", config, "--run-id", "night-1")
     assert code == 0
-    for words in ("all: nothing of this input was known yet", "withdrawn", "input version", "night-1", "12"):
+    for words in ("all: no record of this input was known yet", "withdrawn", "input version", "night-1", "12"):
         assert words in out
     code, out, _ = run("sanitise", "--config", config)
     assert code == 0
@@ -94,7 +94,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     published = json.loads(out)
     assert published["manifest"]["gate"][1] == {"name": "quarantine_rate", "kind": "private", "bound": "0.5"}
 
-    key = public_hex(load_key(str(lake.root / "key"), None).signing_key("support"))
+    key = encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
     assert published["public_key"] == key
     code, out, err = process(
         "release", "verify", "--table", lake.public, "--public-key", key, "--delta-jars", delta_jars(), "--json"

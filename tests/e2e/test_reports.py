@@ -19,7 +19,7 @@ import yaml
 from releasing import Lake, authored
 from sparking import Workspace, delta_jars, write_delta
 from wordveil.cli.app import main
-from wordveil.cli.report_file import local_path, reported
+from wordveil.cli.report_file import local_path, write_report
 from wordveil.errors import ConfigError, InputError, OutdatedGateError, SparkJobError
 from wordveil.spark.analytics import analyse
 from wordveil.spark.platform.filesystem import replace_file
@@ -119,7 +119,7 @@ def test_a_report_that_cannot_be_written_is_told_before_anything_is_done(tmp_pat
     done = []
     with (
         pytest.raises(ConfigError, match=r"--report = .*file/report\.json: cannot be written"),
-        reported("plan", f"{tmp_path}/file/report.json"),
+        write_report("plan", f"{tmp_path}/file/report.json"),
     ):
         done.append(True)
     assert not done
@@ -129,7 +129,7 @@ def test_an_error_of_ours_is_reported_without_its_message(tmp_path: Path):
     place = tmp_path / "report.json"
     place.write_text("an old one")
     for error, code in ((ValueError("a secret text"), 1), (SystemExit(143), 143), (SparkJobError("it failed"), 8)):
-        with pytest.raises(type(error)), reported("sanitise", f"file://{place}"):
+        with pytest.raises(type(error)), write_report("sanitise", f"file://{place}"):
             assert not place.exists(), "a report of an earlier run is never taken for this one's"
             raise error
         report = json.loads(place.read_text())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from wordveil.embeddings.training.hypernyms import hierarchy, read_pairs
+from wordveil.embeddings.training.hypernyms import build_hierarchy, read_pairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.spark.builds.hypernyms import on_session
@@ -27,7 +27,7 @@ def test_the_hierarchy_is_the_same(spark, tmp_path):
     settings = TrainingSettings(min_count=3, min_links=5)
     added = on_session(lambda: spark)(tmp_path, settings)
     assert added.num_rows < 600
-    here, there = hierarchy(read_pairs(tmp_path), settings, "pairs"), hierarchy(added, settings, "pairs")
+    here, there = build_hierarchy(read_pairs(tmp_path), settings, "pairs"), build_hierarchy(added, settings, "pairs")
     assert there.words == here.words
     assert np.array_equal(there.edges, here.edges)
     pq.write_table(pa.table({"word": ["a"], "hypernym": ["b"], "count": [0]}), tmp_path / "bad.parquet")

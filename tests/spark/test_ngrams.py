@@ -49,7 +49,7 @@ def public_table(workspace: Workspace, texts: list[str | None] = PUBLIC, name: s
 
 def ngrams(monkeypatch, capsys, spark, *arguments: object) -> dict[str, object]:
     """The command, in the tests' session."""
-    monkeypatch.setattr("wordveil.cli.ngrams.starter", lambda *_, **__: lambda: spark)
+    monkeypatch.setattr("wordveil.cli.ngrams.prepare_plain_session", lambda *_, **__: lambda: spark)
     with pytest.raises(SystemExit) as ended:
         app.main(["ngrams", *map(str, arguments), "--json"])
     assert ended.value.code == 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
-from wordveil.embeddings.embedding import Embedding, checked
+from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
@@ -30,7 +30,7 @@ def toy_embedding(words: list[str] | None = None, scale: float = 1.0) -> Embeddi
     words = WORDS if words is None else words
     turn = np.arange(1, len(words) + 1)
     vectors = scale * np.stack([turn * np.cos(turn), turn * np.sin(turn), turn], axis=1)
-    return checked(list(words), vectors.astype(np.float32), "toy")
+    return check_embedding(list(words), vectors.astype(np.float32), "toy")
 
 
 def recipe(

@@ -97,7 +97,7 @@ class Bundle:
     @property
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
-        return content_store.canonical(self.manifest)
+        return content_store.encode_canonical(self.manifest)
 
     def check_policy(self, policy: TextPolicy) -> None:
         """Raise :class:`BundleError` unless the mechanism can draw what the policy makes of texts."""
@@ -138,7 +138,7 @@ def _fill(
         files |= content_store.write_array(draft, name, array)
     for name, write_to in built.files.items():
         write_to(draft / name)
-        files[name] = {**content_store.settle_file(draft / name), "raw": True}
+        files[name] = {**content_store.sync_file(draft / name), "raw": True}
     content = {
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
@@ -163,12 +163,12 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     :class:`BundleError`, which names the file.
     """
     manifest = _read_manifest(path)
-    if identity is not None and content_store.canonical(manifest) != identity:
+    if identity is not None and content_store.encode_canonical(manifest) != identity:
         raise BundleError(f"{path / content_store.MANIFEST}: this is not the bundle that the run was started with.")
     content = manifest["content"]
     content_store.verify_files(path, KIND, content["files"])
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
-    arrays = content_store.mapped(path, content["files"])
+    arrays = content_store.map_arrays(path, content["files"])
     raw = {name: path / name for name, entry in content["files"].items() if entry.get("raw")}
     mechanism = MECHANISMS[content["mechanism"]]
     return Bundle(

@@ -73,7 +73,11 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
     """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not; the seal covers
     both.
     """
-    manifest = {"content": dict(content), kind.digest_key: hashlib.sha256(canonical(content)).hexdigest(), **facts}
+    manifest = {
+        "content": dict(content),
+        kind.digest_key: hashlib.sha256(encode_canonical(content)).hexdigest(),
+        **facts,
+    }
     manifest["seal"] = _seal(manifest)
     write_file(draft / MANIFEST, memoryview(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8")))
     _sync(draft)
@@ -93,7 +97,7 @@ def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
         raise kind.error(f"{file}: missing or damaged ({type(error).__name__}). {again}.") from None
     if version != kind.format_version:
         raise kind.error(f"{file}: format_version {version} is not {kind.format_version}. {again} with this wordveil.")
-    if seal != _seal(manifest) or digest != hashlib.sha256(canonical(manifest["content"])).hexdigest():
+    if seal != _seal(manifest) or digest != hashlib.sha256(encode_canonical(manifest["content"])).hexdigest():
         raise kind.error(f"{file}: altered since it was written. {again}.")
     return manifest
 
@@ -114,7 +118,7 @@ def write_array(draft: Path, name: str, array: NDArray[Any]) -> dict[str, dict[s
     return {f"{name}.bin": {**entry, "array": name, "dtype": little.dtype.str, "shape": list(little.shape)}}
 
 
-def settle_file(file: Path) -> dict[str, Any]:
+def sync_file(file: Path) -> dict[str, Any]:
     """The entry of a file that a library wrote, once it is on disk."""
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
@@ -127,7 +131,7 @@ def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]])
         _verify_file(path / name, entry, kind)
 
 
-def mapped(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+def map_arrays(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     """The arrays among ``files`` by their names, as read-only views of the files' pages, which all processes on a
     machine share.
     """
@@ -145,7 +149,7 @@ def payload_bytes(manifest: Mapping[str, Any]) -> int:
     return sum(int(entry["bytes"]) for entry in manifest["content"]["files"].values())
 
 
-def canonical(value: Mapping[str, Any]) -> bytes:
+def encode_canonical(value: Mapping[str, Any]) -> bytes:
     """JSON that is the same for equal values: keys sorted, ASCII, no spaces."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
@@ -182,4 +186,6 @@ def _sync(directory: Path) -> None:
 
 
 def _seal(manifest: Mapping[str, Any]) -> str:
-    return hashlib.sha256(canonical({key: value for key, value in manifest.items() if key != "seal"})).hexdigest()
+    return hashlib.sha256(
+        encode_canonical({key: value for key, value in manifest.items() if key != "seal"})
+    ).hexdigest()

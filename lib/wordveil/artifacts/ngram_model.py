@@ -60,7 +60,7 @@ def open_model(path: Path, digest: str | None = None) -> NgramModel:
         )
     content = manifest["content"]
     content_store.verify_files(path, KIND, content["files"])
-    arrays = content_store.mapped(path, content["files"])
+    arrays = content_store.map_arrays(path, content["files"])
     index = WordIndex.of(*(arrays[name] for name in _ARRAYS[:3]))
     trie = (arrays[name] for name in _ARRAYS[3:])
     return NgramModel(path, manifest["digest"], NgramSettings(**content["settings"]), content["total"], index, *trie)

@@ -1,1 +1,1 @@
-"""The command line: one module a command."""
+"""The command line: each command has a module of its own."""

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JarsOption, JsonOption, starter, status
+from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.cli.report_file import ReportOption, reported
-from wordveil.config.schema import SparkSection
+from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.text.stop_words import stop_words
 
 
@@ -18,33 +17,38 @@ def analytics(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="PATH", help="The directory of the tables terms and topics, which are replaced."
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="The directory for the tables terms and topics. Existing ones are replaced.",
         ),
     ],
     version: Annotated[
         int | None,
-        typer.Option("--version", min=0, metavar="N", help="The version to read: public_version of a manifest."),
+        typer.Option("--version", min=0, metavar="N", help="The version to read: the public_version of a manifest."),
     ] = None,
-    text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column of text.")] = "text",
-    topics: Annotated[int, typer.Option("--topics", min=2, max=1000, help="How many topics.")] = 5,
-    shown: Annotated[int, typer.Option("--terms", min=1, max=1000, help="How many terms stand for a topic.")] = 10,
+    text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")] = "text",
+    topics: Annotated[int, typer.Option("--topics", min=2, max=1000, help="The number of topics.")] = 5,
+    shown: Annotated[
+        int, typer.Option("--terms", min=1, max=1000, help="The number of terms shown for each topic.")
+    ] = 10,
     min_documents: Annotated[
         int,
-        typer.Option("--min-documents", min=1, metavar="N", help="Terms that stand in fewer documents are left out."),
+        typer.Option("--min-documents", min=1, metavar="N", help="Leave out terms that occur in fewer documents."),
     ] = 2,
     jars: JarsOption = None,
     *,
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Count the terms of a published table and find topics among them. Needs neither key nor configuration; verify the
+    """Count the terms of a published table and find topics in them. Needs neither a key nor a configuration. Verify the
     table first.
     """
     from wordveil.spark.analytics import analyse
 
-    with reported("analytics", report) as tell, status() as progress:
+    with write_report("analytics", report) as tell, show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=True)()
+        spark = prepare_plain_session(jars)()
         found = analyse(
             spark,
             table,
@@ -64,7 +68,7 @@ def analytics(
     facts = {
         "version": found.public_version,
         "records": f"{found.records:,}, {found.documents:,} with a term",
-        "terms": f"{found.terms:,}, which stand {found.occurrences:,} times",
+        "terms": f"{found.terms:,}, which occur {found.occurrences:,} times",
         **{f"topic {number}": ", ".join(topic) for number, topic in enumerate(found.topics)},
         "written to": output,
     }

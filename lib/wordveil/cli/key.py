@@ -8,107 +8,112 @@ from typing import Annotated, Any
 
 import typer
 
-from wordveil.cli.options import JsonOption, SetOption, require_release, session_of, status
+from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.config.arguments import parse_release
-from wordveil.config.load import load_config
-from wordveil.crypto.keys import MasterKey, destroy_key, load_key, new_key, public_hex, rotate_key
+from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 
 keys = typer.Typer(
-    help="Make, identify, rotate and destroy keys. Keep them as secret as the corpus.", no_args_is_help=True
+    help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True
 )
-_ROTATED = "keep a copy of this file as safe as the first one: what is drawn from now on needs the new epoch"
+_ROTATED = "back this file up as safely as the first version: everything drawn from now on needs the new epoch"
 _DESTROYED = (
-    "copies, backups, snapshots and blocks that storage wrote anew are not reached: destroy them where they lie"
+    "this does not reach copies, backups, snapshots, or old blocks that the storage kept: destroy those separately"
 )
 
 
 @keys.command()
 def new(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")], *, as_json: JsonOption = False
+    file: Annotated[Path, typer.Argument(help="The file to write. It must not exist.")], *, as_json: JsonOption = False
 ) -> None:
-    """Write a random key to FILE, readable by its owner alone."""
-    key = new_key(file)
+    """Write a random key to FILE, which only its owner can read."""
+    key = create_key(file)
     _show({"key": str(file), "fingerprint": key.fingerprint}, as_json=as_json)
 
 
 @keys.command()
 def fingerprint(
-    file: Annotated[str | None, typer.Option("--file", help="The key's file.")] = None,
-    env: Annotated[str | None, typer.Option("--env", help="The environment variable that holds it.")] = None,
+    file: Annotated[str | None, typer.Option("--file", help="The key file.")] = None,
+    env: Annotated[str | None, typer.Option("--env", help="The environment variable that holds the key.")] = None,
     release: Annotated[
         str | None,
         typer.Option(
-            "--release", metavar="NAME", help="Print the public key that verifies this release's manifests, too."
+            "--release", metavar="NAME", help="Also print the public key that verifies this release's manifests."
         ),
     ] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Print 16 digits that identify a key and do not tell it, as run reports have them, and those of its epochs."""
+    """Print the fingerprint of a key and of each of its epochs: 16 digits that identify it without revealing it. Run
+    reports show the same digits.
+    """
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of --file and --env.")
     if release is not None:
+        from wordveil.config.arguments import parse_release
+
         parse_release(release, "command line", "--release")
     key = load_key(file, env)
     facts = _facts(key, file or f"${env}")
     if release is not None:
-        facts |= {"release": release, "public_key": public_hex(key.signing_key(release))}
+        facts |= {"release": release, "public_key": encode_public_key(key.signing_key(release))}
     _show(facts, as_json=as_json)
 
 
 @keys.command()
-def rotate(file: Annotated[Path, typer.Argument(help="The key's file.")], *, as_json: JsonOption = False) -> None:
-    """Append a new epoch to the key in FILE: from now on noise comes from it. Earlier epochs stay."""
+def rotate(file: Annotated[Path, typer.Argument(help="The key file.")], *, as_json: JsonOption = False) -> None:
+    """Append a new epoch to the key in FILE. From now on noise comes from it; earlier epochs stay in the file."""
     key = rotate_key(file)
     _show(_facts(key, str(file)), _ROTATED, as_json=as_json)
 
 
 @keys.command()
 def destroy(
-    file: Annotated[Path | None, typer.Argument(help="The key's file; or name --config.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The key file. Name it or --config.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", "-c", help="A release's configuration: marks the release as frozen, then destroys its key.file."
+            "--config", "-c", help="A release's configuration: freeze the release, then destroy its key.file."
         ),
     ] = None,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Really destroy it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that the key is to be destroyed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Overwrite the key in FILE, or of a release's configuration, once its releases are final. Nothing brings it
-    back.
+    """Overwrite the key in FILE, or the key of a release's configuration, once its releases are final. This cannot be
+    undone.
     """
     settings = None
     if config is not None and file is None:
-        settings = load_config(config, overrides or ())
-        require_release(settings, config)
+        settings = read_release_config(config, overrides)
         if settings.key.file is None:
-            problem = "a variable cannot be destroyed from here. Destroy the secret where it is kept."
+            problem = "wordveil cannot destroy an environment variable. Destroy the secret where it is stored."
             raise ConfigError(str(config), [Fault("key.env", "", problem)])
         file = Path(settings.key.file)
     elif file is None or config is not None or overrides:
         raise ConfigError(
             "command line",
-            [Fault("key destroy", "", "name exactly one of FILE and --config; --set goes with --config.")],
+            [Fault("key destroy", "", "name exactly one of FILE and --config. --set needs --config.")],
         )
     if not yes:
         key = load_key(str(file), None)
         epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
         problem = (
-            f"would destroy key {key.fingerprint} in {file} with {epochs}. Lost for good: drawing a new or edited record of its releases, "
-            "drawing one again to the same text, and signing manifests. What is published stays, and its manifests can still be verified."
+            f"this would destroy key {key.fingerprint} in {file} with {epochs}. Nobody could then draw new or edited records "
+            "of its releases, draw a record again to the same text, or sign manifests. What is published stays, and its "
+            "manifests can still be verified."
         )
-        raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes if that is what you want.")])
+        raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes to confirm.")])
     frozen = {}
     if settings is not None:
         from wordveil.spark.release.maintenance import freeze
 
-        with status() as progress:
-            frozen = {"release": settings.release, "frozen": freeze(settings, session_of(settings), progress=progress)}
+        with show_status() as progress:
+            frozen = {
+                "release": settings.release,
+                "frozen": freeze(settings, prepare_session(settings), progress=progress),
+            }
     tombstone = destroy_key(file)
     facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}
     _show(facts | frozen, _DESTROYED, as_json=as_json)

@@ -14,21 +14,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from wordveil.cli.options import JarsOption, JsonOption, SetOption, require_release, session_of, starter, status
+from wordveil.cli.options import (
+    JarsOption,
+    JsonOption,
+    SetOption,
+    prepare_plain_session,
+    prepare_session,
+    read_release_config,
+    show_status,
+)
 from wordveil.cli.output import print_note, results
-from wordveil.config.load import Config, load_config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.release.budgets import PURE, Budget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from wordveil.config.load import Config
+
 TABLE_ROWS = 20
 
 
 class By(StrEnum):
-    """What a row of the report is about."""
+    """What a row of the report sums up."""
 
     RECORD = "record"
     AUTHOR = "author"
@@ -40,36 +48,35 @@ def ledger(
     overrides: SetOption = None,
     *,
     path: Annotated[
-        str | None, typer.Option("--ledger", metavar="PATH", help="A ledger, in place of a configuration.")
+        str | None, typer.Option("--ledger", metavar="PATH", help="The path of a ledger, in place of a configuration.")
     ] = None,
-    by: Annotated[By, typer.Option("--by", help="What a row is about.")] = By.RELEASE,
-    release: Annotated[str | None, typer.Option("--release", metavar="NAME", help="This release alone.")] = None,
-    author: Annotated[str | None, typer.Option("--author", metavar="AUTHOR", help="This author alone.")] = None,
-    record: Annotated[str | None, typer.Option("--record", metavar="ID", help="This record alone.")] = None,
+    by: Annotated[By, typer.Option("--by", help="What each row sums up.")] = By.RELEASE,
+    release: Annotated[str | None, typer.Option("--release", metavar="NAME", help="Show only this release.")] = None,
+    author: Annotated[str | None, typer.Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
+    record: Annotated[str | None, typer.Option("--record", metavar="ID", help="Show only this record.")] = None,
     rows: Annotated[
-        bool, typer.Option("--rows", help="One row a context: what was drawn, and what is reserved.")
+        bool, typer.Option("--rows", help="Show one row for each context: what was drawn, and what is reserved.")
     ] = False,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV on standard output.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, metavar="N", help=f"Print N rows at most; a table {TABLE_ROWS} by default."),
+        typer.Option("--limit", min=1, metavar="N", help=f"Print at most N rows. A table has {TABLE_ROWS} by default."),
     ] = None,
     jars: JarsOption = None,
 ) -> None:
-    """Show what is spent, reserved and left, by record, author or release, the dearest first. Internal: it tells who
-    has records.
+    """Show what is spent, reserved and left, by record, author or release, most expensive first. Internal: it reveals
+    who has records.
     """
     from wordveil.spark.platform.errors import job_errors
     from wordveil.spark.release import ledger_report
 
     settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
-    section = SparkSection(delta_jars=jars)
-    start = session_of(settings) if settings else starter(section, delta=True)
+    start = prepare_session(settings) if settings else prepare_plain_session(jars)
     place = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
     with job_errors("nothing was changed"):
-        with status() as progress:
+        with show_status() as progress:
             progress("starting Spark")
             spark = start()
             progress("reading the ledger")
@@ -83,7 +90,7 @@ def ledger(
                 found = ledger_report.totals(entries, by.value, budget, release=name, limited=limited)
             found = ledger_report.ordered(found)
             if not (as_json or as_csv):
-                # One more than is shown, to tell that there are more.
+                # One row more than is shown, to know whether there are more.
                 shown = list(_plain(found.limit((limit or TABLE_ROWS) + 1), budget))
         stream = _plain(found if limit is None else found.limit(limit), budget)
         if as_json:
@@ -105,18 +112,16 @@ def _settings(
     if config is None and overrides:
         faults.append(
             Fault(
-                "--set", overrides[0][:80], "changes a configuration, and there is none. Remove it, or name --config."
+                "--set", overrides[0][:80], "changes a configuration, and none is named. Remove it, or name --config."
             )
         )
     if as_json and as_csv:
-        faults.append(Fault("--csv", "", "and --json are two forms of one result. Choose one."))
+        faults.append(Fault("--csv", "", "cannot be combined with --json. Choose one of them."))
     if faults:
         raise ConfigError("command line", faults)
     if config is None:
         return None
-    settings = load_config(config, overrides or ())
-    require_release(settings, config)
-    return settings
+    return read_release_config(config, overrides)
 
 
 def _budget(config: Config | None) -> Budget | None:
@@ -127,11 +132,11 @@ def _budget(config: Config | None) -> Budget | None:
 
 
 def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001
-    """Why nothing is left over that could be shown."""
+    """Why the column ``left`` is not shown, if it is not."""
     if config is None or config.budgets is None:
-        return "no budgets are configured here, so there are no limits to hold this against."
+        return "no budgets are configured here, so there are no limits to compare with."
     return (
-        "a limit holds for all that its record, author or release has used, and this is a part: left is not shown."
+        "a limit applies to everything that a record, author or release has used. This is only a part, so left is not shown."
         if cuts
         else None
     )
@@ -190,6 +195,6 @@ def _cell(name: str, value: Any, *, unbounded: bool) -> str:
 def _print(rows: list[dict[str, Any]], budget: Budget, names: list[str], limit: int, *, unlimited: str | None) -> None:
     results.print(ledger_table(rows[:limit], budget, names))
     if len(rows) > limit:
-        print_note(f"the first {limit} rows. --limit N shows more, --json and --csv all.")
+        print_note(f"these are the first {limit} rows. --limit N shows more; --json and --csv print all.")
     if "left" in names and unlimited:
         print_note(unlimited)

@@ -7,54 +7,59 @@ from typing import Annotated
 
 import typer
 
-from wordveil.artifacts import content_store
-from wordveil.artifacts.ngram_model import read_model
-from wordveil.cli.options import JarsOption, JsonOption, starter, status
+from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
-from wordveil.config import template
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.text.choices import Hyphens, TokeniserKind
-from wordveil.text.slots import MOST_N, NgramSettings
+
+# The limit of wordveil.text.slots, which is not imported here: its compiled loops load slowly, and --help needs none.
+MAX_N = 8
 
 
 def ngrams(
     source: Annotated[
-        str, typer.Option("--input", metavar="TABLE", help="A table of public text, of Parquet or Delta, by its path.")
+        str, typer.Option("--input", metavar="TABLE", help="The path of a table of public text, Parquet or Delta.")
     ],
     text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The directory in which the model gets a directory of its own.")
+        Path, typer.Option("--output", "-o", help="The directory in which the model's own directory is made.")
     ],
     *,
     public: Annotated[
-        bool, typer.Option("--public", help="The table is public text, made without the private corpus. Required.")
+        bool,
+        typer.Option(
+            "--public", help="Confirm that the table is public text, written without the private corpus. Required."
+        ),
     ] = False,
-    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MOST_N, help="Words of the longest n-grams.")] = 4,
-    min_count: Annotated[
-        int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
-    ] = 5,
+    max_n: Annotated[
+        int, typer.Option("--max-n", min=2, max=MAX_N, help="The number of words of the longest n-grams.")
+    ] = 4,
+    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out n-grams that occur less often.")] = 5,
     tokeniser: Annotated[
-        TokeniserKind, typer.Option("--tokeniser", help="That of the text policy.")
+        TokeniserKind, typer.Option("--tokeniser", help="The tokeniser of the text policy.")
     ] = TokeniserKind.WORDS,
-    hyphens: Annotated[Hyphens, typer.Option("--hyphens", help="That of the text policy.")] = Hyphens.SPLIT,
+    hyphens: Annotated[Hyphens, typer.Option("--hyphens", help="The hyphens of the text policy.")] = Hyphens.SPLIT,
     as_json: JsonOption = False,
     jars: JarsOption = None,
 ) -> None:
     """Count the n-grams of public text, for text policies with slots: carrier_phrases."""
+    from wordveil.artifacts import content_store
+    from wordveil.artifacts.ngram_model import read_model
+    from wordveil.config import template
     from wordveil.spark.builds.ngrams import build_ngrams
     from wordveil.spark.input.inspect import open_path
+    from wordveil.text.slots import NgramSettings
 
     if not public:
         problem = (
-            "is required: say it if the table is public text, made without the private corpus. A model counted over the corpus "
-            "shows its phrases in what it keeps; take another."
+            "is required. Add it only if the table is public text, written without the private corpus: a model counted over "
+            "the corpus reveals its phrases by what it keeps. Otherwise name another table."
         )
         raise ConfigError("command line", [Fault("--public", "", problem)])
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)
-    with status() as progress:
+    with show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=template.is_local_delta(source))()
+        spark = prepare_plain_session(jars, delta=template.is_local_delta(source))()
         table = open_path(spark, source, "--input", "Write it as Parquet first.")
         built = build_ngrams(table, text, output, settings, source, progress)
     model = built.model

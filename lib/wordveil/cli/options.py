@@ -1,11 +1,11 @@
-"""What commands share: their options, Spark sessions that start when they are needed, and progress for people."""
+"""What commands share: options, Spark sessions that start when they are needed, and progress for people."""
 
 from __future__ import annotations
 
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,52 +15,90 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from wordveil.cli.output import people, print_table
-from wordveil.config.load import Config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from wordveil.config.load import Config
+    from wordveil.config.schema import SparkSection
     from wordveil.spark.sanitise.report import RunReport
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration.")]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override one setting, e.g. mechanism.epsilon=15. Repeatable."),
 ]
 ParamOption = Annotated[
     list[str] | None,
-    typer.Option("--param", metavar="NAME=VALUE", help="Value of :NAME in input.where, a string. Repeatable."),
+    typer.Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 JarsOption = Annotated[
     str | None,
-    typer.Option("--delta-jars", metavar="DIR", help="A directory with Delta's jars, where they cannot be fetched."),
+    typer.Option(
+        "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
+    ),
 ]
 
 
 def _check_run_id(run_id: str | None) -> str | None:
     if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
         raise ConfigError(
-            "command line", [Fault("--run-id", run_id[:80], "1 to 200 letters, digits, '.', '_', ':', '+' or '-'.")]
+            "command line",
+            [
+                Fault(
+                    "--run-id",
+                    run_id[:80],
+                    "give 1 to 200 letters, digits, '.', '_', ':', '+' or '-'; begin with a letter or digit.",
+                )
+            ],
         )
     return run_id
 
 
 RunOption = Annotated[
     str | None,
-    typer.Option("--run-id", callback=_check_run_id, help="Name of this run in the output; made up if left out."),
+    typer.Option("--run-id", callback=_check_run_id, help="The name of this run in the output; generated if left out."),
 ]
 
 
 def terminate(number: int, _: FrameType | None) -> None:
-    """Leave by way of the ``finally`` blocks, so that an unfinished output is removed."""
+    """Exit through the ``finally`` blocks, so that an unfinished output is removed."""
     sys.exit(128 + number)
 
 
-def starter(section: SparkSection, *, delta: bool = False) -> Callable[[], SparkSession]:
-    """What starts the session of ``section``; with ``delta``, one that knows Delta."""
+def read_config(source: Path, overrides: Sequence[str] | None) -> Config:
+    """The configuration of a file with its overrides. Raises :class:`ConfigError`."""
+    from wordveil.config.load import load_config
+
+    return load_config(source, overrides or ())
+
+
+def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config:
+    """The same of a release. Raises :class:`ConfigError` for a configuration of a Parquet output, too."""
+    config = read_config(source, overrides)
+    if config.output.format != "delta":
+        problem = "this command needs a release, and a Parquet output is none. Set output.format: delta."
+        raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
+    return config
+
+
+def prepare_session(config: Config) -> Callable[[], SparkSession]:
+    """A function that starts the session of a configuration."""
+    return _prepare(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
+
+
+def prepare_plain_session(jars: str | None = None, *, delta: bool = True) -> Callable[[], SparkSession]:
+    """A function that starts a session with default settings; with ``delta``, one that knows Delta, from ``jars`` where
+    they are named.
+    """
+    from wordveil.config.schema import SparkSection
+
+    return _prepare(SparkSection(delta_jars=jars), delta=delta)
+
+
+def _prepare(section: SparkSection, *, delta: bool) -> Callable[[], SparkSession]:
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
@@ -72,21 +110,9 @@ def starter(section: SparkSection, *, delta: bool = False) -> Callable[[], Spark
     return start
 
 
-def session_of(config: Config) -> Callable[[], SparkSession]:
-    """What starts the session of a configuration."""
-    return starter(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
-
-
-def require_release(config: Config, source: Path) -> None:
-    """Raise :class:`ConfigError` unless the configuration is one of a release."""
-    if config.output.format != "delta":
-        problem = "this command is about a release, and a Parquet output is one job's. Say output.format: delta."
-        raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
-
-
 @contextmanager
-def status() -> Iterator[Callable[[str], None]]:
-    """One line that says what is being done, on a terminal; nothing elsewhere."""
+def show_status() -> Iterator[Callable[[str], None]]:
+    """Show on one line of a terminal what is being done; show nothing elsewhere."""
     if not people.is_terminal:
         yield lambda _: None
         return
@@ -95,8 +121,8 @@ def status() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """A bar of Spark tasks or steps of a build on a terminal; nothing elsewhere."""
+def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """Show a bar of Spark tasks or of a build's steps on a terminal; show nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
         task = bar.add_task("checking", total=None)
@@ -107,7 +133,7 @@ def progress_bar() -> Iterator[tuple[Callable[[str], None], Callable[[int, int],
 
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
-    """The short table at the end of a run; ``lives``: of a release that lives on."""
+    """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
     from wordveil.cli.tables import report_facts
 
     print_table(f"Release {report.release}", report_facts(report, is_release=is_release), report.notes)

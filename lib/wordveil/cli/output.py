@@ -1,4 +1,4 @@
-"""What commands print: results to standard output, everything for people to standard error."""
+"""What commands print: results to standard output, notes and errors for people to standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ results = Console(highlight=False)
 
 
 def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
-    """Facts as a table, notes below it for people."""
+    """Print facts as a table, with notes for people below it."""
     table = Table(title=title, show_header=False, title_justify="left")
     for name, value in facts.items():
         table.add_row(name, str(value))
@@ -24,10 +24,10 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
 
 
 def print_note(note: str) -> None:
-    """A sentence for people."""
+    """Print a sentence for people."""
     people.print(f"note: {note}", markup=False, soft_wrap=True)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """The result itself."""
+    """Print the result as JSON."""
     print(json.dumps(value, indent=1))  # noqa: T201 - the result itself

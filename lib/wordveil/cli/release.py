@@ -1,11 +1,11 @@
-"""The commands ``wordveil release``: what comes after a run, until the last withdrawn text is gone."""
+"""The commands ``wordveil release``: what follows a run, until the last withdrawn text is deleted."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,35 +15,30 @@ from wordveil.cli.options import (
     JsonOption,
     RunOption,
     SetOption,
+    prepare_plain_session,
+    prepare_session,
     print_report,
-    progress_bar,
-    require_release,
-    session_of,
-    starter,
-    status,
+    read_release_config,
+    show_progress,
+    show_status,
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
-from wordveil.cli.report_file import ReportOption, reported
+from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import compact_table, gate_table, release_facts, runs_table, verified_facts
-from wordveil.config.load import Config, load_config
-from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault, GateError
 
-if TYPE_CHECKING:
-    pass
-
 releases = typer.Typer(
-    help="Gate, publish, verify and keep a release: a Delta output that lives on (output.format: delta).",
+    help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
     no_args_is_help=True,
 )
 RETAIN_HOURS = 168
 _UNPINNED = (
-    "no public key was pinned: the manifest vouches for itself alone, so that damage is found and a forger is not. Pin the release's "
-    "with --public-key; its owner has it from `wordveil key fingerprint --release NAME`."
+    "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that it names itself. "
+    "Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint --release NAME`."
 )
 _AFTER_WITHDRAWAL = (
-    "the text is still there. It leaves the newest draws with `wordveil release purge`, the public table with `gate` and `publish`, and "
-    "the disk with `compact`; `show` tells when it is gone."
+    "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the public table, and "
+    "`compact` from the disk. `show` reports when it is gone."
 )
 
 
@@ -51,26 +46,24 @@ _AFTER_WITHDRAWAL = (
 def gate(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Hold the newest draws against the gate's rules and write the decision down. Exit code 3 if a rule does not
-    pass.
-    """
+    """Check the newest draws against the gate's rules and record the decision. Exit code 3 if a rule does not pass."""
     from wordveil.spark.release.gate import run_gate
 
-    with reported("release gate", report) as tell:
-        settings = _load(config, overrides)
-        with status() as progress:
-            gated = run_gate(settings, session_of(settings), progress=progress)
+    with write_report("release gate", report) as tell:
+        settings = read_release_config(config, overrides)
+        with show_status() as progress:
+            gated = run_gate(settings, prepare_session(settings), progress=progress)
         tell(gated.to_dict())
         if as_json:
             print_json(gated.to_dict())
         else:
             results.print(gate_table(gated.result, gated.release, gated.draws_version))
             if not gated.result.results:
-                print_note("the configuration has no section gate: every version passes.")
+                print_note("the configuration has no section gate, so every version passes.")
         if not gated.result.passed:
             names = ", ".join(result.name for result in gated.result.failures)
             raise GateError(
-                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published; what it cost stays charged."
+                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published, and what the draws cost stays charged."
             )
 
 
@@ -78,13 +71,13 @@ def gate(
 def publish(
     config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
 ) -> None:
-    """Write the public table and its signed manifest, from the version of the draws that passed the gate."""
+    """Write the public table and its signed manifest from the version of the draws that passed the gate."""
     from wordveil.spark.release.publish import publish as publish_release
 
-    with reported("release publish", report) as tell:
-        settings = _load(config, overrides)
-        with status() as progress:
-            made = publish_release(settings, session_of(settings), progress=progress)
+    with write_report("release publish", report) as tell:
+        settings = read_release_config(config, overrides)
+        with show_status() as progress:
+            made = publish_release(settings, prepare_session(settings), progress=progress)
         tell(made.to_dict())
     if as_json:
         print_json(made.to_dict())
@@ -99,14 +92,15 @@ def publish(
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
         "public key": made.document["public_key"],
     }
-    print_table(f"Published {settings.release}", facts, ["give readers the public key by another way than the table."])
+    print_table(f"Published {settings.release}", facts, ["send readers the public key separately from the table."])
 
 
 @releases.command()
 def verify(
     table: Annotated[str, typer.Option("--table", metavar="PATH", help="The published table.")],
     manifest: Annotated[
-        str | None, typer.Option("--manifest", metavar="FILE", help="Its manifest; left out, the one inside the table.")
+        str | None,
+        typer.Option("--manifest", metavar="FILE", help="The table's manifest; by default the one inside the table."),
     ] = None,
     public_key: Annotated[
         str | None,
@@ -119,12 +113,12 @@ def verify(
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check a published table against its signed manifest, file by file. Needs neither key nor configuration."""
+    """Check a published table against its signed manifest, file by file. Needs neither a key nor a configuration."""
     from wordveil.spark.release.publish import verify_table
 
-    with reported("release verify", report) as tell, status() as progress:
+    with write_report("release verify", report) as tell, show_status() as progress:
         progress("starting Spark")
-        spark = starter(SparkSection(delta_jars=jars), delta=True)()
+        spark = prepare_plain_session(jars)()
         progress("hashing files")
         found = verify_table(spark, table, manifest, public_key)
         facts = verified_facts(found, pinned=public_key is not None)
@@ -145,21 +139,24 @@ def withdraw(
         list[str] | None, typer.Option("--id", metavar="ID", help="A record to withdraw. Repeatable.")
     ] = None,
     ids_file: Annotated[
-        str | None, typer.Option("--ids", metavar="FILE", help="A file of ids, one a line; - for standard input.")
+        str | None,
+        typer.Option("--ids", metavar="FILE", help="A file with one id on each line; - reads standard input."),
     ] = None,
     run_id: RunOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Take records out of a release for good. Their public text goes with the next publication, their draws with a
-    purge.
+    """Remove records from a release for good. The next publication removes their public text, and a purge their
+    draws.
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
 
-    settings = _load(config, overrides)
+    settings = read_release_config(config, overrides)
     wanted = read_ids(ids or [], ids_file)
-    with progress_bar() as (progress, tasks):
-        report = withdraw_records(settings, session_of(settings), wanted, run_id=run_id, progress=progress, tasks=tasks)
+    with show_progress() as (progress, tasks):
+        report = withdraw_records(
+            settings, prepare_session(settings), wanted, run_id=run_id, progress=progress, tasks=tasks
+        )
     if as_json:
         print_json(report.to_dict())
     else:
@@ -169,21 +166,21 @@ def withdraw(
 
 @releases.command()
 def abandon(
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="An interrupted run, as `show` names it.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="The interrupted run, as `show` names it.")],
     config: ConfigOption,
     overrides: SetOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up an interrupted run that cannot be finished: all that it reserved is charged, and nothing of it is
+    """Give up an interrupted run that cannot be finished. Everything that it reserved is charged, and nothing of it is
     released.
     """
     from wordveil.spark.release.run import abandon as abandon_run
 
-    settings = _load(config, overrides)
-    with status() as progress:
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
         progress("starting Spark")
-        abandon_run(settings, session_of(settings), run_id)
+        abandon_run(settings, prepare_session(settings), run_id)
     facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
     if as_json:
         print_json(facts)
@@ -196,13 +193,13 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     """Delete the draws of withdrawn records from the newest version of the draws."""
     from wordveil.spark.release.maintenance import purge as purge_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        rows = purge_release(settings, session_of(settings), progress=progress)
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
+        rows = purge_release(settings, prepare_session(settings), progress=progress)
     if as_json:
         print_json({"release": settings.release, "rows": rows})
     else:
-        note = "old files keep them until `wordveil release compact` deletes those, and the public table until `gate` and `publish`."
+        note = "old files still hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
         print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
 
 
@@ -212,19 +209,19 @@ def compact(
     overrides: SetOption = None,
     retain_hours: Annotated[
         int,
-        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that a version of the last N hours needs."),
+        typer.Option("--retain-hours", min=0, metavar="N", help="Keep files that versions of the last N hours need."),
     ] = RETAIN_HOURS,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write small files together and delete files of old versions: of draws and ledger, and old ones alone of the
-    public table.
+    """Merge small files of the draws and the ledger, and delete files of old versions. Of the public table it only deletes
+    old files.
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
-        done = compact_release(settings, session_of(settings), retain_hours=retain_hours, progress=progress)
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
+        done = compact_release(settings, prepare_session(settings), retain_hours=retain_hours, progress=progress)
     if as_json:
         print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
     else:
@@ -236,50 +233,42 @@ def reset(
     config: ConfigOption,
     overrides: SetOption = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Give them up. Without it nothing is done.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm. Without it nothing is done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Give up a release's tables that are lost, so that the next run begins anew. What was spent stays charged,
-    withdrawn records stay out.
+    """Give up lost tables of a release, so that the next run starts again. What was spent stays charged, and withdrawn
+    records stay out.
     """
     from wordveil.spark.release.maintenance import reset as reset_release
 
-    settings = _load(config, overrides)
+    settings = read_release_config(config, overrides)
     if not yes:
-        problem = "gives up draws and journal for good, with all that they know. Restore them if there is a backup; else add --yes."
+        problem = "gives up the draws and the journal for good. Restore them if there is a backup; otherwise add --yes."
         raise ConfigError("command line", [Fault("release reset", "", problem)])
-    with status() as progress:
-        tables = reset_release(settings, session_of(settings), progress=progress)
+    with show_status() as progress:
+        tables = reset_release(settings, prepare_session(settings), progress=progress)
     if as_json:
         print_json({"release": settings.release, "given_up": tables})
     else:
-        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish anew."
+        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish again."
         print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
 
 
 @releases.command()
 def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False) -> None:
-    """Show where a release stands: runs, gate, publication, records, and withdrawn text that is still there.
-    Internal.
-    """
+    """Show the state of a release: runs, gate, publication, records, and withdrawn text that still exists. Internal."""
     from wordveil.spark.release.maintenance import show as show_release
 
-    settings = _load(config, overrides)
-    with status() as progress:
+    settings = read_release_config(config, overrides)
+    with show_status() as progress:
         progress("starting Spark")
-        facts = show_release(settings, session_of(settings))
+        facts = show_release(settings, prepare_session(settings))
     if as_json:
         print_json(facts)
         return
     print_table(f"Release {facts['release']}", release_facts(facts))
     if facts["runs"]:
         results.print(runs_table(facts["runs"]))
-
-
-def _load(config: Path, overrides: Sequence[str] | None) -> Config:
-    settings = load_config(config, overrides or ())
-    require_release(settings, config)
-    return settings
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
@@ -293,7 +282,7 @@ def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
         elif file is not None:
             found += _lines(Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        problem = f"cannot be read ({type(error).__name__}). Name a text file in UTF-8 with one id a line."
+        problem = f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line."
         raise ConfigError("command line", [Fault("--ids", str(file), problem)]) from None
     found = [name for name in found if name]
     if not found:

@@ -1,7 +1,7 @@
-"""The option ``--report``: what a command did, or why it did nothing, as a JSON file for the scheduler that started it.
+"""The option ``--report``: what a command did, or why it failed, as a JSON file for the scheduler that started it.
 
-Standard output is for people and pipes; behind spark-submit it is mixed with other lines, and in cluster mode it stays
-on the cluster, as the exit code does. The file is there once the command has ended, whole, and tells both.
+Standard output is for people and pipes. Under spark-submit it is mixed with other lines, and in cluster mode both it and
+the exit code stay on the cluster. The file is written atomically when the command ends, and holds both.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ ReportOption = Annotated[
     typer.Option(
         "--report",
         metavar="PATH",
-        help="Write the result, or why there is none, as JSON to this file too, in place of one there.",
+        help="Also write the result, or the error, as JSON to this file, and replace an existing one.",
     ),
 ]
 _DRAFT = ".wordveil-draft"
 
 
 @contextmanager
-def reported(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Writes the file at ``place`` once the body has ended, however it ended; the body hands over its result, if it
-    comes to one.
+def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Write the file at ``place`` when the body ends, however it ends. The body passes its result, if it has one, to the
+    function that it gets.
 
     Raises :class:`ConfigError`, before the body where it can, for a place that cannot be written.
     """
@@ -52,14 +52,14 @@ def reported(command: str, place: str | None) -> Iterator[Callable[[Mapping[str,
         document |= _failure(error)
         try:
             _write(place, local and draft, local, document)
-        except ConfigError as fault:  # what went wrong first is what counts
+        except ConfigError as fault:  # the first error is the one that counts
             people.print(f"wordveil: {fault}", style="red", markup=False, soft_wrap=True)
         raise
     _write(place, local and draft, local, document)
 
 
 def local_path(place: str) -> Path | None:
-    """A path on this machine; None for one on another file system, which Spark reaches."""
+    """The path on this machine; None for a place on another file system, which Spark reaches."""
     found = urlparse(place)
     if found.scheme == "file":
         return Path(unquote(found.path))
@@ -67,7 +67,9 @@ def local_path(place: str) -> Path | None:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """Why a command ended; of an error that is not the user's only its kind, since its message may quote a record."""
+    """Why a command failed. Of an error that the user did not cause only the kind is shown: its message may quote a
+    record.
+    """
     if isinstance(error, WordveilError):
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
         return {
@@ -79,8 +81,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
 
 
 def _draft_of(path: Path) -> Path:
-    """An empty file beside ``path`` that its owner alone can read: a report is internal. A report of an earlier run
-    goes.
+    """Make an empty file beside ``path`` that only its owner can read, since a report is internal. Delete the report of
+    an earlier run.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}{_DRAFT}-{secrets.token_hex(4)}")
@@ -115,5 +117,5 @@ def _unwritable(place: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"cannot be written: {error.strerror}. Name a file in a directory of yours."
+        problem = f"cannot be written: {error.strerror}. Name a file in a directory that you may write to."
         raise ConfigError("command line", [Fault("--report", place, problem)]) from None

@@ -8,31 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from wordveil.evaluation.comparison import Comparison, Line
-from wordveil.evaluation.preview import Sample, WordPreview
-
 if TYPE_CHECKING:
+    from wordveil.evaluation.comparison import Comparison, Line
+    from wordveil.evaluation.preview import Sample, WordPreview
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
 
 PRIVATE_NOTE = (
-    "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: choose it on public "
-    "text or on words of the vocabulary (docs/choosing.md)."
+    "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public text or "
+    "words of the vocabulary (docs/choosing.md)."
 )
-SPEED_NOTE = "core-hours are those of cutting into words and drawing, on one core of this machine. Reading and writing the table come on top."
+SPEED_NOTE = "core-hours cover splitting texts into words and drawing, on one core of this machine. Reading and writing the table are extra."
 COMPARISON_NOTE = (
-    "drawn with a throwaway key. kept: of words evenly spread over the vocabulary, each counted once. pure: what a token's "
-    "replacement loses between any two words at most. Equal nominal epsilons of two mechanisms are not equal protection."
+    "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. pure: the largest "
+    "loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean equal protection."
 )
 CHANGES = {
-    "all": "all: nothing of this input was known yet",
-    "feed": "feed: what the table's change data feed names",
+    "all": "all: no record of this input was known yet",
+    "feed": "feed: the records that the table's change data feed names",
     "scan": "scan: the contents of all records were compared",
     "none": "none: the input has not changed; nothing was read",
     "withdraw": "withdraw: records were withdrawn as asked",
 }
-"""What the ``changes`` of a run say, for people."""
+"""What the ``changes`` of a run mean, for people."""
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
 
 _SHOWN_RUNS = 10
@@ -79,16 +78,16 @@ def _hours(hours: float | None) -> str:
 
 
 def word_table(previews: Sequence[WordPreview]) -> Table:
-    """What becomes of each word, a line an epsilon."""
+    """What each word becomes, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
-    table = Table(title=f"What becomes of a word, by {draws:,} draws each", title_justify="left")
+    table = Table(title=f"What words become, by {draws:,} draws each", title_justify="left")
     for heading in ("word", "epsilon", "stays", "different"):
         table.add_column(heading, justify="left" if heading == "word" else "right")
     table.add_column("likeliest others")
     for word, group in groupby(previews, key=lambda preview: preview.word):
         lines = list(group)
         for number, line in enumerate(lines):
-            others = ", ".join(f"{other} {share:.1%}" for other, share in line.replacements) or "none seen twice"
+            others = ", ".join(f"{other} {share:.1%}" for other, share in line.replacements) or "none drawn twice"
             last = number == len(lines) - 1
             cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
             table.add_row("" if number else word, *cells, end_section=last)
@@ -99,8 +98,8 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     """Two tables: each mechanism at the configured one's share of words kept, and at its pure epsilon."""
     first = comparison.configured
     titles = (
-        (f"The sentence where {first.kept:.0%} of words are kept", comparison.equal_kept),
-        (f"The sentence where a token loses {first.pure:.3g} at most between any two words", comparison.equal_pure),
+        (f"The sentence at a keep-rate of {first.kept:.0%}", comparison.equal_kept),
+        (f"The sentence at a pure epsilon of at most {first.pure:.3g} for each token", comparison.equal_pure),
     )
     return [_lines(title, [first, *lines]) for title, lines in titles]
 
@@ -118,15 +117,15 @@ def _lines(title: str, lines: Sequence[Line]) -> Table:
 
 
 def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, str]:
-    """The rows of the table of a run; ``lives``: of a release that lives on, whose run may have read a part of its
-    input, or nothing.
+    """The rows of the table of a run. ``is_release``: the run updated an incremental release, and may have read only a
+    part of its input, or nothing.
     """
     rate = report.unknown_rate
     facts = {}
     if is_release:
         facts = {"changes": CHANGES[report.changes], "withdrawn": f"{report.withdrawn:,}"}
         if report.corrected:
-            facts["authors corrected"] = f"{report.corrected:,}: charged to the new author too, nothing drawn"
+            facts["authors corrected"] = f"{report.corrected:,}: also charged to the new author, nothing drawn"
         if report.input_version is not None:
             facts["input version"] = str(report.input_version)
     pure = "none: unbounded for any two texts" if report.released else "nothing released"
@@ -159,7 +158,7 @@ def number(value: float | None) -> str:
 
 
 def gate_table(result: GateResult, release: str, version: int) -> Table:
-    """A line a rule, with what was measured."""
+    """A line for each rule, with what was measured."""
     table = Table(title=f"Gate of {release}, version {version} of the draws", title_justify="left")
     for heading in ("rule", "kind", "measured", "bound", "passed"):
         table.add_column(heading, overflow="fold")
@@ -181,7 +180,7 @@ def _value(value: object) -> str:
 
 
 def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
-    """What a verified manifest says of its table."""
+    """What a verified manifest says about its table."""
     manifest = verified.manifest
     return {
         "release": manifest.release,
@@ -231,8 +230,8 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
         shown["withdrawn text"] = (
             ("gone" if withdrawn["records"] else "none")
             if withdrawn["gone"]
-            else f"still there: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
-            f"perhaps some in {old:,} files of old versions"
+            else f"still exists: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
+            f"perhaps more in {old:,} files of old versions"
         )
     return shown
 

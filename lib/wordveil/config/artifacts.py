@@ -15,7 +15,7 @@ from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
-from wordveil.embeddings.training.poincare import ReadPairs, trained
+from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError
 from wordveil.evaluation.comparison import Comparison, compare
 from wordveil.neighbours.blocks import BuildContext
@@ -50,7 +50,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     """
     work = work or BuildContext()
     section, store = config.mechanism, Path(config.bundle_store)
-    recipe = config.recipe(embeddings.source_digest(section.embedding))
+    recipe = config.recipe(embeddings.digest_source(section.embedding))
     try:
         found = bundles.find(store, recipe)
     except BundleError:
@@ -72,7 +72,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
 def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
     """Read the embedding, or train it."""
     if section.embedding_format == HYPERNYMS:
-        return trained(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
+        return train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
 
 
@@ -89,7 +89,7 @@ def find_bundle(config: Config) -> Bundle | None:
     Raises :class:`BundleError` where there are bundles and none matches.
     """
     place = config.mechanism.embedding
-    digest = embeddings.source_digest(place) if embeddings.is_there(place) else ""
+    digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
     found = bundles.find(Path(config.bundle_store), config.recipe(digest))
     return bundles.open_bundle(found) if found else None
 

@@ -155,12 +155,12 @@ def _derived(key: Secret, purpose: str, release: str) -> Secret:
     return Secret(kdf.derive(key.reveal()))
 
 
-def public_hex(key: Ed25519PrivateKey) -> str:
+def encode_public_key(key: Ed25519PrivateKey) -> str:
     """The public half of a signing key, 64 hexadecimal digits: what a reader of a release pins."""
     return key.public_key().public_bytes_raw().hex()
 
 
-def key_faults(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
+def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
     """What is wrong with using ``key`` for a release that recorded these fingerprints, or None.
 
     ``recorded_epochs`` holds one fingerprint an epoch, the root's first. A key with more epochs than were recorded is
@@ -186,7 +186,7 @@ def key_faults(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKe
     return None
 
 
-def new_key(file: Path) -> MasterKey:
+def create_key(file: Path) -> MasterKey:
     """Write a random key to a file that is not there yet, readable by its owner alone.
 
     Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be
@@ -343,6 +343,6 @@ def _master(epochs: Sequence[str], place: str) -> MasterKey:
     return MasterKey(root, place, later=later)
 
 
-def throwaway_keys() -> ReleaseKeys:
+def make_throwaway_keys() -> ReleaseKeys:
     """Keys of no release, other ones at each call."""
     return MasterKey(secrets.token_bytes(32)).for_release(f"throwaway-{secrets.token_hex(8)}")

@@ -38,19 +38,19 @@ class CounterOverflowError(ValueError):
     """A position does not fit the 32 counter bits; reusing a counter would reuse noise."""
 
 
-def framed(*parts: bytes) -> bytes:
+def frame_parts(*parts: bytes) -> bytes:
     """The parts with their lengths before them: an injective encoding."""
     return b"".join(struct.pack("<Q", len(part)) + part for part in parts)
 
 
-def macs(
+def compute_macs(
     key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int
 ) -> NDArray[np.uint8]:
     """One keyed BLAKE2b a record, over ``scope``, the record id and the record's slice of each payload.
 
     A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
     """
-    base = hashlib.blake2b(framed(scope), key=key.reveal(), digest_size=size)
+    base = hashlib.blake2b(frame_parts(scope), key=key.reveal(), digest_size=size)
     bounds = [(memoryview(data), offsets.tolist()) for data, offsets in payloads]
     out = bytearray()
     for record, record_id in enumerate(record_ids):
@@ -65,17 +65,17 @@ def macs(
 
 
 def id_payload(ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> Payload:
-    """Ragged token ids as a payload of :func:`macs`."""
+    """Ragged token ids as a payload of :func:`compute_macs`."""
     return ids.astype("<i4", copy=False).tobytes(), offsets * 4
 
 
-def contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
+def derive_contexts(key: Secret, scope: bytes, record_ids: Sequence[bytes], content: Sequence[Payload]) -> Contexts:
     """The context of each record: uint8 ``(records, 12)``.
 
     ``scope`` encodes release, mechanism fingerprint and policy fingerprint; ``content`` are the ragged canonical token
     ids after the text policy (:func:`id_payload`), and what the policy copies, if it copies anything.
     """
-    return macs(key, scope, record_ids, content, CONTEXT_BYTES)
+    return compute_macs(key, scope, record_ids, content, CONTEXT_BYTES)
 
 
 def max_positions(blocks: int) -> int:
@@ -129,7 +129,7 @@ class KeyedStream:
         if longest > max_positions(1):
             raise CounterOverflowError(f"a record has {longest} positions, more than {max_positions(1)}")
         plain = np.empty((int(offsets[-1]), 4), np.uint32)
-        counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
+        fill_counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
         return self._encrypted(plain).reshape(-1, 2)
 
     def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
@@ -170,7 +170,7 @@ class KeyedStream:
 
 
 @compiled
-def counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out: NDArray[np.uint32]) -> None:
+def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out: NDArray[np.uint32]) -> None:
     """The counter block of every position: the record's context as three numbers, then the position."""
     for record in range(len(contexts)):
         a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
@@ -182,7 +182,7 @@ def counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64], out
             out[place, 3] = place - start
 
 
-def scaled(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:
+def scale_words(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:
     """``floor(word * limit / 2**64)``: integers in ``[0, limit)``, each with a bias below ``limit / 2**64``.
 
     ``limit`` must be below 2**32; shapes broadcast.

@@ -83,7 +83,7 @@ class Embedding:
         (directory / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def checked(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
+def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
     """An :class:`Embedding` of ``words`` and ``vectors`` ``(len(words), n)``, or :class:`EmbeddingError`.
 
     Refused: wrong shapes, empty or duplicate words or words with line breaks, NaN or infinite rows, zero rows. Rows of
@@ -159,7 +159,7 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
         ) from error
 
 
-def source_digest(place: str) -> str:
+def digest_source(place: str) -> str:
     """SHA-256 of the files of the embedding at ``place``, hexadecimal: tells whether a bundle was built from them."""
     if place in SHIPPED:
         with _shipped(place) as directory:
@@ -168,7 +168,7 @@ def source_digest(place: str) -> str:
     return _digest_files(Path(place))
 
 
-def is_there(place: str) -> bool:
+def embedding_exists(place: str) -> bool:
     """Whether there is something at ``place``."""
     return place in SHIPPED or Path(place).exists()
 
@@ -233,7 +233,7 @@ def _load_directory(path: Path, source: str) -> Embedding:
         # One table of 256 values, rounded once: the same float32 on every machine.
         decoded = manifest["scale"] * np.arange(256, dtype=np.float64) + manifest["offset"]
         vectors = decoded.astype(np.float32)[vectors]
-    return checked(words, vectors, manifest.get("source", source))
+    return check_embedding(words, vectors, manifest.get("source", source))
 
 
 def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
@@ -241,7 +241,7 @@ def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
 
     with _no_duplicates(source):
         model = KeyedVectors.load_word2vec_format(str(path), binary=binary)
-    return checked(list(model.index_to_key), model.vectors, source)
+    return check_embedding(list(model.index_to_key), model.vectors, source)
 
 
 def _load_fasttext(path: Path, source: str) -> Embedding:
@@ -250,7 +250,7 @@ def _load_fasttext(path: Path, source: str) -> Embedding:
     with _no_duplicates(source):
         model = load_facebook_vectors(str(path))
     # `vectors` holds each vocabulary word with its subwords averaged in, which is what fastText itself prints.
-    return checked(list(model.index_to_key), model.vectors[: len(model.index_to_key)], source)
+    return check_embedding(list(model.index_to_key), model.vectors[: len(model.index_to_key)], source)
 
 
 def _load_glove(path: Path, source: str) -> Embedding:
@@ -278,7 +278,7 @@ def _load_glove(path: Path, source: str) -> Embedding:
                 rows.append(np.array(fields[1:], np.float32))
             except ValueError:
                 raise EmbeddingError(f"{source}: line {number} is not a UTF-8 word and {dimension} numbers.") from None
-    return checked(words, np.stack(rows), source)
+    return check_embedding(words, np.stack(rows), source)
 
 
 @contextmanager

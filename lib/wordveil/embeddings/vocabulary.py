@@ -91,7 +91,7 @@ def _bytes_of(words: pa.StringArray) -> tuple[UInt8, Int64]:
 
 
 @compiled
-def mixed(code: np.uint64, byte: np.uint8) -> np.uint64:
+def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
     """The hash after one more byte; it begins as :data:`SEED`."""
     return (code ^ np.uint64(byte)) * _FACTOR
 
@@ -108,7 +108,7 @@ def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
     for word in range(len(offsets) - 1):
         code = SEED
         for place in range(offsets[word], offsets[word + 1]):
-            code = mixed(code, data[place])
+            code = mix_byte(code, data[place])
         slot = _slot(code, mask)
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
@@ -140,5 +140,5 @@ def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, s
         start, stop = token_offsets[token], token_offsets[token + 1]
         code = SEED
         for place in range(start, stop):
-            code = mixed(code, tokens[place])
+            code = mix_byte(code, tokens[place])
         out[token] = find(code, tokens[start:stop], stop - start, data, offsets, slots)

@@ -1,1 +1,1 @@
-"""What mechanisms are measured against: published ways of doing things that no release may choose."""
+"""What a mechanism does to words, texts and those who attack them: statistics, attackers, utility tasks, previews."""

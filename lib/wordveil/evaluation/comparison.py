@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.crypto.keys import throwaway_keys
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
@@ -249,9 +249,9 @@ class _Bench:
         return shown
 
     def _drawn(self, mechanism: Mechanism[Any], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        keys, offsets = throwaway_keys(), np.array([0, len(ids)])
+        keys, offsets = make_throwaway_keys(), np.array([0, len(ids)])
         return mechanism.draw(
-            TokenBatch(ids, offsets, contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
+            TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
         ).ids
 
 

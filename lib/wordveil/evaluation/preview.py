@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.crypto.keys import ReleaseKeys, throwaway_keys
-from wordveil.crypto.streams import contexts, id_payload
+from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
-from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.evaluation.output_law import OutputLaw, draw_tokens
+from wordveil.evaluation.statistics import KeepProbability, SupportSize
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
 from wordveil.text.choices import Length, Refused
 from wordveil.text.codec import Codec
@@ -159,8 +161,7 @@ def inspect(
         encoded = _encode(batches, policy, bundle, model)
         chosen = _evenly(encoded.ids, SAMPLE_TOKENS)
         drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
-    known = chosen[: len(drawn)] < bundle.vocabulary.size
-    same = (drawn == chosen[: len(drawn)])[known]
+    kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
     tokens = released * policy.n_max if policy.n_max else int(encoded.lengths.sum())
     emptied = {
@@ -178,8 +179,8 @@ def inspect(
         cut=int((encoded.lengths > width).sum()) if pads else None,
         padded=int((encoded.lengths < width).sum()) if pads else None,
         tokens=tokens,
-        keep_rate=float(same.mean()) if len(same) else None,
-        keep_draws=len(same),
+        keep_rate=kept.rate,
+        keep_draws=kept.words,
         tokens_per_second=speed,
         seconds=encoded.seconds + tokens / speed,
     )
@@ -239,24 +240,16 @@ def _draw_sample(
     mechanism: Mechanism[Any], ids: NDArray[np.int32], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.int32], float]:
     """What the first of ``ids`` became, as many as the time allows, and tokens a second."""
-    keys = throwaway_keys()
+    keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
-    _draw(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
+    draw_tokens(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
     drawn, seconds, done = [], 0.0, 0
     while done < len(timed) and seconds < _DRAW_SECONDS:
         started = time.process_time()
-        drawn.append(_draw(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
+        drawn.append(draw_tokens(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
         seconds += time.process_time() - started
         done += len(drawn[-1])
     return np.concatenate(drawn)[: len(ids)], done / seconds
-
-
-def _draw(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
-    """What the words ``ids`` become as one record of that name."""
-    offsets = np.array([0, len(ids)])
-    return mechanism.draw(
-        TokenBatch(ids, offsets, contexts(keys.context, b"", [name], [id_payload(ids, offsets)])), keys
-    ).ids
 
 
 def default_words(vocabulary: Vocabulary) -> list[str]:
@@ -295,7 +288,7 @@ def preview_words(
 
     ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown at its own alone.
     """
-    keys = throwaway_keys()
+    keys = make_throwaway_keys()
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
     mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
     ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))
@@ -304,7 +297,7 @@ def preview_words(
         for word, index in zip(words, ids.tolist(), strict=True):
             progress(f"drawing {word}")
             for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
-                drawn = _draw(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
+                drawn = draw_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
                 found.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
     return found
 
@@ -313,6 +306,7 @@ def _word_preview(
     word: str, index: int, epsilon: float, drawn: NDArray[np.int32], vocabulary: Vocabulary
 ) -> WordPreview:
     values, counts = np.unique(drawn, return_counts=True)
+    law = OutputLaw.of_draws(index, drawn)
     order = np.argsort(-counts, kind="stable")
     others = [(int(values[i]), int(counts[i])) for i in order if values[i] != index and counts[i] > 1][:_SHOWN]
     names = [PADDING if value == vocabulary.pad else vocabulary.array[value].as_py() for value, _ in others]
@@ -320,7 +314,7 @@ def _word_preview(
         word=word,
         epsilon=epsilon,
         draws=len(drawn),
-        stays=float((drawn == index).mean()),
+        stays=KeepProbability().measure(law),
         replacements=tuple((name, count / len(drawn)) for name, (_, count) in zip(names, others, strict=True)),
-        different=len(values),
+        different=int(SupportSize(eta=0).measure(law)),
     )

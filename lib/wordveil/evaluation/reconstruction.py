@@ -32,7 +32,7 @@ class Reconstruction:
     mean_average_precision: float
 
 
-def reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
+def measure_reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
     """Mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
 
     d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). From one x it rises with |x - y|^2 / (1

@@ -34,7 +34,7 @@ class TokenBatch:
     offsets
         int64 ``(records + 1,)``, rising from 0 to ``tokens``.
     contexts
-        uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.contexts`).
+        uint8 ``(records, 12)``, one a record (:func:`wordveil.crypto.streams.derive_contexts`).
     """
 
     ids: NDArray[np.int32]

@@ -52,6 +52,7 @@ from wordveil.geometry.euclidean import FloatArray, norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
 from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
@@ -232,7 +233,9 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         words = (np.arange(_WORDS) * self._size // _WORDS).astype(np.int32)
         stream = KeyedStream(_PUBLIC_KEY, self._blocks)
         noisy = self.noisy(stream, words, np.zeros((_WORDS, CONTEXT_BYTES), np.uint8), np.arange(_WORDS))
-        return float(np.mean(self._nearest.search(noisy) == words))
+        rate = measure_keep_rate(words, self._nearest.search(noisy), self._size).rate
+        assert rate is not None  # all are words
+        return rate
 
     def at_epsilon(self, epsilon: float) -> Self:
         return type(self)(self._size, epsilon, self._points, digits=digits_at(self._digits, epsilon / self._epsilon))

@@ -40,8 +40,8 @@ from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, 
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
-from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
-from wordveil.neighbours.annoy import faults_of as annoy_faults
+from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
+from wordveil.neighbours.annoy import find_faults as find_annoy_faults
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee
@@ -83,7 +83,7 @@ class LaplaceSettings(MechanismSettings):
 
     @classmethod
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        return annoy_faults(written)
+        return find_annoy_faults(written)
 
     def recipe(self) -> dict[str, Any]:
         trees = {} if self.search == "annoy" else {"n_trees", "search_k"}
@@ -146,7 +146,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         epsilon = settings.epsilon
         _check_epsilon(epsilon)
         if settings.search == "annoy":
-            annoy_index(1)  # raises where it is missing, before minutes of work
+            make_annoy_index(1)  # raises where it is missing, before minutes of work
         mean = _mean(embedding)
         work.progress("measuring the embedding's diameter")
         words = diameter(embedding.vectors)

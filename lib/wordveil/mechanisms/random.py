@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import KeyedStream, max_positions, scaled
+from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
@@ -77,5 +77,5 @@ class Random(Mechanism[RandomSettings]):
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
-        drawn = scaled(words[:, 0], np.array(self._size, np.uint64)).astype(np.int32)
+        drawn = scale_words(words[:, 0], np.array(self._size, np.uint64)).astype(np.int32)
         return TokenBatch(drawn, batch.offsets, batch.contexts)

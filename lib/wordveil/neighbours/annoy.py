@@ -22,7 +22,7 @@ _SEED = 1
 _FAR = 2.0**60
 
 
-def annoy_index(dimension: int) -> Any:
+def make_annoy_index(dimension: int) -> Any:
     """An empty Euclidean index of Annoy. Raises :class:`PlatformError` where Annoy is not installed."""
     try:
         from annoy import AnnoyIndex
@@ -34,7 +34,7 @@ def annoy_index(dimension: int) -> Any:
     return AnnoyIndex(dimension, "euclidean")
 
 
-def faults_of(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Settings of the search that do not go together, as (name, problem). ``settings``: a mechanism's, as they were
     written.
     """
@@ -66,7 +66,7 @@ class AnnoyNearest:
     @classmethod
     def grow(cls, rows: NDArray[np.float32], n_trees: int, search_k: int) -> Self:
         """Build the trees: fixed seed and one thread, so that on one machine the same points give the same file."""
-        trees = annoy_index(rows.shape[1] - 1)
+        trees = make_annoy_index(rows.shape[1] - 1)
         trees.set_seed(_SEED)
         for number, row in enumerate(rows[:, :-1]):
             trees.add_item(number, row)
@@ -76,7 +76,7 @@ class AnnoyNearest:
     @classmethod
     def open(cls, file: Path, rows: NDArray[np.float32], search_k: int) -> Self:
         """Map the trees that :meth:`save` wrote."""
-        trees = annoy_index(rows.shape[1] - 1)
+        trees = make_annoy_index(rows.shape[1] - 1)
         trees.load(str(file), prefault=False)
         return cls(trees, rows, search_k)
 

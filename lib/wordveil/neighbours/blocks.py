@@ -59,7 +59,7 @@ class Task:
         return digest.hexdigest()[:32]
 
 
-def on_this_machine(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
+def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
     """Compute blocks on all cores of this machine, and yield each as it is done."""
     search = task.search()
     cores = len(os.sched_getaffinity(0))
@@ -92,7 +92,7 @@ class BuildContext:
     progress: Callable[[str], None] = lambda _: None
     steps: Callable[[int, int], None] = lambda _done, _all: None
     kept: Path | None = None
-    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]] = on_this_machine
+    compute: Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]] = compute_here
     used: list[Path] = field(default_factory=list)
 
     def lists(

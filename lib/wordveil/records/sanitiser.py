@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import TAG_BYTES, Payload, contexts, framed, id_payload, macs
+from wordveil.crypto.streams import TAG_BYTES, Payload, compute_macs, derive_contexts, frame_parts, id_payload
 from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, related
@@ -35,7 +36,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import kept_words, sample, shuffle
+from wordveil.text.order import sample, shuffle
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -105,7 +106,7 @@ class RecordSanitiser:
         self._keys = keys
         self._terms = release_terms(settings, bundle)
         self._codec = Codec(settings.policy, bundle.vocabulary, model)
-        self._scope = framed(
+        self._scope = frame_parts(
             settings.release.encode(), bundle.fingerprint.encode(), settings.policy.fingerprint.encode()
         )
         self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
@@ -196,21 +197,21 @@ class RecordSanitiser:
         accepted records.
         """
         ids, offsets = encoded.ids, encoded.offsets
-        context = contexts(self._keys.context, self._scope, record_ids, content)
+        context = derive_contexts(self._keys.context, self._scope, record_ids, content)
         if self._policy.length == "sample":
             assert self._policy.n_max is not None
             unknown = self._bundle.vocabulary.unknown
             ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
         drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
-        same = kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
+        kept = count_kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
         ids = drawn.ids
         if self._policy.output == "bag":
             ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
-        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), same
+        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), kept
 
     def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record, and telling nothing else."""
-        tags = macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
+        tags = compute_macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
     def _privacy(
@@ -258,7 +259,7 @@ def _content(encoded: Encoded) -> list[Payload]:
     return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
 
 
-def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
+def find_refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
     """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has
     checked.
 

@@ -19,7 +19,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from wordveil.crypto.keys import public_hex
+from wordveil.crypto.keys import encode_public_key
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateResult, Kind
@@ -169,7 +169,7 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
     return {
         "manifest": values,
         "signature": private_key.sign(_canonical(values)).hex(),
-        "public_key": public_hex(private_key),
+        "public_key": encode_public_key(private_key),
     }
 
 

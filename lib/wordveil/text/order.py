@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled
 from wordveil.crypto.keys import Secret
-from wordveil.crypto.streams import Contexts, KeyedStream, scaled
+from wordveil.crypto.streams import Contexts, KeyedStream, scale_words
 
 
 def _stream(
@@ -28,7 +27,7 @@ def sample(
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, drawn_offsets)
     length = np.diff(offsets)
-    pick = offsets[record] + scaled(word, np.maximum(length, 1)[record].astype(np.uint64))
+    pick = offsets[record] + scale_words(word, np.maximum(length, 1)[record].astype(np.uint64))
     symbols = np.append(ids, np.int32(unknown))
     return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
 
@@ -37,20 +36,3 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
     """``ids`` with each record's in uniformly random order, independent of what they are."""
     record, word = _stream(key, contexts, offsets)
     return ids[np.lexsort((word, record))]
-
-
-@compiled
-def kept_words(
-    before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
-) -> NDArray[np.int64]:
-    """How many words of each record stand unchanged in their places: int64 ``(records,)``.
-
-    ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are no words.
-    """
-    counts = np.zeros(len(offsets) - 1, np.int64)
-    for record in range(len(counts)):
-        count = 0
-        for place in range(offsets[record], offsets[record + 1]):
-            count += before[place] == after[place] and before[place] < size
-        counts[record] = count
-    return counts

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mixed
+from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte
 from wordveil.text.tokeniser import Tokeniser
 
 UInt8 = NDArray[np.uint8]
@@ -184,15 +184,15 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
     """Add a character to the word in ``room``: its new length and hash."""
     if point < 0x80:
         room[length] = point
-        return length + 1, mixed(code, room[length])
+        return length + 1, mix_byte(code, room[length])
     if point < 0x800:
         room[length] = 0xC0 | (point >> 6)
         room[length + 1] = 0x80 | (point & 0x3F)
-        return length + 2, mixed(mixed(code, room[length]), room[length + 1])
+        return length + 2, mix_byte(mix_byte(code, room[length]), room[length + 1])
     room[length] = 0xE0 | (point >> 12)
     room[length + 1] = 0x80 | ((point >> 6) & 0x3F)
     room[length + 2] = 0x80 | (point & 0x3F)
-    return length + 3, mixed(mixed(mixed(code, room[length]), room[length + 1]), room[length + 2])
+    return length + 3, mix_byte(mix_byte(mix_byte(code, room[length]), room[length + 1]), room[length + 2])
 
 
 @compiled
@@ -206,7 +206,7 @@ def _plain_run(
     numeric: Whole = False
     while place < end and data[place] < 0x80 and kinds[data[place]] == _WORD:
         room[length] = plain[data[place]]
-        code = mixed(code, room[length])
+        code = mix_byte(code, room[length])
         numeric |= digit[data[place]]
         length += 1
         place += 1

@@ -22,11 +22,11 @@ from wordveil.crypto.keys import (
     ReleaseKeys,
     Secret,
     Tombstone,
+    create_key,
     destroy_key,
-    key_faults,
+    encode_public_key,
+    find_key_fault,
     load_key,
-    new_key,
-    public_hex,
     rotate_key,
 )
 from wordveil.errors import ConfigError, KeyMaterialError
@@ -246,7 +246,7 @@ def test_fingerprints_of_two_keys_differ():
 
 
 def test_a_new_key_is_random_private_and_read_back(tmp_path):
-    made = [new_key(tmp_path / name) for name in ("a.key", "b.key")]
+    made = [create_key(tmp_path / name) for name in ("a.key", "b.key")]
     assert made[0].fingerprint != made[1].fingerprint
     for key, name in zip(made, ("a.key", "b.key"), strict=True):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
@@ -254,13 +254,13 @@ def test_a_new_key_is_random_private_and_read_back(tmp_path):
 
 
 def test_a_key_is_never_overwritten(tmp_path):
-    new_key(tmp_path / "a.key")
+    create_key(tmp_path / "a.key")
     before = (tmp_path / "a.key").read_bytes()
     with pytest.raises(KeyMaterialError, match="is there already, and a key is never overwritten"):
-        new_key(tmp_path / "a.key")
+        create_key(tmp_path / "a.key")
     assert (tmp_path / "a.key").read_bytes() == before
     with pytest.raises(KeyMaterialError, match="cannot be written"):
-        new_key(tmp_path / "no" / "a.key")
+        create_key(tmp_path / "no" / "a.key")
 
 
 LATER = bytes(range(7, 39))
@@ -286,7 +286,7 @@ def test_a_later_epoch_changes_the_noise_and_neither_tags_nor_fingerprint_nor_si
     assert after.epoch == 3
     assert after.fingerprint == before.fingerprint
     assert after.epoch_fingerprints == tuple(MasterKey(material).fingerprint for material in (MATERIAL, LATER, LATEST))
-    assert public_hex(after.signing_key("a")) == public_hex(before.signing_key("a"))
+    assert encode_public_key(after.signing_key("a")) == encode_public_key(before.signing_key("a"))
     old, new, alone = before.for_release("a"), after.for_release("a"), MasterKey(LATEST).for_release("a")
     assert new.tag == old.tag != alone.tag
     for name in ("context", "noise", "sampling", "shuffle"):
@@ -296,7 +296,9 @@ def test_a_later_epoch_changes_the_noise_and_neither_tags_nor_fingerprint_nor_si
 def test_the_signing_key_is_a_subkey_of_its_own():
     kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"wordveil 1|signing|a")
     assert MasterKey(MATERIAL).signing_key("a").private_bytes_raw() == kdf.derive(MATERIAL)
-    assert public_hex(MasterKey(MATERIAL).signing_key("a")) != public_hex(MasterKey(MATERIAL).signing_key("b"))
+    assert encode_public_key(MasterKey(MATERIAL).signing_key("a")) != encode_public_key(
+        MasterKey(MATERIAL).signing_key("b")
+    )
 
 
 @pytest.mark.parametrize("gap", ["\n", " ", "\r\n\r\n", "\t"])
@@ -438,7 +440,7 @@ ROOT, SECOND, THIRD, OTHER = (
     ],
 )
 def test_a_key_is_compared_with_what_a_release_recorded(root, epochs, words):
-    fault = key_faults(root, epochs, MasterKey(MATERIAL, later=[LATER]))
+    fault = find_key_fault(root, epochs, MasterKey(MATERIAL, later=[LATER]))
     assert fault is None if words is None else words in fault
 
 
@@ -452,7 +454,7 @@ def test_the_command_tells_epochs_and_the_public_key_when_asked(tmp_path):
     told = json.loads(command("fingerprint", "--file", path, "--release", "a", "--json").stdout)
     assert told["fingerprint"] == ROOT
     assert told["epoch_fingerprints"] == list(loaded(path).epoch_fingerprints)
-    assert told["public_key"] == public_hex(MasterKey(MATERIAL).signing_key("a"))
+    assert told["public_key"] == encode_public_key(MasterKey(MATERIAL).signing_key("a"))
     assert "public_key" not in json.loads(command("fingerprint", "--file", path, "--json").stdout)
     assert isinstance(command("fingerprint", "--file", path, "--release", "a b").exception, ConfigError)
     assert_tells_nothing(command("fingerprint", "--file", path).stdout, path.read_text().split()[1])

@@ -20,12 +20,12 @@ from wordveil.crypto.streams import (
     CONTEXT_BYTES,
     CounterOverflowError,
     KeyedStream,
-    contexts,
-    framed,
+    compute_macs,
+    derive_contexts,
+    frame_parts,
     id_payload,
-    macs,
     max_positions,
-    scaled,
+    scale_words,
 )
 
 KEY = Secret(bytes(range(50, 82)))
@@ -167,11 +167,11 @@ def payload(*parts):
 
 
 def mac(record_id, *parts, scope=b"scope", key=KEY, size=16):
-    return bytes(macs(key, scope, [record_id], [payload(part) for part in parts], size)[0])
+    return bytes(compute_macs(key, scope, [record_id], [payload(part) for part in parts], size)[0])
 
 
 def test_mac_is_keyed_blake2b_over_framed_parts():
-    expected = hashlib.blake2b(framed(b"scope", b"id", b"one", b"two"), key=KEY.reveal(), digest_size=16).digest()
+    expected = hashlib.blake2b(frame_parts(b"scope", b"id", b"one", b"two"), key=KEY.reveal(), digest_size=16).digest()
     assert mac(b"id", b"one", b"two") == expected
 
 
@@ -198,29 +198,33 @@ def test_framing_is_injective_across_all_borders():
 
 @given(st.lists(st.binary(max_size=4), max_size=4), st.lists(st.binary(max_size=4), max_size=4))
 def test_framed_is_injective(one, two):
-    assert (framed(*one) == framed(*two)) == (one == two)
+    assert (frame_parts(*one) == frame_parts(*two)) == (one == two)
 
 
 def test_macs_do_not_depend_on_the_batch():
     ids, texts = [b"1", b"2", b"3"], [b"aa", b"", b"bbb"]
-    together = macs(KEY, b"s", ids, [payload(*texts)], 12)
-    alone = [bytes(macs(KEY, b"s", [one], [payload(text)], 12)[0]) for one, text in zip(ids, texts, strict=True)]
+    together = compute_macs(KEY, b"s", ids, [payload(*texts)], 12)
+    alone = [
+        bytes(compute_macs(KEY, b"s", [one], [payload(text)], 12)[0]) for one, text in zip(ids, texts, strict=True)
+    ]
     assert [bytes(row) for row in together] == alone
 
 
 def test_macs_of_no_record():
-    assert macs(KEY, b"s", [], [payload()], 12).shape == (0, 12)
+    assert compute_macs(KEY, b"s", [], [payload()], 12).shape == (0, 12)
 
 
 def test_contexts_follow_scope_id_token_ids_and_what_is_copied():
     ids, offsets = ragged([[1, 2], [1, 2], [2, 1], [], [1, 2, 0]])
-    rows = contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], [id_payload(ids, offsets)])
-    rows = np.concatenate([rows, contexts(KEY, b"t", [b"a"], [id_payload(*ragged([[1, 2]]))])])
+    rows = derive_contexts(KEY, b"s", [b"a", b"b", b"a", b"a", b"a"], [id_payload(ids, offsets)])
+    rows = np.concatenate([rows, derive_contexts(KEY, b"t", [b"a"], [id_payload(*ragged([[1, 2]]))])])
     one = id_payload(*ragged([[1, 2]]))
-    rows = np.concatenate([rows, *(contexts(KEY, b"s", [b"a"], [one, payload(copied)]) for copied in (b"", b","))])
+    rows = np.concatenate(
+        [rows, *(derive_contexts(KEY, b"s", [b"a"], [one, payload(copied)]) for copied in (b"", b","))]
+    )
     assert rows.shape == (8, CONTEXT_BYTES)
     assert len({bytes(row) for row in rows}) == 8
-    assert (rows[0] == contexts(KEY, b"s", [b"a"], [id_payload(*ragged([[1, 2]]))])[0]).all()
+    assert (rows[0] == derive_contexts(KEY, b"s", [b"a"], [id_payload(*ragged([[1, 2]]))])[0]).all()
 
 
 def test_id_payload_is_little_endian_whatever_the_machine():
@@ -232,7 +236,7 @@ def test_id_payload_is_little_endian_whatever_the_machine():
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 2**32 - 1)), min_size=1, max_size=50))
 def test_scaled_is_exact(pairs):
     words, limits = (np.array(column, np.uint64) for column in zip(*pairs, strict=True))
-    assert scaled(words, limits).tolist() == [word * limit // 2**64 for word, limit in pairs]
+    assert scale_words(words, limits).tolist() == [word * limit // 2**64 for word, limit in pairs]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000, 2**32 - 1])
@@ -240,10 +244,10 @@ def test_scaled_reaches_both_ends_and_nothing_beyond(limit):
     steps = min(limit, 1000)
     # The least word that gives k is ceil(k 2^64 / limit); the one below it gives k - 1.
     least = [-(-(index * 2**64) // limit) for index in range(steps)]
-    values = scaled(np.array(least, np.uint64), np.uint64(limit))
+    values = scale_words(np.array(least, np.uint64), np.uint64(limit))
     assert values.tolist() == list(range(steps))
     if steps > 1:
-        assert scaled(np.array(least[1:], np.uint64) - np.uint64(1), np.uint64(limit)).tolist() == list(
+        assert scale_words(np.array(least[1:], np.uint64) - np.uint64(1), np.uint64(limit)).tolist() == list(
             range(steps - 1)
         )
-    assert int(scaled(np.uint64(2**64 - 1), np.uint64(limit))) == limit - 1
+    assert int(scale_words(np.uint64(2**64 - 1), np.uint64(limit))) == limit - 1

@@ -16,7 +16,7 @@ import pytest
 from gensim.models import KeyedVectors
 from gensim.test.utils import datapath
 
-from wordveil.embeddings.embedding import DEMO, Embedding, checked, load
+from wordveil.embeddings.embedding import DEMO, Embedding, check_embedding, load
 from wordveil.errors import EmbeddingError
 
 WORDS = ["the", "été", "don't", "naïve"]
@@ -104,17 +104,20 @@ def test_digest_is_the_content_whatever_the_file(tmp_path):
     nudged = VECTORS.copy()
     nudged[3, 2] = np.nextafter(nudged[3, 2], np.float32(7))
     others = [
-        checked(WORDS, nudged, ""),
-        checked([*WORDS[:3], "naive"], VECTORS, ""),
-        checked(WORDS[:3], VECTORS[:3], ""),
+        check_embedding(WORDS, nudged, ""),
+        check_embedding([*WORDS[:3], "naive"], VECTORS, ""),
+        check_embedding(WORDS[:3], VECTORS[:3], ""),
     ]
     assert len({*digests, *(other.digest for other in others)}) == 4
 
 
 def test_digest_tells_shapes_apart():
     flat = np.arange(1, 7, dtype=np.float32)
-    assert checked(["a", "b"], flat.reshape(2, 3), "").digest != checked(["a", "b"], flat[:2].reshape(2, 1), "").digest
-    assert checked(["a b"], flat[None], "").digest != checked(["a", "b"], flat.reshape(2, 3), "").digest
+    assert (
+        check_embedding(["a", "b"], flat.reshape(2, 3), "").digest
+        != check_embedding(["a", "b"], flat[:2].reshape(2, 1), "").digest
+    )
+    assert check_embedding(["a b"], flat[None], "").digest != check_embedding(["a", "b"], flat.reshape(2, 3), "").digest
 
 
 def test_glove_words_may_hold_spaces(tmp_path):
@@ -162,7 +165,7 @@ def test_fasttext_binary_of_the_first_format_is_read_when_named():
 
 
 def test_save_and_load_bring_it_back(tmp_path):
-    embedding = checked(WORDS, VECTORS, "a source")
+    embedding = check_embedding(WORDS, VECTORS, "a source")
     embedding.save(tmp_path / "saved")
     back = load(str(tmp_path / "saved"))
     assert_toy(back)
@@ -170,15 +173,15 @@ def test_save_and_load_bring_it_back(tmp_path):
 
 
 def test_save_overwrites_nothing(tmp_path):
-    checked(WORDS, VECTORS, "a").save(tmp_path / "saved")
+    check_embedding(WORDS, VECTORS, "a").save(tmp_path / "saved")
     with pytest.raises(FileExistsError):
-        checked(WORDS, VECTORS, "b").save(tmp_path / "saved")
+        check_embedding(WORDS, VECTORS, "b").save(tmp_path / "saved")
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0b", "\x0c", "\x1d"])
 def test_words_that_hold_rare_separators_come_back(tmp_path, separator):
     words = [f"a{separator}b", *WORDS[1:]]
-    checked(words, VECTORS, "a").save(tmp_path / "saved")
+    check_embedding(words, VECTORS, "a").save(tmp_path / "saved")
     assert load(str(tmp_path / "saved")).words.to_pylist() == words
 
 
@@ -215,7 +218,7 @@ def test_unusable_row_beyond_the_first_chunk_is_named():
     vectors = np.ones((10_000, 2), np.float32)
     vectors[9_999] = 0
     with pytest.raises(EmbeddingError, match=r"row 9999 \('9999'\) is all zeros"):
-        checked(words, vectors, "toy")
+        check_embedding(words, vectors, "toy")
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -228,13 +231,13 @@ def test_duplicate_word_is_named(tmp_path, kind):
 
 def test_duplicate_words_name_both_rows():
     with pytest.raises(EmbeddingError, match=r"toy: 'b' stands in rows 1 and 3"):
-        checked(["a", "b", "c", "b"], VECTORS, "toy")
+        check_embedding(["a", "b", "c", "b"], VECTORS, "toy")
 
 
 @pytest.mark.parametrize("word", ["", " ", "\u3000", "\t"])
 def test_empty_word_is_named_by_its_row(word):
     with pytest.raises(EmbeddingError, match="toy: the word of row 2 is empty"):
-        checked(["a", "b", word, "c"], VECTORS, "toy")
+        check_embedding(["a", "b", word, "c"], VECTORS, "toy")
 
 
 @pytest.mark.parametrize("kind", ["glove", "wordveil"])
@@ -246,7 +249,7 @@ def test_empty_word_in_a_file_is_named_by_its_row(tmp_path, kind):
 @pytest.mark.parametrize("word", ["a\nb", "a\r", "\0a"])
 def test_word_with_line_break_is_named_by_its_row(word):
     with pytest.raises(EmbeddingError, match="toy: the word of row 3 holds a line break or NUL"):
-        checked(["a", "b", "c", word], VECTORS, "toy")
+        check_embedding(["a", "b", "c", word], VECTORS, "toy")
 
 
 @pytest.mark.parametrize(
@@ -256,17 +259,17 @@ def test_word_with_line_break_is_named_by_its_row(word):
 )
 def test_wrong_shape_is_refused(vectors):
     with pytest.raises(EmbeddingError, match=r"toy: 4 words but vectors of shape"):
-        checked(WORDS, vectors, "toy")
+        check_embedding(WORDS, vectors, "toy")
 
 
 def test_embedding_without_words_is_refused():
     with pytest.raises(EmbeddingError, match="toy: 0 words"):
-        checked([], np.zeros((0, 3), np.float32), "toy")
+        check_embedding([], np.zeros((0, 3), np.float32), "toy")
 
 
 def test_vectors_too_long_for_the_search_are_refused():
     with pytest.raises(EmbeddingError, match=r"toy: the longest vector has length 2e\+09"):
-        checked(["a", "b"], np.array([[1, 0], [0, 2e9]]), "toy")
+        check_embedding(["a", "b"], np.array([[1, 0], [0, 2e9]]), "toy")
 
 
 def test_glove_line_of_another_dimension_is_named(tmp_path):
@@ -363,11 +366,11 @@ def test_wrong_format_named_says_which_there_are(tmp_path, kind):
 
 def test_normalised_vectors_are_accepted_with_a_warning():
     lengths = np.linalg.norm(VECTORS.astype(np.float64), axis=1)
-    (warning,) = checked(WORDS, VECTORS / lengths[:, None], "toy").warnings
+    (warning,) = check_embedding(WORDS, VECTORS / lengths[:, None], "toy").warnings
     assert "normalised" in warning
-    assert checked(WORDS, VECTORS, "toy").warnings == ()
+    assert check_embedding(WORDS, VECTORS, "toy").warnings == ()
     one_longer = VECTORS / lengths[:, None] * np.array([[1], [1], [1], [1.01]])
-    assert checked(WORDS, one_longer, "toy").warnings == ()
+    assert check_embedding(WORDS, one_longer, "toy").warnings == ()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from unit.support import table, tree
 from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy
+from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
 from wordveil.embeddings.training.poincare import train
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
@@ -24,7 +24,7 @@ STAR = table(*((f"w{number}", "hub") for number in range(300)))
 
 @pytest.fixture(scope="module")
 def graph() -> Hierarchy:
-    return hierarchy(table(*tree(4)), GENSIM, "tree")
+    return build_hierarchy(table(*tree(4)), GENSIM, "tree")
 
 
 def test_gensim_trains_as_it_does_by_itself(graph):
@@ -63,7 +63,7 @@ def test_gensim_is_loaded_when_it_trains_alone():
 
 def test_draws_without_end_are_refused_for_gensim_alone():
     """Half of all links are those of the hub, which is no word to contrast with: twenty draws hardly ever miss it."""
-    star = hierarchy(STAR, GENSIM, "star")
+    star = build_hierarchy(STAR, GENSIM, "star")
     many = replace(GENSIM, epochs=1, burn_in=0, negative=20)
     with pytest.raises(EmbeddingError, match=r"negative = 20 different words.*trainer: compiled"):
         train(star, many, "star", BuildContext())
@@ -71,10 +71,10 @@ def test_draws_without_end_are_refused_for_gensim_alone():
 
 
 def test_the_estimate_of_draws_is_near_what_gensim_does(monkeypatch):
-    star = hierarchy(STAR, GENSIM, "star")
+    star = build_hierarchy(STAR, GENSIM, "star")
     chosen = replace(GENSIM, epochs=4, burn_in=0)
-    model = gensim_trainer.model_of(star, chosen, "star")
+    model = gensim_trainer.make_model(star, chosen, "star")
     drawn, take = [], model._get_candidate_negatives
     monkeypatch.setattr(model, "_get_candidate_negatives", lambda: drawn.append(1) or take())
-    gensim_trainer.run(model, chosen, BuildContext().steps)
-    assert gensim_trainer.draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)
+    gensim_trainer.train_model(model, chosen, BuildContext().steps)
+    assert gensim_trainer.estimate_draws(star, 5) == pytest.approx(len(drawn) / 1200, rel=0.15)

@@ -22,11 +22,11 @@ from wordveil.config.artifacts import build_bundle, find_bundle
 from wordveil.config.load import parse_config
 from wordveil.embeddings.embedding import DEMO_POINCARE, load
 from wordveil.embeddings.training.descent import _contrast, _draw
-from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
-from wordveil.embeddings.training.poincare import LARGEST_NORM, embed, in_ball, train
+from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
+from wordveil.embeddings.training.poincare import LARGEST_NORM, embed, project_to_ball, train
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
-from wordveil.evaluation.reconstruction import reconstruction
+from wordveil.evaluation.reconstruction import measure_reconstruction
 from wordveil.neighbours.blocks import BuildContext
 
 ALL = TrainingSettings(min_links=1, stop_words="keep")
@@ -36,7 +36,7 @@ both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])
 
 @pytest.fixture(scope="module")
 def graph() -> Hierarchy:
-    return hierarchy(table(*tree(4)), ALL, "tree")
+    return build_hierarchy(table(*tree(4)), ALL, "tree")
 
 
 def edges_of(graph: Hierarchy) -> set[tuple[str, str]]:
@@ -123,25 +123,25 @@ def test_a_missing_file_is_named(tmp_path):
 )
 def test_bad_pairs_are_named_by_their_number(pair, words):
     with pytest.raises(EmbeddingError, match=words):
-        hierarchy(table(("x", "y"), pair), ALL, "pairs")
+        build_hierarchy(table(("x", "y"), pair), ALL, "pairs")
 
 
 def test_counts_of_a_pair_add_up_before_they_are_compared():
     pairs = table(("a", "b", 2), ("c", "b", 4), ("a", "b", 3), ("d", "d", 9))
-    assert edges_of(hierarchy(pairs, replace(ALL, min_count=5), "pairs")) == {("a", "b")}
-    assert edges_of(hierarchy(pairs, ALL, "pairs")) == {("a", "b"), ("c", "b")}
+    assert edges_of(build_hierarchy(pairs, replace(ALL, min_count=5), "pairs")) == {("a", "b")}
+    assert edges_of(build_hierarchy(pairs, ALL, "pairs")) == {("a", "b"), ("c", "b")}
 
 
 def test_stop_words_go_on_either_side_and_in_any_case():
     pairs = table(("The", "word"), ("cat", "about"), ("cat", "mammal"))
-    assert edges_of(hierarchy(pairs, replace(ALL, stop_words="drop"), "pairs")) == {("cat", "mammal")}
-    assert len(hierarchy(pairs, ALL, "pairs").edges) == 3
+    assert edges_of(build_hierarchy(pairs, replace(ALL, stop_words="drop"), "pairs")) == {("cat", "mammal")}
+    assert len(build_hierarchy(pairs, ALL, "pairs").edges) == 3
 
 
 def test_the_filter_of_links_runs_once():
     """``c`` has two links, one of them to a word that goes: it stays."""
     pairs = table(("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("a", "e"), ("b", "e"), ("e", "f"))
-    once = hierarchy(pairs, replace(ALL, min_links=3), "pairs")
+    once = build_hierarchy(pairs, replace(ALL, min_links=3), "pairs")
     assert edges_of(once) == {("a", "b"), ("a", "c"), ("b", "c"), ("a", "e"), ("b", "e")}
     assert min(once.links) < 3
 
@@ -153,12 +153,12 @@ def test_the_default_is_that_of_the_paper():
 
 def test_nothing_left_is_an_error():
     with pytest.raises(EmbeddingError, match="min_links = 3"):
-        hierarchy(table(("a", "b")), TrainingSettings(), "pairs")
+        build_hierarchy(table(("a", "b")), TrainingSettings(), "pairs")
 
 
 def test_words_stand_by_links_then_alphabetically_whatever_the_order_of_the_pairs(graph):
     rows = tree(4)[::-1]
-    again = hierarchy(table(*rows, *rows[:9]), ALL, "tree")
+    again = build_hierarchy(table(*rows, *rows[:9]), ALL, "tree")
     assert again.words == graph.words
     assert np.array_equal(again.edges, graph.edges)
     assert list(graph.words) == sorted(graph.words, key=lambda word: (-graph.links[graph.words.index(word)], word))
@@ -187,8 +187,8 @@ def test_the_bits_are_those_of_every_machine(graph):
 def test_a_trained_tree_is_reconstructed_better_than_by_chance(graph, trainer):
     points = embed(graph, replace(QUICK, trainer=trainer, dimension=4, epochs=60), "tree", BuildContext()).vectors
     random = [np.random.default_rng(seed).uniform(-0.5, 0.5, points.shape) for seed in range(5)]
-    chance = max(reconstruction(graph, drawn).mean_average_precision for drawn in random)
-    assert reconstruction(graph, points).mean_average_precision > chance + 0.2
+    chance = max(measure_reconstruction(graph, drawn).mean_average_precision for drawn in random)
+    assert measure_reconstruction(graph, points).mean_average_precision > chance + 0.2
 
 
 def test_a_trainer_that_is_not_known_is_named(graph):
@@ -230,8 +230,8 @@ def test_a_tree_is_reconstructed_with_general_words_near_the_centre(graph):
     assert [norms[depth == level].mean() for level in (1, 2, 4)] == sorted(
         norms[depth == level].mean() for level in (1, 2, 4)
     )
-    after = reconstruction(graph, points)
-    untrained = reconstruction(graph, np.random.default_rng(1).uniform(-0.001, 0.001, points.shape))
+    after = measure_reconstruction(graph, points)
+    untrained = measure_reconstruction(graph, np.random.default_rng(1).uniform(-0.001, 0.001, points.shape))
     assert after.mean_average_precision > 0.85 > 0.5 > untrained.mean_average_precision
     assert after.mean_rank < 2 < untrained.mean_rank
 
@@ -248,11 +248,11 @@ def test_rounding_never_leaves_the_ball():
     rng = np.random.default_rng(3)
     points = rng.standard_normal((2000, 7))
     points *= (rng.choice([0.5, LARGEST_NORM, 1.0 - 1e-9, 1.0, 3.0], 2000) / np.linalg.norm(points, axis=1))[:, None]
-    norms = np.linalg.norm(in_ball(points).astype(np.float64), axis=1)
+    norms = np.linalg.norm(project_to_ball(points).astype(np.float64), axis=1)
     inside = np.linalg.norm(points, axis=1) < 0.9
     assert norms.max() <= LARGEST_NORM
     assert norms[~inside].min() > LARGEST_NORM - 1e-6
-    assert np.array_equal(in_ball(points)[inside], points[inside].astype(np.float32))
+    assert np.array_equal(project_to_ball(points)[inside], points[inside].astype(np.float32))
 
 
 @both_trainers
@@ -279,7 +279,7 @@ def test_too_few_words_to_contrast_with_are_named(graph, trainer):
 
 def test_reconstruction_is_that_of_the_definition(graph, monkeypatch):
     monkeypatch.setattr("wordveil.evaluation.reconstruction._BLOCK", 100)
-    points = in_ball(np.random.default_rng(5).uniform(-0.55, 0.55, (len(graph.words), 3))).astype(np.float64)
+    points = project_to_ball(np.random.default_rng(5).uniform(-0.55, 0.55, (len(graph.words), 3))).astype(np.float64)
     room = 1 - (points**2).sum(1)
     squares = ((points[:, None] - points) ** 2).sum(-1)
     distance = np.arccosh(1 + 2 * squares / np.outer(room, room))
@@ -292,14 +292,14 @@ def test_reconstruction_is_that_of_the_definition(graph, monkeypatch):
         )
         ranks += mine
         precisions.append(np.mean([(place + 1) / (place + rank) for place, rank in enumerate(mine)]))
-    found = reconstruction(graph, points)
+    found = measure_reconstruction(graph, points)
     assert found.mean_rank == pytest.approx(np.mean(ranks))
     assert found.mean_average_precision == pytest.approx(np.mean(precisions))
 
 
 def test_words_as_near_do_not_count_as_nearer():
-    star = hierarchy(table(("a", "hub"), ("b", "hub"), ("c", "hub")), ALL, "star")
-    found = reconstruction(star, np.full((4, 2), 0.5))
+    star = build_hierarchy(table(("a", "hub"), ("b", "hub"), ("c", "hub")), ALL, "star")
+    found = measure_reconstruction(star, np.full((4, 2), 0.5))
     assert (found.mean_rank, found.mean_average_precision) == (1.0, 1.0)
 
 
@@ -389,5 +389,5 @@ def test_the_shipped_embedding_is_a_hierarchy_in_the_ball():
 
 def test_the_shipped_embedding_has_the_words_of_the_shipped_pairs():
     with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as path:
-        graph = hierarchy(read_pairs(path), TrainingSettings(), "pairs")
+        graph = build_hierarchy(read_pairs(path), TrainingSettings(), "pairs")
     assert list(graph.words) == load(DEMO_POINCARE).words.to_pylist()

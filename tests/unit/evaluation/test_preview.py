@@ -11,7 +11,7 @@ import pytest
 
 import helpers
 from wordveil.cli.tables import sample_facts, word_table
-from wordveil.crypto.keys import throwaway_keys
+from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.evaluation import preview
@@ -173,7 +173,7 @@ def test_a_mechanism_of_one_epsilon_is_shown_at_it_alone(bundle, monkeypatch):
 
 
 def test_each_preview_has_keys_of_its_own(bundle):
-    first, second = throwaway_keys(), throwaway_keys()
+    first, second = make_throwaway_keys(), make_throwaway_keys()
     assert all(
         getattr(first, name) != getattr(second, name) for name in ("context", "noise", "sampling", "shuffle", "tag")
     )

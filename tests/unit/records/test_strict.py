@@ -25,7 +25,7 @@ from wordveil.crypto.streams import TAG_BYTES
 from wordveil.privacy.relations import Relation
 from wordveil.records import sanitiser as module
 from wordveil.records import schema
-from wordveil.records.sanitiser import RecordSanitiser, refusals
+from wordveil.records.sanitiser import RecordSanitiser, find_refusals
 from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, TEXT_COLUMN
 from wordveil.text.codec import Encoded
 from wordveil.text.policy import TextPolicy
@@ -97,7 +97,7 @@ def input_of(texts: Texts) -> pa.RecordBatch:
     raw = pa.array(texts, pa.binary())
     ids = pa.array([f"r{number}" for number in range(len(texts))])
     strings = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
-    reason = refusals(ids, strings, MOST_BYTES)
+    reason = find_refusals(ids, strings, MOST_BYTES)
     readable = pc.if_else(reason.is_null(), strings, pa.scalar(None, pa.string()))
     day = pa.array([number % 3 for number in range(len(texts))])
     return pa.RecordBatch.from_arrays([ids, day, readable, reason], names=["id", "day", TEXT_COLUMN, REASON_COLUMN])

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from wordveil.crypto.keys import MasterKey, public_hex
+from wordveil.crypto.keys import MasterKey, encode_public_key
 from wordveil.errors import GateError, ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.manifest import Manifest, gate_entries, sign, verify
@@ -22,7 +22,7 @@ from wordveil.spark.release import publish
 
 MASTER = MasterKey(bytes(range(100, 132)))
 KEY = MASTER.signing_key("support-mail")
-PUBLIC = public_hex(KEY)
+PUBLIC = encode_public_key(KEY)
 FILES = (("ds=2026-11-20/part-00000.parquet", 1234, "ab" * 32), ("ds=2026-11-21/été part.parquet", 0, "cd" * 32))
 RULES = GateRules(epsilon_bound=700, max_empty_rate=0.25, exposes=("gate", "presence"), unknown_rate=0.125)
 FIGURES = Measured(exposes=("gate", "presence"), epsilon_bound=665.6, empty=1, released=8, unknown=77, words=1000)

@@ -17,7 +17,7 @@ _SMALLEST = 1e-12
 
 
 @compiled
-def mixed(state: np.uint64) -> np.uint64:
+def mix_state(state: np.uint64) -> np.uint64:
     """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 bits that pass for random. Not for noise, only
     for training.
     """
@@ -27,25 +27,25 @@ def mixed(state: np.uint64) -> np.uint64:
 
 
 @compiled
-def scattered(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
+def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
     """Points ``(size, dimension)`` to begin with, uniform in ``[-width, width)`` in each coordinate."""
     points = np.empty((size, dimension))
-    state = mixed(np.uint64(seed))
+    state = mix_state(np.uint64(seed))
     for row in range(size):
         for column in range(dimension):
             state += _GOLDEN
-            points[row, column] = width * ((mixed(state) >> np.uint64(11)) * 2.0**-52 - 1.0)
+            points[row, column] = width * ((mix_state(state) >> np.uint64(11)) * 2.0**-52 - 1.0)
     return points
 
 
 @compiled
-def shuffled(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
+def shuffle_indices(seed: int, epoch: int, size: int) -> NDArray[np.int64]:
     """The numbers below ``size`` in the order of an epoch (Fisher-Yates)."""
     order = np.arange(size)
-    state = mixed(mixed(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
+    state = mix_state(mix_state(np.uint64(seed)) + np.uint64(epoch + 1) * _GOLDEN)
     for last in range(size - 1, 0, -1):
         state += _GOLDEN
-        other = np.int64(mixed(state) % np.uint64(last + 1))
+        other = np.int64(mix_state(state) % np.uint64(last + 1))
         order[last], order[other] = order[other], order[last]
     return order
 
@@ -99,7 +99,7 @@ def _draw(
         if filled == len(others):
             break
         state += _GOLDEN
-        drawn = lottery[np.int64(mixed(state) % np.uint64(len(lottery)))]
+        drawn = lottery[np.int64(mix_state(state) % np.uint64(len(lottery)))]
         if drawn != word and not _related(hypernyms, begin, end, drawn):
             others[filled] = drawn
             filled += 1
@@ -175,11 +175,11 @@ def descend(
     weights = np.empty(negative + 1)
     mine = np.empty(points.shape[1])
     theirs = np.empty((negative + 1, 2, points.shape[1]))
-    start = mixed(mixed(mixed(np.uint64(seed))) + np.uint64(epoch + 1) * _GOLDEN)
+    start = mix_state(mix_state(mix_state(np.uint64(seed))) + np.uint64(epoch + 1) * _GOLDEN)
     for edge in order:
         word = edges[edge, 0]
         others[0] = hypernyms[edge]
-        state = mixed(start + np.uint64(edge + 1) * _GOLDEN)
+        state = mix_state(start + np.uint64(edge + 1) * _GOLDEN)
         filled = _draw(others, word, hypernyms, offsets[word], offsets[word + 1], lottery, state)
         _contrast(points, word, others[:filled], weights, mine, theirs)
         _step(points, word, mine, rate, largest)

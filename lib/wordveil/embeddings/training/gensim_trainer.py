@@ -23,23 +23,24 @@ from wordveil.errors import EmbeddingError
 if TYPE_CHECKING:
     from gensim.models.poincare import PoincareModel
 
-MOST_DRAWS = 10_000.0
+MAX_DRAWS = 10_000.0
 """Draws a pair, on average, beyond which training is refused: it would take over 0.1 s a pair."""
 
 # PoincareModel._sample_negatives draws anew until all fits where a word's hypernyms are a smaller share of the words
 # than this.
 _FEW = 0.01
-# The largest power of e that is asked for: far beyond MOST_DRAWS, and no overflow.
+# The largest power of e that is asked for: far beyond MAX_DRAWS, and no overflow.
 _LARGEST_POWER = 100.0
 
 
-def model_of(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
+def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
     """gensim's model, not trained yet: float64, one thread, without the regularisation, which the paper does not have.
 
-    Words are named by their rows. Raises :class:`EmbeddingError` where gensim would draw without end (:func:`draws`).
+    Words are named by their rows. Raises :class:`EmbeddingError` where gensim would draw without end
+    (:func:`estimate_draws`).
     """
-    expected = draws(graph, settings.negative)
-    if expected > MOST_DRAWS:
+    expected = estimate_draws(graph, settings.negative)
+    if expected > MAX_DRAWS:
         raise EmbeddingError(
             f"{source}: gensim would draw about {expected:,.0f} times for a pair until mechanism.training.negative = {settings.negative} "
             f"different words come that are no hypernyms. Lower it, or take trainer: compiled."
@@ -54,12 +55,12 @@ def model_of(graph: Hierarchy, settings: TrainingSettings, source: str) -> Poinc
             negative=settings.negative,
             workers=1,
             regularization_coeff=0.0,
-            burn_in=0,  # run() does it, epoch by epoch
+            burn_in=0,  # train_model() does it, epoch by epoch
             seed=settings.seed,
         )
 
 
-def run(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, int], None]) -> None:
+def train_model(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, int], None]) -> None:
     """Train: first burn-in, then the epochs, as ``PoincareModel.train`` does; ``steps`` is told how many of how many
     are done.
     """
@@ -72,13 +73,13 @@ def run(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, 
     steps(passes, passes)
 
 
-def points_of(model: PoincareModel, size: int) -> NDArray[np.float64]:
+def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
     """The points ``(size, dimension)`` of a model of a graph with ``size`` words, in the graph's order."""
     rows = [model.kv.key_to_index[str(row)] for row in range(size)]
     return np.asarray(model.kv.vectors[rows], np.float64)
 
 
-def draws(graph: Hierarchy, negative: int) -> float:
+def estimate_draws(graph: Hierarchy, negative: int) -> float:
     """How often gensim draws for a pair until all words fit, on average over the pairs; an estimate.
 
     gensim draws ``negative`` words by their number of links, and all anew where one is a hypernym or comes twice. With

@@ -110,7 +110,7 @@ def _completed(table: pa.Table) -> pa.Table:
     return table.cast(PAIR_SCHEMA)
 
 
-def hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
+def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
     """The graph of the pairs that the settings let through.
 
     In this order: counts of the same pair are added up; pairs of a word with itself go; pairs with too small a count

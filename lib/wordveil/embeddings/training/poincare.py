@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training import gensim_trainer
-from wordveil.embeddings.training.descent import descend, scattered, shuffled
-from wordveil.embeddings.training.hypernyms import Hierarchy, hierarchy, read_pairs
+from wordveil.embeddings.training.descent import descend, scatter_points, shuffle_indices
+from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
 from wordveil.embeddings.training.settings import BURN_IN_SHARE, TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
@@ -33,19 +33,19 @@ _RIM = LARGEST_NORM - 2.0**-22
 ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 
 
-def trained(
+def train_or_load(
     path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
 ) -> Embedding:
-    """The embedding of the pairs at ``path``: from the directory ``kept`` where it was trained before, else trained and
+    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained and
     kept there.
 
     ``read`` gives the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
     """
-    place = kept / settings.digest(embeddings.source_digest(str(path)))
+    place = kept / settings.digest(embeddings.digest_source(str(path)))
     if not place.exists():
         work.progress(f"reading the pairs of {path}")
-        made = embed(hierarchy(read(path, settings), settings, str(path)), settings, str(path), work)
+        made = embed(build_hierarchy(read(path, settings), settings, str(path)), settings, str(path), work)
         _keep(made, place)
     return embeddings.load(str(place), "wordveil")
 
@@ -54,10 +54,10 @@ def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
     """An embedding with the words of ``graph``, in its order, as float32 points of norm at most
     :data:`LARGEST_NORM`.
     """
-    points = in_ball(train(graph, settings, source, work))
+    points = project_to_ball(train(graph, settings, source, work))
     words, pairs = len(graph.words), len(graph.edges)
     described = f"{source}: Poincare embedding of {words:,} words by {pairs:,} hypernym pairs, seed {settings.seed}"
-    return embeddings.checked(list(graph.words), points, described)
+    return embeddings.check_embedding(list(graph.words), points, described)
 
 
 def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> NDArray[np.float64]:
@@ -77,9 +77,9 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
     if settings.trainer == "compiled":
         return _compiled(graph, settings, work)
     if settings.trainer == "gensim":
-        model = gensim_trainer.model_of(graph, settings, source)
-        gensim_trainer.run(model, settings, work.steps)
-        return gensim_trainer.points_of(model, size)
+        model = gensim_trainer.make_model(graph, settings, source)
+        gensim_trainer.train_model(model, settings, work.steps)
+        return gensim_trainer.read_points(model, size)
     raise EmbeddingError(f"mechanism.training.trainer = {settings.trainer}: unknown. Take gensim or compiled.")
 
 
@@ -95,19 +95,19 @@ def _compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) 
     # links ** 3/4 by square roots, which are the same on every machine; powers are not.
     roots = np.sqrt(graph.links)
     tickets = np.repeat(np.arange(size), np.rint(roots * np.sqrt(roots)).astype(np.int64))
-    points = scattered(settings.seed, size, settings.dimension, _WIDTH)
+    points = scatter_points(settings.seed, size, settings.dimension, _WIDTH)
     for epoch in range(passes):
         work.steps(epoch, passes)
         burning = epoch < settings.burn_in
         rate = settings.learning_rate * (BURN_IN_SHARE if burning else 1.0)
         lottery = tickets if burning else np.arange(size)
-        order = shuffled(settings.seed, epoch, len(graph.edges))
+        order = shuffle_indices(settings.seed, epoch, len(graph.edges))
         descend(points, graph.edges, offsets, order, lottery, settings.seed, epoch, settings.negative, rate, _RIM)
     work.steps(passes, passes)
     return points
 
 
-def in_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
+def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
     """The points as float32, those further out than :data:`LARGEST_NORM` drawn in to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)

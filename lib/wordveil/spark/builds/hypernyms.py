@@ -35,7 +35,7 @@ def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.
     """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no
     order.
 
-    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.hierarchy` makes of
+    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes of
     the result what it makes of all pairs. The path must be one that every executor sees. Raises :class:`EmbeddingError`
     and
     :class:`wordveil.errors.SparkJobError`.

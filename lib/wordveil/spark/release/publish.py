@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from wordveil.config.load import Config
-from wordveil.crypto.keys import MasterKey, key_faults, load_key
+from wordveil.crypto.keys import MasterKey, find_key_fault, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records.schema import RELEASED
@@ -178,7 +178,7 @@ def _passed(config: Config, home: ReleaseTables, journal: Journal) -> Event:
 def check_key(journal: Journal, key: MasterKey, release: str) -> None:
     """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
     intents = journal.intents()
-    if problem := key_faults(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
+    if problem := find_key_fault(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
         raise ReleaseError(f"release {release}: {problem}")
 
 

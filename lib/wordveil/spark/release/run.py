@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config.artifacts import find_ngrams, ready_bundle
 from wordveil.config.load import Config
-from wordveil.crypto.keys import MasterKey, key_faults, load_key
+from wordveil.crypto.keys import MasterKey, find_key_fault, load_key
 from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.records.sanitiser import RecordSettings, release_terms
@@ -234,7 +234,7 @@ class ReleaseRunner:
         if not intents:
             return journal
         recorded, last = intents[0].terms, intents[-1]
-        if problem := key_faults(recorded["key_fingerprint"], last.epochs, self.key):
+        if problem := find_key_fault(recorded["key_fingerprint"], last.epochs, self.key):
             raise ReleaseError(f"release {self.config.release}: {problem}")
         for name, value in self._fixed().items():
             if recorded[name] != value:

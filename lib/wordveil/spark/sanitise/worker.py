@@ -21,7 +21,7 @@ from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.artifacts.ngram_model import open_model
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.errors import WordveilError, WorkerError
-from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, refusals
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN
 from wordveil.text.slots import NgramModel
 
@@ -106,7 +106,7 @@ class SanitiseColumns:
     def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
         """Raises :class:`WorkerError` as :class:`Sanitise` does."""
         with _silenced():
-            reason = refusals(ids, texts, self.max_bytes)
+            reason = find_refusals(ids, texts, self.max_bytes)
             readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
             sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
             batch = pa.RecordBatch.from_arrays([sound_ids, readable, reason], names=["id", TEXT_COLUMN, REASON_COLUMN])

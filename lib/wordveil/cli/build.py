@@ -1,0 +1,69 @@
+"""The command ``wordveil build``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config, show_progress
+from wordveil.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from wordveil.artifacts.bundle import Bundle
+    from wordveil.embeddings.training.poincare import ReadPairs
+
+
+def build(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    on_spark: Annotated[
+        bool,
+        typer.Option(
+            "--on-spark", help="Count pairs and find neighbours on the executors of the configuration's Spark session."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Build the bundle: check the embedding, build the mechanism, and write both to a content-addressed directory."""
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.embeddings.training.hypernyms import read_pairs
+    from wordveil.neighbours.blocks import BuildContext
+
+    settings = read_config(config, overrides)
+    with show_progress() as (progress, steps):
+        work = BuildContext(progress, steps)
+        read: ReadPairs = read_pairs
+        if on_spark:
+            from wordveil.spark.builds.hypernyms import on_session
+            from wordveil.spark.builds.neighbours import on_executors
+
+            work = replace(work, compute=on_executors(prepare_session(settings)))
+            read = on_session(prepare_session(settings))
+        bundle = build_bundle(settings, work, read)
+    if as_json:
+        print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
+    else:
+        print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
+
+
+def _bundle_facts(bundle: Bundle) -> dict[str, Any]:
+    guarantee = bundle.guarantee
+    return {
+        "mechanism": bundle.mechanism.name,
+        "fingerprint": bundle.fingerprint,
+        "path": str(bundle.path),
+        "words": bundle.vocabulary.size,
+        "bytes": bundle.payload_bytes,
+        "search": bundle.mechanism.search,
+        "search_recall": bundle.mechanism.search_recall,
+        "metric": guarantee.metric.identifier,
+        "nominal_epsilon": guarantee.nominal_epsilon,
+        "epsilon": guarantee.epsilon,
+        "diameter": guarantee.diameter,
+        "epsilon_pure_per_token": guarantee.pure,
+        "slack": guarantee.slack,
+        "delta_per_token": guarantee.delta,
+    }

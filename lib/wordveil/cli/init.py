@@ -1,0 +1,74 @@
+"""The command ``wordveil init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wordveil.cli.options import JsonOption, prepare_plain_session, show_status
+from wordveil.cli.output import print_json, print_table
+from wordveil.errors import ConfigError, Fault
+
+
+def init(
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TABLE", help="The path of the table to sanitise, Parquet or Delta."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(
+        "job.yaml"
+    ),
+    airflow: Annotated[
+        Path | None,
+        typer.Option(
+            "--airflow",
+            metavar="DIR",
+            help="Write the Airflow DAGs and the jobs that they submit into this directory instead.",
+        ),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a commented configuration from a table's schema, or the Airflow DAGs. Reads no rows."""
+    if (source is None) == (airflow is None):
+        problem = (
+            "name exactly one of --from TABLE, which writes a configuration, and --airflow DIR, which writes the DAGs."
+        )
+        raise ConfigError("command line", [Fault("--from", source or "", problem)])
+    if airflow is not None:
+        _write_dags(airflow, as_json=as_json)
+        return
+    assert source is not None
+    from wordveil.config import template
+    from wordveil.spark.input.inspect import read_columns
+
+    template.refuse_existing(output)
+    with show_status() as progress:
+        progress("reading the schema")
+        is_delta = template.is_local_delta(source)
+        columns = read_columns(prepare_plain_session(delta=is_delta), source)
+    guess = template.guess_columns(columns, template.table_name(source))
+    template.write_draft(output, template.draft_config(source, columns, guess, "delta" if is_delta else "parquet"))
+    facts = template.draft_facts(output, source, guess)
+    if as_json:
+        print_json(facts)
+    else:
+        shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+        shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
+        notes = [
+            f"the columns were guessed from their names: check {output}, fill in what is missing, then run `wordveil build`."
+        ]
+        print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+
+
+def _write_dags(folder: Path, *, as_json: bool) -> None:
+    from wordveil.cli.scaffold import write_dags
+
+    written = [str(path.relative_to(folder)) for path in write_dags(folder)]
+    if as_json:
+        print_json({"output": str(folder), "files": written})
+    else:
+        notes = ["docs/airflow.md lists the Airflow Variable and the connection that they need."]
+        print_table("DAGs for Airflow", {"directory": folder, "files": "\n".join(written)}, notes)

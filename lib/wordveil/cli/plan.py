@@ -1,0 +1,147 @@
+"""The command ``wordveil plan``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordveil.cli.options import (
+    ConfigOption,
+    JsonOption,
+    ParamOption,
+    SetOption,
+    prepare_session,
+    read_config,
+    show_status,
+)
+from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.config.parameters import parse_params
+from wordveil.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from wordveil.evaluation.comparison import Comparison
+    from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.plan.sample import Preview
+
+
+def plan(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    params: ParamOption = None,
+    *,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", metavar="N", help="Read the first N records and show rates, lengths, keep-rate and core-hours."
+        ),
+    ] = None,
+    words: Annotated[
+        str | None,
+        typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", metavar="TEXT", help="A public sentence to show with --compare.")
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare", help="Show --text under each mechanism, at equal keep-rate and at equal pure epsilon."
+        ),
+    ] = False,
+    has_records: Annotated[
+        bool,
+        typer.Option(
+            "--has-records", help="Report whether the input, or the slice that input.where selects, has any record."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
+    --sample or --has-records.
+    """
+    from wordveil.config.artifacts import compare_mechanisms
+    from wordveil.spark.plan.plan import make_plan
+    from wordveil.spark.plan.sample import check_preview, make_preview
+
+    with write_report("plan", report) as tell:
+        settings = read_config(config, overrides)
+        values = parse_params(params or ())
+        _check_comparison(text, compare=compare)
+        with show_status() as progress:
+            wanted = check_preview(settings, sample, words)
+            comparison = compare_mechanisms(settings, text, progress) if text else None
+            progress("reading the schema")
+            result = make_plan(settings, prepare_session(settings), params=values, look=has_records)
+            preview = make_preview(settings, wanted, prepare_session(settings), progress, params=values)
+        compared = {"comparison": comparison.to_dict()} if comparison else {}
+        document = {**result.to_dict(), **preview.to_dict(), **compared}
+        tell(document)
+    if as_json:
+        print_json(document)
+    else:
+        _print_plan(result)
+        _print_preview(preview)
+        if comparison:
+            _print_comparison(comparison)
+
+
+def _check_comparison(text: str | None, *, compare: bool) -> None:
+    if compare and not (text or "").strip():
+        raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
+    if text is not None and not compare:
+        raise ConfigError(
+            "command line",
+            [Fault("--text", text[:80], "is shown only with --compare. Add --compare, or remove --text.")],
+        )
+
+
+def _print_plan(plan: Plan) -> None:
+    from wordveil.cli.tables import number
+
+    hidden = plan.tokens is not None
+    unit = f"a record of {plan.tokens} tokens" if hidden else "a token (the length is public)"
+    facts = {
+        "release": plan.release,
+        "input": plan.input,
+        "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
+        "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} per unit of distance and token",
+        "bundle": plan.bundle or "none yet",
+        "largest distance": number(plan.diameter),
+        "composition": plan.composition,
+        "holds for": f"pairs of texts related by {plan.relation}",
+        "exposes": ", ".join(plan.exposes) or "nothing",
+        f"epsilon of {unit}": number(plan.epsilon_bound),
+        "pure epsilon": number(plan.epsilon_pure)
+        if plan.epsilon_pure is not None or plan.bundle is None
+        else "none: unbounded for any two texts",
+    }
+    if plan.delta:
+        facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
+    if plan.has_records is not None:
+        facts["records to read"] = "some" if plan.has_records else "none"
+    notes = [plan.bundle_problem] if plan.bundle_problem else []
+    if plan.bundle is None:
+        notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
+    print_table("Plan", facts, notes)
+
+
+def _print_preview(preview: Preview) -> None:
+    from wordveil.cli import tables
+
+    if preview.sample:
+        facts = tables.sample_facts(preview.sample.sample, preview.sample.to_dict())
+        print_table("Sample", facts, [tables.PRIVATE_NOTE, tables.SPEED_NOTE])
+    if preview.words:
+        results.print(tables.word_table(preview.words))
+        print_note(tables.WORDS_NOTE)
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    from wordveil.cli import tables
+
+    for table in tables.comparison_tables(comparison):
+        results.print(table)
+    print_note(tables.COMPARISON_NOTE)

@@ -1,0 +1,83 @@
+"""The command ``wordveil sanitise``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordveil.cli.options import (
+    ConfigOption,
+    JsonOption,
+    ParamOption,
+    RunOption,
+    SetOption,
+    prepare_session,
+    print_report,
+    read_config,
+    show_progress,
+)
+from wordveil.cli.output import print_json
+from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.config.parameters import parse_params
+from wordveil.errors import ConfigError, Fault
+
+if TYPE_CHECKING:
+    from wordveil.config.load import Config
+
+
+def sanitise(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    params: ParamOption = None,
+    *,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta)."),
+    ] = False,
+    full_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--full-snapshot",
+            help="The input is the whole corpus: withdraw records of the release that it does not have.",
+        ),
+    ] = False,
+    run_id: RunOption = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+) -> None:
+    """Sanitise the corpus into a table atomically, or update a release (output.format: delta) incrementally."""
+    with write_report("sanitise", report) as tell:
+        settings = read_config(config, overrides)
+        values = parse_params(params or ())
+        is_release = settings.output.format == "delta"
+        _check_sanitise(settings, overwrite=overwrite, full_snapshot=full_snapshot)
+        with show_progress() as (progress, tasks):
+            session = prepare_session(settings)
+            common: dict[str, Any] = {"params": values, "run_id": run_id, "progress": progress, "tasks": tasks}
+            if is_release:
+                from wordveil.spark.release.run import run_release
+
+                done = run_release(settings, session, full_snapshot=full_snapshot, **common)
+            else:
+                from wordveil.spark.sanitise.job import run_sanitise
+
+                done = run_sanitise(settings, session, overwrite=overwrite, **common)
+        tell(done.to_dict())
+    if as_json:
+        print_json(done.to_dict())
+    else:
+        print_report(done, is_release=is_release)
+
+
+def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> None:
+    is_release = config.output.format == "delta"
+    if overwrite and is_release:
+        problem = (
+            "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, or start a "
+            "release with another name."
+        )
+        raise ConfigError("command line", [Fault("--overwrite", "", problem)])
+    if full_snapshot and not is_release:
+        problem = "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set output.format: delta."
+        raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])

@@ -1,0 +1,98 @@
+"""The law of what a mechanism draws for one word: exact from a table, or estimated from draws.
+
+All draws are with a throwaway key unless keys are given, so that what they show says nothing about any release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
+from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.table_mechanism import TableMechanism
+from wordveil.mechanisms.tables import Table, listed_probabilities
+
+DRAWS = 2_000
+
+
+@dataclass(frozen=True)
+class OutputLaw:
+    """The probabilities of the outputs of one word.
+
+    Attributes
+    ----------
+    word
+        the word's id.
+    ids
+        int32 ``(listed,)``, rising: the outputs that have a probability of their own.
+    probabilities
+        float64 ``(listed,)``: theirs.
+    unlisted
+        how many other outputs there are.
+    other
+        the probability of each of these; at most that of any listed output.
+    draws
+        how many draws it was estimated from; None where it is exact.
+    """
+
+    word: int
+    ids: NDArray[np.int32]
+    probabilities: NDArray[np.float64]
+    unlisted: int = 0
+    other: float = 0.0
+    draws: int | None = None
+
+    @classmethod
+    def of_table(cls, table: Table, word: int) -> Self:
+        """The exact law of a word, from the whole numbers of a table."""
+        ids, logs, other = listed_probabilities(table, word)
+        return cls(word, ids, np.exp(logs), int(table.outputs[0]) - len(ids), float(np.exp(other)))
+
+    @classmethod
+    def of_draws(cls, word: int, drawn: NDArray[np.int32]) -> Self:
+        """The shares of what was drawn for a word: int32 ``(draws,)``, at least one."""
+        ids, counts = np.unique(drawn, return_counts=True)
+        return cls(word, ids, counts / len(drawn), draws=len(drawn))
+
+    def probability(self, output: int) -> float:
+        """The probability of one output."""
+        place = int(np.searchsorted(self.ids, output))
+        listed = place < len(self.ids) and self.ids[place] == output
+        return float(self.probabilities[place]) if listed else self.other
+
+
+def find_laws(
+    mechanism: Mechanism[Any], words: NDArray[np.int32], draws: int = DRAWS, keys: ReleaseKeys | None = None
+) -> Iterator[OutputLaw]:
+    """The output law of each word, one at a time: exact of a mechanism with a table, else from ``draws`` draws a word.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    words
+        int32 ``(words,)``: ids of words.
+    draws
+        draws of each word, where the mechanism has no table.
+    keys
+        keys to draw with; throwaway keys if left out.
+    """
+    keys = keys or make_throwaway_keys()
+    for word in words.tolist():
+        if isinstance(mechanism, TableMechanism):
+            yield OutputLaw.of_table(mechanism.table, word)
+        else:
+            yield OutputLaw.of_draws(word, draw_tokens(mechanism, np.full(draws, word, np.int32), b"%d" % word, keys))
+
+
+def draw_tokens(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
+    """What a mechanism draws for ids as one record of that name: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
+    offsets = np.array([0, len(ids)])
+    context = derive_contexts(keys.context, b"", [name], [id_payload(ids, offsets)])
+    return mechanism.draw(TokenBatch(ids, offsets, context), keys).ids

@@ -1,0 +1,77 @@
+"""The keep-rate: the share of words that a mechanism draws for themselves.
+
+A place of a text counts as a word if its id before the draw is that of a word of the vocabulary. Padding and unknown
+words are no words: they are in neither the numerator nor the denominator, whatever is drawn for them. A word is kept if
+the id drawn for it is its own. Each place counts once, so that a word that a text has twice counts twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+
+@dataclass(frozen=True)
+class KeepRate:
+    """How many words were drawn, and how many of them were kept.
+
+    Attributes
+    ----------
+    kept
+        words whose drawn id is their own.
+    words
+        all words: the denominator.
+    """
+
+    kept: int
+    words: int
+
+    @property
+    def rate(self) -> float | None:
+        """``kept / words``; None where there are no words."""
+        return self.kept / self.words if self.words else None
+
+
+def measure_keep_rate(ids: NDArray[np.integer], drawn: NDArray[np.integer], size: int) -> KeepRate:
+    """The keep-rate of ids and of what was drawn for them.
+
+    Parameters
+    ----------
+    ids
+        integers ``(tokens,)``: ids before the draw.
+    drawn
+        integers ``(tokens,)``: ids after it, place by place.
+    size
+        words of the vocabulary: their ids are ``0 .. size - 1``.
+
+    Raises
+    ------
+    ValueError
+        where the two arrays differ in shape.
+    """
+    if ids.shape != drawn.shape or ids.ndim != 1:
+        raise ValueError(f"Expected ids and drawn of one shape (tokens,), got {ids.shape} and {drawn.shape}.")
+    before, after = np.asarray(ids, np.int32), np.asarray(drawn, np.int32)
+    kept = count_kept_words(before, after, np.array([0, len(before)], np.int64), size)
+    return KeepRate(int(kept[0]), int((before < size).sum()))
+
+
+@compiled
+def count_kept_words(
+    before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
+) -> NDArray[np.int64]:
+    """How many words of each record are kept: int64 ``(records,)``.
+
+    ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are no words.
+    """
+    counts = np.zeros(len(offsets) - 1, np.int64)
+    for record in range(len(counts)):
+        count = 0
+        for place in range(offsets[record], offsets[record + 1]):
+            count += before[place] == after[place] and before[place] < size
+        counts[record] = count
+    return counts

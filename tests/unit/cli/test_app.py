@@ -1,0 +1,61 @@
+"""The command line lists its commands without loading what they need, and each of them explains itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from wordveil.cli.app import app
+from wordveil.cli.ngrams import MAX_N
+from wordveil.text.slots import MOST_N
+
+ROOT = Path(__file__).parents[3]
+GROUP = typer.main.get_command(app)
+COMMANDS = ["init", "build", "plan", "sanitise", "ledger", "ngrams", "analytics", "release", "key"]
+PATHS = [[name] for name in COMMANDS] + [
+    [name, inner] for name in ("release", "key") for inner in GROUP.commands[name].commands
+]
+
+
+def test_the_commands_are_listed_in_the_order_of_their_use():
+    assert list(GROUP.commands) == COMMANDS
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_each_command_explains_itself(path: list[str]):
+    shown = CliRunner().invoke(app, [*path, "--help"])
+    assert shown.exit_code == 0
+    command = GROUP
+    for name in path:
+        command = command.commands[name]
+    assert command.help
+    assert all(getattr(parameter, "help", "") for parameter in command.params if parameter.name != "help"), [
+        parameter.name for parameter in command.params if not getattr(parameter, "help", "")
+    ]
+
+
+def test_every_job_hands_over_to_a_command():
+    for job in sorted((ROOT / "jobs").glob("*.py")):
+        assert job.stem in COMMANDS
+        assert f'"{job.stem}"' in job.read_text("utf-8")
+
+
+def test_a_module_is_named_after_its_command():
+    folder = ROOT / "lib" / "wordveil" / "cli"
+    assert all((folder / f"{name}.py").is_file() for name in COMMANDS)
+
+
+def test_help_loads_nothing_heavy():
+    banned = ("gensim", "numba", "pandas", "pydantic", "pyspark", "scipy", "sklearn")
+    code = f"import sys, wordveil.cli.app; print(*sorted({{name.split('.')[0] for name in sys.modules}} & {{*{banned!r}}}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_longest_n_gram_is_that_of_slots():
+    assert MAX_N == MOST_N
