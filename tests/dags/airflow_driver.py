@@ -11,9 +11,10 @@ import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from airflow.dag_processing.dagbag import DagBag
+from airflow.dag_processing.dagbag import BundleDagBag, DagBag
 from airflow.models import dagrun as dagruns
 from airflow.models.asset import AssetDagRunQueue, AssetEvent
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
@@ -43,7 +44,7 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
             os.environ[name] = value
     dag = bag.dags[order["dag"]]
     if order["first_task_alone"]:
-        return told(dag, order["conf"])
+        return call_first_task(dag, order["conf"])
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=order["retry_seconds"])
         task.retry_exponential_backoff = 0
@@ -67,9 +68,9 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
-    """What the first task says by itself, with nothing on record: the type of its error, and its message."""
-    function = dag.get_task(dag.roots[0].task_id).python_callable
+def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
+    """Call the function of the first task, with nothing on record: the type of its error, and its message."""
+    first = dag.get_task(dag.roots[0].task_id)
     day = datetime(2026, 11, 20, tzinfo=UTC)
     params = {name: conf.get(name) for name in dag.params}
     context = {
@@ -79,10 +80,9 @@ def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
         "data_interval_start": day,
         "triggering_asset_events": {},
     }
-    function.__globals__["get_current_context"] = lambda: context
     try:
-        return {"error": "", "message": str(function())}
-    except Exception as error:  # noqa: BLE001 - which one it is, is what is asked
+        return {"error": "", "message": str(first.python_callable(*first.op_args, **first.op_kwargs, **context))}
+    except Exception as error:  # noqa: BLE001 - the caller asks which one it is
         return {"error": type(error).__name__, "message": str(error)}
 
 
@@ -92,7 +92,7 @@ def main() -> None:
         for line in sys.stdin:
             try:
                 # A new one each time: a run leaves its parameters in the DAG.
-                answer = run(DagBag(sys.argv[3]), json.loads(line))
+                answer = run(BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3])), json.loads(line))
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
                 answers.flush()
