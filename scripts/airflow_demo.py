@@ -36,8 +36,8 @@ NIGHTLY, ANALYTICS, ASSET = "sanitise_nightly", "analytics_on_release", "wordvei
 # How long to wait for Airflow, and for the runs of a DAG, in seconds.
 READY, DONE = 600, 1800
 ENDED = ("success", "failed")
-# Pauses before a call that the server could not answer is repeated, in seconds. Airflow 3.3.2 answers 500 to calls about
-# asset events while a DAG run that an event created has no start date, and when its SQLite database is locked.
+# Pauses before a call that the server could not answer is repeated, in seconds. Airflow 3.3.2 answers 500 to calls
+# about asset events while a DAG run that an event created has no start date.
 RETRY_PAUSES = (1, 2, 4, 8, 16)
 SERVER_ERROR = 500
 
@@ -327,7 +327,8 @@ def main() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     settings = build_environment(HOME, port)
-    subprocess.run([str(BIN / "airflow"), "db", "migrate"], env=settings, cwd=HOME, check=True, capture_output=True)  # noqa: S603
+    migrate = [str(BIN / "airflow"), "db", "migrate"]
+    subprocess.run(migrate, env=settings, cwd=HOME, check=True, capture_output=True)  # noqa: S603
     with run_airflow(HOME, settings) as process:
         api = Api(f"http://127.0.0.1:{port}")
         print(f"Airflow is starting at {api.base}")

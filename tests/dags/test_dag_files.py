@@ -158,6 +158,7 @@ def test_a_dag_file_is_short():
 
 
 def test_the_documentation_lists_every_setting(found):
+    page = (ROOT / "docs" / "airflow.md").read_text("utf-8")
     tables = {name: dag["doc"].split("| setting | type |")[1] for name, dag in found["dags"].items()}
     shared = ("jobs", "spark_conn_id", "spark_submit", "spark_conf", "reports")
     nightly = (
@@ -178,6 +179,7 @@ def test_the_documentation_lists_every_setting(found):
         rows = [line.split("|")[1:-1] for line in tables[dag].splitlines()[2:] if line]
         assert {row[0].strip(" `") for row in rows} == {first, *shared, *others}
         assert rows[0][0].strip() == f"`{first}`"
+        assert all(row[0].strip() in page for row in rows)
         assert rows[0][2].strip() == "required"
         assert all(len(row) == 4 and all(cell.strip() for cell in row) for row in rows)
 
