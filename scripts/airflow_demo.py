@@ -194,16 +194,21 @@ class Api:
         }
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.base + path, data, headers, method=method)  # noqa: S310 - on the loopback interface
-        for pause in (*self.pauses, None):
+        for pause in self.pauses:
             try:
-                with urlopen(request, timeout=30) as answer:  # noqa: S310
-                    return json.loads(answer.read())
-            except (HTTPError, TimeoutError) as error:
-                is_final = isinstance(error, HTTPError) and error.code < SERVER_ERROR
-                if is_final or pause is None:
+                return self._send(request)
+            except HTTPError as error:
+                if error.code < SERVER_ERROR:
                     raise
-                time.sleep(pause)
-        raise AssertionError
+            except TimeoutError:
+                pass
+            time.sleep(pause)
+        return self._send(request)
+
+    @staticmethod
+    def _send(request: Request) -> Any:
+        with urlopen(request, timeout=30) as answer:  # noqa: S310 - on the loopback interface
+            return json.loads(answer.read())
 
     def is_ready(self) -> bool:
         """Whether the API answers, the scheduler is alive and both DAGs are known."""
