@@ -1,9 +1,10 @@
 """Run both DAGs in a real Airflow on this machine: a night over the quickstart's articles, then its analytics.
 
 `make airflow-demo` creates a fresh Airflow under build/airflow-demo with scheduler, DAG processor, triggerer and API
-server on the loopback interface, unpauses both DAGs and prints how their runs ended. Airflow runs in its own process
-group, which the demo ends in any case. `--backfill` also backfills the two days before; `--screenshots DIR` takes
-pictures of graph and asset with Chromium; `--stay` leaves Airflow running until Enter is pressed.
+server on the loopback interface, and a folder of DAGs as `wordveil init --airflow` writes it. It unpauses both DAGs and
+prints how their runs ended. Airflow runs in its own process group, which the demo ends in any case. `--backfill` also
+backfills the two days before; `--screenshots DIR` takes pictures of graph and asset with Chromium; `--stay` leaves
+Airflow running until Enter is pressed.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def build_environment(home: Path, port: int) -> dict[str, str]:
         },
     }
     settings = {
-        "CORE__DAGS_FOLDER": ROOT / "airflow_dags",
+        "CORE__DAGS_FOLDER": home / "dags",
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__PARALLELISM": "2",
@@ -318,6 +319,8 @@ def unpause(api: Api, days: list[date]) -> list[date]:
 
 def main() -> None:
     """Create everything, run both DAGs, print the results."""
+    from wordveil.cli.scaffold import write_dags
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--screenshots", type=Path, metavar="DIR", help="take pictures of graph and asset into DIR")
     parser.add_argument("--backfill", action="store_true", help="also backfill the two days before")
@@ -328,6 +331,7 @@ def main() -> None:
     days = last_days()
     write_articles(HOME, days)
     write_config(HOME)
+    write_dags(HOME / "dags")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
