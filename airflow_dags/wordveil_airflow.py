@@ -27,13 +27,13 @@ from wordveil_airflow_settings import (
     AnalyticsSettings,
     NightlySettings,
     SubmitSettings,
-    deploy_mode,
+    build_run_id,
     export_key,
     format_slice,
     open_path,
+    read_deploy_mode,
     read_key,
     read_report,
-    run_name,
     strip_connection,
 )
 
@@ -89,8 +89,8 @@ class WordveilSubmitOperator(SparkSubmitOperator):
     def run_command(self, context: Context) -> dict[str, Any]:
         """Submit the command, wait for it and read its report."""
         settings = self.settings_type.read(context)
-        connection = settings.connection()
-        on_yarn_cluster = "yarn" in str(connection.host) and deploy_mode(connection) == "cluster"
+        connection = settings.get_connection()
+        on_yarn_cluster = "yarn" in str(connection.host) and read_deploy_mode(connection) == "cluster"
         has_resource_manager = "yarn_resourcemanager_webapp_address" in connection.extra_dejson
         self._conn_id = settings.spark_conn_id
         self._spark_binary = settings.spark_submit or None
@@ -98,11 +98,11 @@ class WordveilSubmitOperator(SparkSubmitOperator):
         self.durable = self._yarn_track_via_rm_api or not on_yarn_cluster
         self.conf = {"spark.log.level": "WARN", **settings.spark_conf}
         self.application = settings.job_path(self.job)
-        self.name = f"{self.task_id} {run_name(context)}"
+        self.name = f"{self.task_id} {build_run_id(context)}"
         self._hook = None
         with tempfile.TemporaryDirectory(prefix="wordveil-") as temporary:
             folder = settings.reports.rstrip("/") or temporary
-            path = f"{folder}/{run_name(context)}/{self.task_id}-{context['ti'].try_number}.json"
+            path = f"{folder}/{build_run_id(context)}/{self.task_id}-{context['ti'].try_number}.json"
             arguments = self.build_arguments(settings, context)
             self.application_args = [*arguments, "--report", strip_connection(path)]
             failure: Exception | None = None
@@ -151,7 +151,7 @@ def check_night(**context: Any) -> dict[str, str]:
             f"{settings.variable}."
         )
     return {
-        "run_id": run_name(context),
+        "run_id": build_run_id(context),
         "slice": format_slice(settings, context),
         "config": settings.config,
         "deploy_mode": mode,
@@ -244,7 +244,7 @@ class SanitiseOperator(ReleaseOperator):
     )
 
     def build_arguments(self, settings: NightlySettings, context: Context) -> list[str]:
-        return [*self.configure(settings, context, reads_input=True), "--run-id", run_name(context)]
+        return [*self.configure(settings, context, reads_input=True), "--run-id", build_run_id(context)]
 
 
 class GateOperator(ReleaseOperator):
@@ -300,7 +300,7 @@ class PublishOperator(ReleaseOperator):
             "manifest": report["manifest_path"],
             "manifest_sha256": report["manifest_sha256"],
             "public_key": report["public_key"],
-            "run_id": run_name(context),
+            "run_id": build_run_id(context),
         }
         for asset in self.outlets:
             context["outlet_events"][asset].extra = facts
@@ -338,12 +338,12 @@ class PublicTableOperator(WordveilSubmitOperator):
 
     settings_type = AnalyticsSettings
 
-    def published(self, context: Context) -> dict[str, Any]:
+    def pull_publication(self, context: Context) -> dict[str, Any]:
         """What the task ``release`` found."""
         found: dict[str, Any] = context["ti"].xcom_pull(task_ids="release")
         return found
 
-    def delta_jars(self, settings: AnalyticsSettings) -> list[str]:
+    def delta_jars_option(self, settings: AnalyticsSettings) -> list[str]:
         """``--delta-jars``, if it is set."""
         return ["--delta-jars", settings.delta_jars] if settings.delta_jars else []
 
@@ -360,10 +360,16 @@ class VerifyOperator(PublicTableOperator):
 
     def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
         pinned = ["--public-key", settings.public_key] if settings.public_key else []
-        return ["verify", "--table", self.published(context)["table"], *pinned, *self.delta_jars(settings)]
+        return [
+            "verify",
+            "--table",
+            self.pull_publication(context)["table"],
+            *pinned,
+            *self.delta_jars_option(settings),
+        ]
 
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
-        event = self.published(context)
+        event = self.pull_publication(context)
         if report["manifest_sha256"] != event["manifest_sha256"]:
             if report["release"] == event["release"] and report["created"] > event["created"]:
                 raise AirflowSkipException(
@@ -386,9 +392,9 @@ class AnalyseOperator(PublicTableOperator):
     advice = "The tables of the run before are unchanged. Clear the task."
 
     def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
-        event = self.published(context)
+        event = self.pull_publication(context)
         return [
             *("--table", event["table"], "--output", settings.output, "--version", str(event["public_version"])),
             *("--topics", str(settings.topics), "--terms", str(settings.terms)),
-            *("--min-documents", str(settings.min_documents), *self.delta_jars(settings)),
+            *("--min-documents", str(settings.min_documents), *self.delta_jars_option(settings)),
         ]

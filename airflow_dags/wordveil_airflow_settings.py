@@ -66,7 +66,7 @@ class SubmitSettings:
     )
 
     @classmethod
-    def described(cls) -> list[Any]:
+    def list_fields(cls) -> list[Any]:
         """The fields that the Variable can set, required ones first."""
         found = [item for item in fields(cls) if "meaning" in item.metadata]
         return sorted(found, key=lambda item: not item.metadata["required"])
@@ -75,11 +75,11 @@ class SubmitSettings:
     def to_markdown(cls) -> str:
         """The settings as a table for the documentation of a DAG."""
         rows = []
-        for item in cls.described():
+        for item in cls.list_fields():
             default = item.default_factory()
-            shown = (
-                "required" if item.metadata["required"] else f"`{default}`" if default not in ("", [], {}) else "none"
-            )
+            shown = "none" if default in ("", [], {}) else f"`{default}`"
+            if item.metadata["required"]:
+                shown = "required"
             rows.append(f"| `{item.name}` | {KINDS[item.type][1]} | {shown} | {item.metadata['meaning']} |\n")
         return "| setting | type | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
 
@@ -92,7 +92,7 @@ class SubmitSettings:
         """
         variable = str(context["dag"].dag_id)
         given = Variable.get(variable, default=None, deserialize_json=True)
-        known = {item.name: item for item in cls.described()}
+        known = {item.name: item for item in cls.list_fields()}
         if not isinstance(given, dict):
             first = next(iter(known))
             raise AirflowFailException(
@@ -121,7 +121,7 @@ class SubmitSettings:
                 )
         return cls(variable, **chosen)
 
-    def connection(self) -> Connection:
+    def get_connection(self) -> Connection:
         """The Spark connection. Without this check Airflow would submit to YARN."""
         name = self.spark_conn_id
         try:
@@ -138,7 +138,7 @@ class SubmitSettings:
 
         ``files`` are settings with the path of a file that Spark's driver reads. Returns the deploy mode.
         """
-        mode = deploy_mode(self.connection())
+        mode = read_deploy_mode(self.get_connection())
         if mode == "cluster" and not self.reports:
             raise AirflowFailException(
                 f"reports: is missing, and the driver runs on the cluster. Set reports in the Airflow Variable "
@@ -222,12 +222,12 @@ NIGHTLY_PARAMS = {
 }
 
 
-def deploy_mode(connection: Connection) -> str:
+def read_deploy_mode(connection: Connection) -> str:
     """Where the driver runs: ``client``, beside this process, or ``cluster``."""
     return str(connection.extra_dejson.get("deploy-mode") or "client")
 
 
-def run_name(context: Context | dict[str, Any]) -> str:
+def build_run_id(context: Context | dict[str, Any]) -> str:
     """A run id for wordveil: the retries of a DAG run share it and no other DAG run has it."""
     identity = f"{context['dag'].dag_id} {context['run_id']}"
     readable = re.sub(r"[^A-Za-z0-9._-]+", ".", f"{context['dag'].dag_id}-{context['run_id']}")[:150]

@@ -157,7 +157,7 @@ class Airflow:
         answer, log = self._send(order, commands)
         return Run(**answer, log=log, commands=commands)
 
-    def first_task(
+    def run_first_task(
         self, dag: str, settings: Mapping[str, Any] | None, *, environment: Mapping[str, str | None] | None = None
     ) -> tuple[str, str]:
         """Call the DAG's first task by itself: the type of its error, and its message."""

@@ -154,7 +154,7 @@ def test_a_dag_file_is_short():
     """What both DAGs need is in the modules that they import."""
     lines = {path.stem: len(path.read_text("utf-8").splitlines()) for path in FILES}
     assert set(lines) - SHARED == {"sanitise_nightly", "analytics_on_release"}
-    assert all(count < (400 if name in SHARED else 80) for name, count in lines.items()), lines
+    assert all(count <= (400 if name in SHARED else 79) for name, count in lines.items()), lines
 
 
 def test_the_documentation_lists_every_setting(found):

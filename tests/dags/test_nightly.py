@@ -339,10 +339,10 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
         ),
     ]
     for settings, environment, wanted in cases:
-        kind, message = airflow.first_task("sanitise_nightly", settings, environment=environment)
+        kind, message = airflow.run_first_task("sanitise_nightly", settings, environment=environment)
         assert kind == "AirflowFailException", message
         assert all(words in message for words in wanted), message
-    assert airflow.first_task("sanitise_nightly", relay_settings(airflow, config))[0] == ""
+    assert airflow.run_first_task("sanitise_nightly", relay_settings(airflow, config))[0] == ""
 
     run = airflow.run(
         "sanitise_nightly", relay_settings(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03")
@@ -357,7 +357,7 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
 
 def test_analytics_does_not_run_without_a_publication(airflow: Airflow):
     settings = {"output": "/nowhere", "spark_submit": str(airflow.relay)}
-    kind, message = airflow.first_task("analytics_on_release", settings)
+    kind, message = airflow.run_first_task("analytics_on_release", settings)
     assert kind == "AirflowFailException"
     assert "was not started by the asset wordveil_release" in message
-    assert "output is missing" in airflow.first_task("analytics_on_release", {})[1]
+    assert "output is missing" in airflow.run_first_task("analytics_on_release", {})[1]
