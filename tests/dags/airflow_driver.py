@@ -1,8 +1,7 @@
-"""Airflow in a process of its own: runs DAGs as ``airflow dags test`` does, one for each line of JSON on standard
-input.
+"""Airflow in its own process: runs a DAG as ``airflow dags test`` does for each line of JSON on standard input.
 
-Answers with a line of JSON each, to the file descriptor that is its last argument; standard output and standard error
-are Airflow's logs.
+It answers each with a line of JSON, to the file descriptor that is its last argument. Standard output and standard
+error are Airflow's logs.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from sqlalchemy import select
 _make = dagruns.get_or_create_dagrun
 
 
-def triggered(**options: Any) -> Any:
-    """A DAG run as the scheduler makes it for an asset: with the events that nobody has taken yet."""
+def create_triggered_run(**options: Any) -> Any:
+    """Create a DAG run as the scheduler does for an asset: with the events that no run has consumed yet."""
     made = _make(**options)
     session = options["session"]
     taken = {event.id for run in session.scalars(select(dagruns.DagRun)) for event in run.consumed_asset_events}
@@ -36,7 +35,7 @@ def triggered(**options: Any) -> Any:
 
 
 def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
-    """One DAG run, and what is on record of it."""
+    """Run a DAG once, and return what Airflow recorded of it."""
     for name, value in order["environment"].items():
         if value is None:
             os.environ.pop(name, None)
@@ -48,7 +47,7 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=order["retry_seconds"])
         task.retry_exponential_backoff = 0
-    dagruns.get_or_create_dagrun = triggered if order["by_asset"] else _make
+    dagruns.get_or_create_dagrun = create_triggered_run if order["by_asset"] else _make
     when = {"logical_date": datetime.fromisoformat(order["logical_date"])} if order["logical_date"] else {}
     ended = dag.test(**when, run_conf=order["conf"] or None)
     with create_session() as session:
@@ -87,11 +86,11 @@ def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Take orders until standard input ends."""
+    """Run what is asked for until standard input ends."""
     with os.fdopen(int(sys.argv[4]), "w") as answers:
         for line in sys.stdin:
             try:
-                # A new one each time: a run leaves its parameters in the DAG.
+                # A new DagBag each time: a run leaves its parameters in the DAG.
                 answer = run(BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3])), json.loads(line))
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
