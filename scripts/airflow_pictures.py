@@ -1,8 +1,8 @@
-"""Pictures of Airflow's pages by headless Chromium, for scripts/airflow_demo.py; runs in .venv-airflow, which has
-websockets.
+"""Take pictures of Airflow's pages with headless Chromium, for scripts/airflow_demo.py.
 
-Arguments: ``NAME=URL`` each after the folder. A URL that ends in ``#graph`` is shown with its graph in place of the
-grid; Airflow remembers that for the pages after it, where it shows the grid again if it is asked for the graph again.
+Runs in .venv-airflow, which has websockets. Arguments: a folder, then ``NAME=URL`` for each picture. For a URL that
+ends in ``#graph`` it presses the key that switches between grid and graph. Airflow remembers the choice for later
+pages: the key pressed a second time shows the grid again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ OPTIONS = (
         "--remote-debugging-port=0",
     ),
 )
-# The page has loaded, and shows no rotating circle.
-LOADED = "document.readyState === 'complete' && document.querySelector('h2, h1, nav') !== null && !document.querySelector('.chakra-spinner')"
+# Whether the page has loaded and shows no spinner.
+LOADED = (
+    "document.readyState === 'complete' && document.querySelector('h2, h1, nav') !== null "
+    "&& !document.querySelector('.chakra-spinner')"
+)
 WAIT = 60
 
 
@@ -51,7 +54,7 @@ class Page:
         self.numbers = itertools.count(1)
 
     def call(self, method: str, **given: Any) -> Any:
-        """One call and its answer; events meanwhile are passed over."""
+        """Make one call and return its answer; skips events that arrive before it."""
         number = next(self.numbers)
         self.line.send(json.dumps({"id": number, "method": method, "params": given}))
         while True:
@@ -60,7 +63,7 @@ class Page:
                 return answer.get("result", {})
 
     def settle(self) -> None:
-        """Wait until the page has loaded and stood still for a while."""
+        """Wait until the page has loaded, and a few seconds more."""
         limit = time.monotonic() + WAIT
         while time.monotonic() < limit:
             time.sleep(2)
@@ -69,7 +72,7 @@ class Page:
         time.sleep(4)
 
     def press(self, key: str) -> None:
-        """One of Airflow's keyboard shortcuts."""
+        """Press one of Airflow's keyboard shortcuts."""
         for kind in ("keyDown", "keyUp"):
             code = {
                 "code": f"Key{key.upper()}",
@@ -79,7 +82,7 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, **code)
 
     def take(self, path: Path) -> None:
-        """The page as a PNG."""
+        """Write the page as a PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
 

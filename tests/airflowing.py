@@ -1,4 +1,4 @@
-"""Real Airflow for tests: DAG runs in a process of its own environment, whose spark-submit is real, or hands commands
+"""Real Airflow for tests: DAG runs in a process with its own environment, whose spark-submit is real or passes commands
 to this process.
 """
 
@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[1]
 BIN = ROOT / ".venv-airflow" / "bin"
 DAGS = ROOT / "airflow_dags"
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")
-# spark-submit for tests of what Airflow makes of a command's end: the command itself runs in the session that the tests
-# share. An application that is not one of the project's is left to the real one.
+# spark-submit for tests of how Airflow reacts to a command's end: the command itself runs in the session that the tests
+# share. The real spark-submit runs an application that is not one of the project's.
 _RELAY = """#!{python} -S
 import json, os, socket, sys
 given = sys.argv[1:]
@@ -47,7 +47,7 @@ sys.exit(answer["code"])
 
 @dataclass
 class Run:
-    """What is on record of a DAG run, and what Airflow logged meanwhile."""
+    """What Airflow recorded of a DAG run, and what it logged meanwhile."""
 
     state: str
     run_id: str
@@ -71,7 +71,7 @@ class Airflow:
 
     def __init__(self, home: Path) -> None:
         if not (BIN / "airflow").exists():
-            pytest.fail("Airflow is not on this machine. `make airflow` installs it.", pytrace=False)
+            pytest.fail("Airflow is not installed. `make airflow` installs it.", pytrace=False)
         self.home = home
         self.environment = {
             **clean_environment(),
@@ -142,7 +142,7 @@ class Airflow:
         conf: Mapping[str, Any] | None = None,
         by_asset: bool = False,
     ) -> Run:
-        """One DAG run; ``settings``: its Airflow Variable. Commands that spark-submit hands over are run meanwhile."""
+        """One DAG run; ``settings``: its Airflow Variable. Runs the commands that spark-submit passes on meanwhile."""
         variable = f"AIRFLOW_VAR_{dag.upper()}"
         order = {
             "dag": dag,
@@ -154,39 +154,39 @@ class Airflow:
             "first_task_alone": False,
         }
         commands: list[list[str]] = []
-        answer, log = self._order(order, commands)
+        answer, log = self._send(order, commands)
         return Run(**answer, log=log, commands=commands)
 
-    def first_task(
+    def run_first_task(
         self, dag: str, settings: Mapping[str, Any] | None, *, environment: Mapping[str, str | None] | None = None
     ) -> tuple[str, str]:
-        """What the DAG's first task says by itself: the type of its error, and its message."""
+        """Call the DAG's first task by itself: the type of its error, and its message."""
         variable = {f"AIRFLOW_VAR_{dag.upper()}": None if settings is None else json.dumps(settings)}
         order = {"dag": dag, "environment": {**(environment or {}), **variable}, "conf": {}, "first_task_alone": True}
-        answer, _ = self._order(order, [])
+        answer, _ = self._send(order, [])
         return answer["error"], answer["message"]
 
-    def _order(self, order: Mapping[str, Any], commands: list[list[str]]) -> tuple[dict[str, Any], str]:
+    def _send(self, order: Mapping[str, Any], commands: list[list[str]]) -> tuple[dict[str, Any], str]:
         start = self.log.stat().st_size
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
         while True:
             ready, _, _ = select.select([self.answers, self.listener], [], [], 120)
-            assert ready, "Airflow does not answer: " + self._said(start)[-3000:]
+            assert ready, "Airflow does not answer: " + self._read_log(start)[-3000:]
             if self.listener in ready:
-                commands.append(self._command())
+                commands.append(self._run_command())
                 continue
             answer = json.loads(self.answers.readline() or '{"broken": "it ended"}')
-            assert "broken" not in answer, answer["broken"] + self._said(start)[-5000:]
-            return answer, self._said(start)
+            assert "broken" not in answer, answer["broken"] + self._read_log(start)[-5000:]
+            return answer, self._read_log(start)
 
-    def _said(self, start: int) -> str:
+    def _read_log(self, start: int) -> str:
         with self.log.open(errors="replace") as log:
             log.seek(start)
             return log.read()
 
-    def _command(self) -> list[str]:
+    def _run_command(self) -> list[str]:
         line, _ = self.listener.accept()
         with line, line.makefile("r") as words:
             key, application, *arguments = json.loads(words.readline())

@@ -1,8 +1,7 @@
-"""Airflow in a process of its own: runs DAGs as ``airflow dags test`` does, one for each line of JSON on standard
-input.
+"""Airflow in its own process: runs a DAG as ``airflow dags test`` does for each line of JSON on standard input.
 
-Answers with a line of JSON each, to the file descriptor that is its last argument; standard output and standard error
-are Airflow's logs.
+It answers each with a line of JSON, to the file descriptor that is its last argument. Standard output and standard
+error are Airflow's logs.
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import json
 import os
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from airflow.dag_processing.dagbag import DagBag
+from airflow.dag_processing.dagbag import BundleDagBag, DagBag
 from airflow.models import dagrun as dagruns
 from airflow.models.asset import AssetDagRunQueue, AssetEvent
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
@@ -24,8 +24,8 @@ from sqlalchemy import select
 _make = dagruns.get_or_create_dagrun
 
 
-def triggered(**options: Any) -> Any:
-    """A DAG run as the scheduler makes it for an asset: with the events that nobody has taken yet."""
+def create_triggered_run(**options: Any) -> Any:
+    """Create a DAG run as the scheduler does for an asset: with the events that no run has consumed yet."""
     made = _make(**options)
     session = options["session"]
     taken = {event.id for run in session.scalars(select(dagruns.DagRun)) for event in run.consumed_asset_events}
@@ -35,7 +35,7 @@ def triggered(**options: Any) -> Any:
 
 
 def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
-    """One DAG run, and what is on record of it."""
+    """Run a DAG once, and return what Airflow recorded of it."""
     for name, value in order["environment"].items():
         if value is None:
             os.environ.pop(name, None)
@@ -43,11 +43,11 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
             os.environ[name] = value
     dag = bag.dags[order["dag"]]
     if order["first_task_alone"]:
-        return told(dag, order["conf"])
+        return call_first_task(dag, order["conf"])
     for task in dag.tasks:
         task.retry_delay = timedelta(seconds=order["retry_seconds"])
         task.retry_exponential_backoff = 0
-    dagruns.get_or_create_dagrun = triggered if order["by_asset"] else _make
+    dagruns.get_or_create_dagrun = create_triggered_run if order["by_asset"] else _make
     when = {"logical_date": datetime.fromisoformat(order["logical_date"])} if order["logical_date"] else {}
     ended = dag.test(**when, run_conf=order["conf"] or None)
     with create_session() as session:
@@ -67,9 +67,9 @@ def run(bag: DagBag, order: dict[str, Any]) -> dict[str, Any]:
         }
 
 
-def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
-    """What the first task says by itself, with nothing on record: the type of its error, and its message."""
-    function = dag.get_task(dag.roots[0].task_id).python_callable
+def call_first_task(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
+    """Call the function of the first task, with nothing on record: the type of its error, and its message."""
+    first = dag.get_task(dag.roots[0].task_id)
     day = datetime(2026, 11, 20, tzinfo=UTC)
     params = {name: conf.get(name) for name in dag.params}
     context = {
@@ -79,20 +79,19 @@ def told(dag: Any, conf: dict[str, Any]) -> dict[str, Any]:
         "data_interval_start": day,
         "triggering_asset_events": {},
     }
-    function.__globals__["get_current_context"] = lambda: context
     try:
-        return {"error": "", "message": str(function())}
-    except Exception as error:  # noqa: BLE001 - which one it is, is what is asked
+        return {"error": "", "message": str(first.python_callable(*first.op_args, **first.op_kwargs, **context))}
+    except Exception as error:  # noqa: BLE001 - the caller asks which one it is
         return {"error": type(error).__name__, "message": str(error)}
 
 
 def main() -> None:
-    """Take orders until standard input ends."""
+    """Run what is asked for until standard input ends."""
     with os.fdopen(int(sys.argv[4]), "w") as answers:
         for line in sys.stdin:
             try:
-                # A new one each time: a run leaves its parameters in the DAG.
-                answer = run(DagBag(sys.argv[3]), json.loads(line))
+                # A new DagBag each time: a run leaves its parameters in the DAG.
+                answer = run(BundleDagBag(sys.argv[3], bundle_path=Path(sys.argv[3])), json.loads(line))
             except Exception as error:
                 answers.write(json.dumps({"broken": repr(error)}) + "\n")
                 answers.flush()

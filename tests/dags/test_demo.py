@@ -1,5 +1,6 @@
-"""Both DAGs in a real Airflow with scheduler, DAG processor, triggerer and API server; minutes, and so in the long
-suite.
+"""Both DAGs in a real Airflow with scheduler, DAG processor, triggerer and API server.
+
+It takes minutes, so it is in the long suite.
 """
 
 from __future__ import annotations

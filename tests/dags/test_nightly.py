@@ -1,4 +1,4 @@
-"""Nights of a release by real Airflow: what ends well, what fails, what is tried again, and what nobody may see."""
+"""Nights of a release by real Airflow: what succeeds, what fails, what is retried, and what nobody may see."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def records(days: list[str], count: int = 6, seed: int = 0) -> pa.Table:
     )
 
 
-def configured(lake: Lake, *, key_env: str | None = None, **sections: Any) -> Path:
+def write_config(lake: Lake, *, key_env: str | None = None, **sections: Any) -> Path:
     """The release's configuration as a file."""
     base = {
         "release": "support",
@@ -81,8 +81,8 @@ def lake_at(spark: Any, root: Path) -> Lake:
     return Lake(spark, Workspace(root))
 
 
-def relayed(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any]:
-    """Settings whose commands run in this process."""
+def relay_settings(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any]:
+    """Settings of the Airflow Variable whose commands run in this process."""
     return {"config": str(config), "spark_submit": str(airflow.relay), **more}
 
 
@@ -94,7 +94,7 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     for lake in (killed, twin):
         lake.write(table, feed=False)
     key = (twin.root / "key").read_text()
-    config = configured(killed, key_env="WORDVEIL_KEY")
+    config = write_config(killed, key_env="WORDVEIL_KEY")
 
     jobs = tmp_path / "jobs"
     jobs.mkdir()
@@ -103,7 +103,7 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     job = str(ROOT / "jobs" / "sanitise.py")
     dying = _DYING.format(tests=str(ROOT / "tests"), dying=str(ROOT / "tests" / "dying.py"), job=job)
     (jobs / "sanitise.py").write_text(dying)
-    settings = relayed(airflow, config, jobs=str(jobs), key_conn_id="wordveil_key", spark_conf=spark_conf())
+    settings = relay_settings(airflow, config, jobs=str(jobs), key_conn_id="wordveil_key", spark_conf=spark_conf())
     secret = {"AIRFLOW_CONN_WORDVEIL_KEY": json.dumps({"conn_type": "generic", "password": key})}
     before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
 
@@ -121,7 +121,7 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     )
 
     # The same rows and the same ledger as a run that nobody disturbed.
-    twin.run(load_config(configured(twin)), params={"ds": DAY}, run_id="undisturbed")
+    twin.run(load_config(write_config(twin)), params={"ds": DAY}, run_id="undisturbed")
     name = run.xcom["check.return_value"]["run_id"]
     assert name.startswith("sanitise_nightly-manual")
     assert {row["run_id"] for row in killed.draws()} == {name}
@@ -212,7 +212,9 @@ def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(
                 write(DAY)
 
     airflow.after = arrive
-    settings = relayed(airflow, config, overrides=[f"output.path={workspace.root}/out-{{slice}}"], wait_minutes=0.02)
+    settings = relay_settings(
+        airflow, config, overrides=[f"output.path={workspace.root}/out-{{slice}}"], wait_minutes=0.02
+    )
     run = airflow.run("sanitise_nightly", settings, logical_date=night(DAY))
     airflow.after = lambda _: None
     assert run.states == {
@@ -224,7 +226,7 @@ def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(
     }, run.log
     assert len(looks) == 3
     assert run.tasks["plan"][1] == 1
-    assert "has no record of it yet. Looking again in" in run.log
+    assert "has no record of it yet. Next look in" in run.log
     assert len(read_output(workspace.root / f"out-{DAY}")) == 8
     assert [command[0] for command in run.commands] == ["plan", "plan", "plan", "sanitise"]
 
@@ -232,23 +234,26 @@ def test_a_night_over_parquet_waits_for_its_partition_and_ends_with_sanitise(
 def test_a_slice_that_does_not_come_is_given_up(airflow: Airflow, spark: Any, tmp_path: Path):
     lake = lake_at(spark, tmp_path / "lake")
     lake.write(records(["2026-11-19"]), feed=False)
-    config = configured(lake)
+    config = write_config(lake)
     run = airflow.run(
         "sanitise_nightly",
-        relayed(airflow, config, wait_minutes=0.01, wait_hours=3),
+        relay_settings(airflow, config, wait_minutes=0.01, wait_hours=3),
         logical_date=night(DAY),
-        conf={"wait_hours": 0.0005},
+        # Airflow makes parameters of all of it. Only the declared ones change a setting.
+        conf={"wait_hours": 0.0005, "config": "/elsewhere/release.yaml", "jobs": "/elsewhere"},
     )
     assert run.states["plan"] == "failed"
     assert set(run.states.values()) == {"success", "failed", "upstream_failed"}
     assert run.tasks["plan"][1] == 1
     for words in (f"slice {DAY}", f"a record of ds={DAY}", str(config), "0.0005 hours", "clear this task"):
         assert words in run.log, words
+    assert all(command[1:3] == ["--config", str(config)] for command in run.commands)
+    assert run.commands
     assert not (lake.home / "draws").exists()
 
     marker = f"{tmp_path}/day={{slice}}/_SUCCESS"
     run = airflow.run(
-        "sanitise_nightly", relayed(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY)
+        "sanitise_nightly", relay_settings(airflow, config, wait_hours=0, marker=marker), logical_date=night(DAY)
     )
     assert run.states["plan"] == "failed"
     assert run.commands == []
@@ -260,7 +265,9 @@ def test_a_gate_that_does_not_pass_ends_the_night(airflow: Airflow, spark: Any, 
     lake.write(records([DAY]), feed=False)
     before = len(airflow.run("sanitise_nightly", None, logical_date=night("2026-01-01")).events)
     run = airflow.run(
-        "sanitise_nightly", relayed(airflow, configured(lake, gate={"min_records": 100})), logical_date=night(DAY)
+        "sanitise_nightly",
+        relay_settings(airflow, write_config(lake, gate={"min_records": 100})),
+        logical_date=night(DAY),
     )
     assert run.state == "failed"
     assert run.states["gate"] == "failed"
@@ -287,9 +294,9 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
     pure = build_bundle(lake.config()).guarantee.pure
     assert pure
     limits = {"unit": "pure", "relation": "any_text", "author": 3.5 * 24 * pure, "on_exceeded": "fail", "delta": 1e-6}
-    config = configured(lake, budgets=limits)
+    config = write_config(lake, budgets=limits)
     for number, day in enumerate(days):
-        run = airflow.run("sanitise_nightly", relayed(airflow, config), logical_date=night(day))
+        run = airflow.run("sanitise_nightly", relay_settings(airflow, config), logical_date=night(day))
         if day != days[2]:
             assert run.state == "success", run.log[-6000:]
             assert run.xcom["publish.return_value"]["records"] == 2 * (number + 1 - (number > 2))
@@ -305,7 +312,7 @@ def test_five_days_one_of_them_over_budget(airflow: Airflow, spark: Any, tmp_pat
 
 def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark: Any, tmp_path: Path):
     lake = lake_at(spark, tmp_path / "lake")
-    config = configured(lake)
+    config = write_config(lake)
     cluster = {
         "AIRFLOW_CONN_FAR": json.dumps(
             {"conn_type": "spark", "host": "spark://far:7077", "extra": {"deploy-mode": "cluster"}}
@@ -315,42 +322,42 @@ def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark
         (None, {}, ("Airflow Variable sanitise_nightly: is missing", "airflow variables set")),
         ({}, {}, ("config is missing",)),
         ({"confg": "x"}, {}, ("confg: there is no such setting. Did you mean config?",)),
-        (relayed(airflow, config, wait_hours="long"), {}, ("wait_hours = long: should be a number",)),
-        (relayed(airflow, config, overrides=[1]), {}, ("overrides = [1]: should be a list of texts",)),
-        (relayed(airflow, tmp_path / "none.yaml"), {}, (f"config = {tmp_path}/none.yaml: there is no file",)),
-        (relayed(airflow, config, jobs="/nowhere"), {}, ("jobs = /nowhere: there is no file /nowhere/plan.py",)),
+        (relay_settings(airflow, config, wait_hours="long"), {}, ("wait_hours = long: should be a number",)),
+        (relay_settings(airflow, config, overrides=[1]), {}, ("overrides = [1]: should be a list of texts",)),
+        (relay_settings(airflow, tmp_path / "none.yaml"), {}, (f"config = {tmp_path}/none.yaml: there is no file",)),
+        (relay_settings(airflow, config, jobs="/nowhere"), {}, ("jobs = /nowhere: there is no file /nowhere/plan.py",)),
         (
-            relayed(airflow, config, spark_conn_id="gone"),
+            relay_settings(airflow, config, spark_conn_id="gone"),
             {},
             ("Spark connection gone: is missing, and nothing was submitted",),
         ),
-        (relayed(airflow, config, key_conn_id="gone"), {}, ("connection gone: is missing or has no password",)),
+        (relay_settings(airflow, config, key_conn_id="gone"), {}, ("connection gone: is missing or has no password",)),
         (
-            relayed(airflow, config, spark_conn_id="far"),
+            relay_settings(airflow, config, spark_conn_id="far"),
             cluster,
             ("reports: is missing, and the driver runs on the cluster",),
         ),
     ]
     for settings, environment, wanted in cases:
-        kind, message = airflow.first_task("sanitise_nightly", settings, environment=environment)
+        kind, message = airflow.run_first_task("sanitise_nightly", settings, environment=environment)
         assert kind == "AirflowFailException", message
         assert all(words in message for words in wanted), message
-    assert airflow.first_task("sanitise_nightly", relayed(airflow, config))[0] == ""
+    assert airflow.run_first_task("sanitise_nightly", relay_settings(airflow, config))[0] == ""
 
     run = airflow.run(
-        "sanitise_nightly", relayed(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03")
+        "sanitise_nightly", relay_settings(airflow, config, spark_conn_id="gone"), logical_date=night("2026-01-03")
     )
     assert run.tasks["check"] == ["failed", 1]
     assert set(run.states.values()) == {"failed", "upstream_failed"}
     assert run.commands == []
     assert "Spark connection gone: is missing, and nothing was submitted" in run.log
-    assert "Mend what the error names, and clear the task." in run.log
+    assert "Fix what the error names, then clear the task." in run.log
     assert "yarn" not in run.log
 
 
 def test_analytics_does_not_run_without_a_publication(airflow: Airflow):
     settings = {"output": "/nowhere", "spark_submit": str(airflow.relay)}
-    kind, message = airflow.first_task("analytics_on_release", settings)
+    kind, message = airflow.run_first_task("analytics_on_release", settings)
     assert kind == "AirflowFailException"
     assert "was not started by the asset wordveil_release" in message
-    assert "output is missing" in airflow.first_task("analytics_on_release", {})[1]
+    assert "output is missing" in airflow.run_first_task("analytics_on_release", {})[1]

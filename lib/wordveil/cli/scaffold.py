@@ -1,6 +1,4 @@
-"""Files that come with the package for others to keep: the DAGs for Airflow, and the application files that they
-submit.
-"""
+"""Files of the package that users copy: the DAGs for Airflow, and the application files that they submit."""
 
 from __future__ import annotations
 
@@ -11,14 +9,28 @@ from pathlib import Path
 from wordveil.errors import ConfigError, Fault, OutputExistsError
 
 JOBS = "wordveil_jobs"
-"""The directory of application files, beside the DAGs, where these look for it."""
+"""The directory of application files, beside the DAGs, which look for it there."""
 
 
 def write_dags(folder: Path) -> list[Path]:
-    """Write the DAG files into ``folder``, and the application files into a directory in it; says what it wrote.
+    """Write the DAG files, the modules that they import and the application files into a folder of DAGs.
 
-    Raises :class:`OutputExistsError` where one of them is there, and writes none then; :class:`ConfigError` where they
-    cannot be written.
+    Parameters
+    ----------
+    folder
+        The root of the DAG bundle, which Airflow puts on ``sys.path``. It is created if it is missing.
+
+    Returns
+    -------
+    list[Path]
+        The files that were written: DAG files and modules in ``folder``, application files in ``folder / JOBS``.
+
+    Raises
+    ------
+    OutputExistsError
+        One of the files exists already. Nothing is written.
+    ConfigError
+        A file cannot be written.
     """
     data = resources.files("wordveil") / "data"
     files: list[tuple[Path, Traversable]] = []
@@ -28,8 +40,8 @@ def write_dags(folder: Path) -> list[Path]:
     there = [path for path, _ in files if path.exists() or path.is_symlink()]
     if there:
         raise OutputExistsError(
-            f"--airflow = {folder}: {', '.join(path.name for path in there)} is there already and left as it is; nothing was written. Name "
-            "another directory, or move it away."
+            f"--airflow = {folder}: already contains {', '.join(path.name for path in there)}; nothing was written. "
+            "Name another directory, or move these files away."
         )
     try:
         for path, source in files:

@@ -22,7 +22,13 @@ APPLICATIONS = {path.name for path in (ROOT / "jobs").glob("*.py")}
 def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_path: Path):
     folder = tmp_path / "dags"
     written = write_dags(folder)
-    assert {path.name for path in folder.glob("*.py")} == DAGS == {"sanitise_nightly.py", "analytics_on_release.py"}
+    assert {path.name for path in folder.glob("*.py")} == DAGS
+    assert {
+        "sanitise_nightly.py",
+        "analytics_on_release.py",
+        "wordveil_airflow.py",
+        "wordveil_airflow_settings.py",
+    } == DAGS
     assert {path.name for path in (folder / JOBS).glob("*.py")} == APPLICATIONS
     assert sorted(written) == sorted(folder.rglob("*.py"))
     for path in folder.glob("*.py"):
@@ -30,7 +36,7 @@ def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_pat
     mine = folder / "sanitise_nightly.py"
     mine.write_text("mine")
     (folder / "analytics_on_release.py").unlink()
-    with pytest.raises(OutputExistsError, match=r"sanitise_nightly\.py.* is there already .*nothing was written"):
+    with pytest.raises(OutputExistsError, match=r"already contains .*sanitise_nightly\.py.*; nothing was written"):
         write_dags(folder)
     assert mine.read_text() == "mine"
     assert not (folder / "analytics_on_release.py").exists()
