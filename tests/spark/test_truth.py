@@ -244,9 +244,9 @@ def test_published_rows_say_what_is_true_of_the_publication(lake: Lake):
         "presence",
         "withdrawn",
     )
-    version = delta_table.Store(lake.spark, str(lake.public), "public").version()
+    version = delta_table.DeltaTable(lake.spark, str(lake.public), "public").version()
     publish(private, lambda: lake.spark)
-    assert delta_table.Store(lake.spark, str(lake.public), "public").version() == version, (
+    assert delta_table.DeltaTable(lake.spark, str(lake.public), "public").version() == version, (
         "a second time it is the same table"
     )
 
