@@ -99,7 +99,7 @@ class Lake:
         return sum(row["reserved_tokens"] for row in self.entries())
 
 
-def authored(count: int, seed: int = 0, authors: int = 4) -> pa.Table:
+def corpus_with_authors(count: int, seed: int = 0, authors: int = 4) -> pa.Table:
     """A corpus with an author column."""
     table = corpus(count, seed)
     return table.append_column("author", pa.array([f"a{number % authors}" for number in range(count)]))

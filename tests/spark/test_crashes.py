@@ -132,7 +132,7 @@ def test_an_abandoned_run_is_charged_in_full_and_never_drawn(lake: Lake, monkeyp
 
 
 def test_a_table_that_was_deleted_meanwhile_is_named(lake: Lake):
-    """Nothing is drawn or charged anew; a table that was made anew is not taken for the one that was read."""
+    """Nothing is drawn or charged again; a new table at the same path is not taken for the one that was read."""
     lake.run()
     for place in (lake.home / "draws", lake.ledger, lake.input):
         aside = place.with_name("aside")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from releasing import EXPONENTIAL, Lake, authored
+from releasing import EXPONENTIAL, Lake, corpus_with_authors
 from sparking import Workspace
 from wordveil.config.artifacts import build_bundle
 from wordveil.crypto.keys import rotate_key
@@ -29,7 +29,7 @@ class DiedError(Exception):
 def lake(spark: Any, workspace: Workspace) -> Lake:
     """An input of twelve records of four authors, a mechanism without delta, and a release that has not run."""
     found = Lake(spark, workspace)
-    found.write(authored(12))
+    found.write(corpus_with_authors(12))
     return found
 
 
@@ -124,7 +124,7 @@ def test_settling_takes_back_what_was_reserved_and_charges_what_was_not(lake: La
 
 
 def test_an_epoch_is_known_by_its_key_and_not_by_its_number(lake: Lake):
-    """Rotate, run, put the old file back, rotate again, begin anew: other noise, and a charge for it."""
+    """Rotate, run, put the old file back, rotate again, begin again: other noise, and a charge for it."""
     old = (lake.root / "key").read_text()
     rotate_key(lake.root / "key")
     lake.run(config_of(lake))
@@ -207,12 +207,12 @@ def test_what_a_corrected_author_is_charged_counts_against_its_budget(lake: Lake
     config = config_of(lake, budgets=budgets(author=4 * cost, record=10 * cost))
     assert lake.run(config).released == 12
     lake.sql("UPDATE {input} SET author = 'a2' WHERE id = 'r00001'")
-    lake.write(authored(14).slice(13, 1).set_column(4, "author", [["a2"]]))
+    lake.write(corpus_with_authors(14).slice(13, 1).set_column(4, "author", [["a2"]]))
     report = lake.run(config)
     assert (report.corrected, report.quarantined) == (1, {"over_author_budget": 1})
-    lake.write(authored(15).slice(14, 1).set_column(4, "author", [["a1"]]))
+    lake.write(corpus_with_authors(15).slice(14, 1).set_column(4, "author", [["a1"]]))
     assert lake.run(config).released == 1, "three of a1 were drawn, and a fourth has room"
-    lake.write(authored(16).slice(15, 1).set_column(4, "author", [["a1"]]))
+    lake.write(corpus_with_authors(16).slice(15, 1).set_column(4, "author", [["a1"]]))
     assert lake.run(config).quarantined == {"over_author_budget": 1}
 
 
@@ -261,7 +261,7 @@ def test_published_rows_say_what_is_true_of_the_publication(lake: Lake):
 
 
 def test_a_withdrawn_record_stays_out_whatever_becomes_of_the_tables(lake: Lake):
-    """A release that its ledger knows is not begun anew by chance; and where it is, on purpose, withdrawals hold."""
+    """A release that its ledger knows is not begun again by accident; where it is on purpose, withdrawals hold."""
     config = config_of(lake)
     lake.run(config)
     withdraw(config, lambda: lake.spark, ["r00004"])
@@ -327,7 +327,7 @@ def test_a_withdrawal_that_dies_is_finished_and_known_to_the_ledger_once(lake: L
 
 
 def test_a_pure_budget_takes_noise_that_was_rounded_only_with_a_limit_on_delta(lake: Lake):
-    """Laplace's delta stands in each row, in the ledger, and in the sum that a limit is held against."""
+    """Laplace's delta is in each row, in the ledger, and in the sum that a limit is held against."""
     author = {"author": "author"}
     guarantee = build_bundle(lake.config()).guarantee
     cost = 24 * guarantee.pure
