@@ -1,7 +1,7 @@
 # make quickstart and make test set up all they need in .venv. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
-# One BLAS thread: Spark runs a task a core, and so does the parallel test run.
+# One BLAS thread: Spark runs one task per core, and the parallel test run one process per core.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
@@ -22,7 +22,7 @@ help:  ## show this list
 	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
-# Airflow brings a PySpark of its own and hundreds of packages: it lives apart.
+# Airflow brings its own PySpark and hundreds of packages, so it has an environment of its own.
 .venv-airflow/installed: constraints-airflow.txt scripts/prerequisites.sh
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing Airflow into .venv-airflow (a minute, once)"
