@@ -1,7 +1,8 @@
 """Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
 ``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers
-of a real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
+of a real standalone cluster, and processes between two commits, and prints what happened. ``make test-long`` also
+runs the short form of test_chaos.py.
 """
 
 from __future__ import annotations

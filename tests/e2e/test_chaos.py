@@ -1,8 +1,8 @@
 """A nightly release whose processes are killed, starved of disk, doubled and slowed holds what an undisturbed one
 holds.
 
-``make test`` kills one of two drivers that run at once; the other tests are long. ``make chaos`` is a campaign of
-hundreds of kills.
+All of it is long, and ``make chaos`` is a campaign of hundreds of kills. ``make test`` kills a driver in
+test_nightly.py, an executor in test_cluster.py, and a run after each of its commits in test_crashes.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from sparking import clean_environment, delta_jars
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.long]
 NEEDS_NAMESPACE = pytest.mark.skipif(
     not namespace(), reason="this machine lets no process have file systems of its own"
 )
@@ -60,7 +60,6 @@ def local_config(story: Story, name: str, night: str) -> Path:
     return story.config(name, night, master="local[2]", delta_jars=str(delta_jars()))
 
 
-@pytest.mark.long
 @NEEDS_NAMESPACE
 def test_a_release_survives_the_death_of_executors_and_workers(story: Story, cluster: Cluster):
     campaign = Campaign(story, seed=4, starts=1)
@@ -68,7 +67,6 @@ def test_a_release_survives_the_death_of_executors_and_workers(story: Story, clu
     assert campaign.kills.total() >= 1
 
 
-@pytest.mark.long
 @NEEDS_NAMESPACE
 def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster: Cluster):
     """A Python worker is stopped until Spark has started its task elsewhere."""
@@ -118,7 +116,6 @@ def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: St
     assert story.differences("double", "night-1") == []
 
 
-@pytest.mark.long
 @NEEDS_NAMESPACE
 def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, spark):
     """The release is on a file system of 300 kB; then it moves to a larger one."""
