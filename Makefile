@@ -1,15 +1,16 @@
 # make quickstart and make test set up all they need in .venv. PYTHON chooses the interpreter.
 PYTHON ?= python3
 BIN := .venv/bin
-# One BLAS thread: Spark runs a task a core, and so does the parallel test run.
+# One BLAS thread: Spark runs one task per core, and the parallel test run one process per core.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test test-long lint format airflow airflow-demo chaos bench bench-search poincare clean
+.PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
+	bench bench-search bench-billion poincare clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .venv/installed: pyproject.toml constraints.txt scripts/prerequisites.sh scripts/delta_jars.py
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
@@ -21,7 +22,7 @@ help:  ## show this list
 	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
-# Airflow brings a PySpark of its own and hundreds of packages: it lives apart.
+# Airflow brings its own PySpark and hundreds of packages, so it has an environment of its own.
 .venv-airflow/installed: constraints-airflow.txt scripts/prerequisites.sh
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing Airflow into .venv-airflow (a minute, once)"
@@ -37,8 +38,11 @@ test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
-test-long: .venv/installed  ## what takes long by nature: ten thousand random tables, read back in whole numbers; six minutes
-	@$(BIN)/python -m pytest -m long -n 2 -q
+test-long: .venv/installed .venv-airflow/installed  ## what takes long by nature: all targets below that are marked long, but what this machine lacks the means for; 90 minutes
+	@MAKE="$(MAKE)" scripts/test_long.sh
+
+test-long-suite: .venv/installed .venv-airflow/installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
+	@$(BIN)/python -m pytest -m long -n 2 --dist loadgroup -q
 
 lint: .venv/installed  ## formatter, linter, types
 	$(BIN)/ruff format --check .
@@ -54,8 +58,21 @@ airflow: .venv-airflow/installed  ## install Airflow for the DAGs, into .venv-ai
 airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
 	@$(BIN)/python scripts/airflow_demo.py
 
-chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
+chaos: .venv/installed  ## long: kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
 	cd tests && ../$(BIN)/python chaos.py --kills 200
+
+standalone: .venv/installed quickstart/wordveil.key  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes
+	scripts/standalone.sh
+
+yarn: .venv/installed quickstart/wordveil.key  ## long: docs/deploy.md on YARN and HDFS; ten minutes, and a download once
+	scripts/yarn.sh
+
+bench-billion: .venv/installed  ## long: sanitise 1,000,000,000 tokens and write the figures down; ten minutes, 10 GB of disk
+	$(BIN)/python benchmarks/tables.py --billion
+
+# The articles and the key that standalone and yarn work with.
+quickstart/wordveil.key:
+	@$(MAKE) --no-print-directory quickstart
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py

@@ -146,4 +146,4 @@ submit --packages "$package" jobs/release.py verify --table "$work/lake/public/n
 expect verify-2 'it["verified"], it["records"]' "(True, 298)"
 submit --packages "$package" jobs/ledger.py --config "$work/release.yaml" --json > "$work/ledger-2.json"
 expect ledger-2 'it[0]["contexts"], it[0]["reserved"]' "(301, 0.0)"
-echo "all of it went as docs/deploy.md says"
+echo "everything worked as docs/deploy.md says"

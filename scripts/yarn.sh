@@ -148,4 +148,4 @@ submit --jars "$jars" jobs/release.py verify --table hdfs:///lake/public/news --
 expect verify 'it["verified"], it["records"]' "(True, 300)"
 submit --jars "$jars" jobs/ledger.py --config "$work/release.yaml" --json > "$work/ledger.json"
 expect ledger 'it[0]["contexts"], it[0]["reserved"]' "(300, 0.0)"
-echo "all of it went as docs/deploy.md says"
+echo "everything worked as docs/deploy.md says"

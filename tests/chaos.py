@@ -1,7 +1,8 @@
 """Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
 ``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers
-of a real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
+of a real standalone cluster, and processes between two commits, and prints what happened. ``make test-long`` also
+runs the short form of test_chaos.py.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Story:
         path.write_text(yaml.safe_dump(settings))
         return path
 
-    def local(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
+    def start_local(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
         """One night on this machine; killed after its commit number ``dying`` if that is given."""
         how = ["-m", "wordveil"] if dying is None else [str(ROOT / "tests" / "dying.py"), str(dying)]
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
@@ -95,7 +96,7 @@ class Story:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
 
-    def submitted(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
+    def submit(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
         """One night on a cluster."""
         jars = ",".join(str(jar) for jar in sorted(delta_jars().glob("*.jar")))
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
@@ -163,7 +164,7 @@ def descendants(root: int) -> dict[int, str]:
     return found
 
 
-def victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
+def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
     """Processes of a kind that can be killed now."""
     if kind == "driver":
         return [process.pid]
@@ -182,7 +183,7 @@ class Campaign:
     """Kills of one release after another, each night compared at its end."""
 
     def __init__(self, story: Story, seed: int, starts: int = 3) -> None:
-        """A night is killed in up to ``starts`` starts, each of which goes on where the last one was."""
+        """A night is killed in up to ``starts`` starts, each of which continues where the last one ended."""
         self._story = story
         self._starts = starts
         self._seed = seed
@@ -208,20 +209,20 @@ class Campaign:
                 self.kills[kind] += kind == "commit" and process.returncode == -signal.SIGKILL
                 self.restarts += 1
             else:
-                again = self._story.submitted(cluster, config) if cluster else self._story.local(config)
+                again = self._story.submit(cluster, config) if cluster else self._story.start_local(config)
                 finish(again, f"{name} {night} after {kind} ({err[-500:]})")
             if found := self._story.differences(name, night):
                 raise AssertionError(f"{name} {night} after {kind}: {'; '.join(found)}")
 
     def _start(self, config: Path, kind: str, cluster: Cluster | None) -> subprocess.Popen[str]:
         if cluster:
-            return self._story.submitted(cluster, config)
+            return self._story.submit(cluster, config)
         if kind == "commit":
-            return self._story.local(config, dying=self._random.randrange(1, COMMITS + 1))
-        return self._story.local(config)
+            return self._story.start_local(config, dying=self._random.randrange(1, COMMITS + 1))
+        return self._story.start_local(config)
 
     def _disturb(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> None:
-        """Kill once, or on a cluster, which goes on, until the night has had enough."""
+        """Kill once; on a cluster, which continues, several times."""
         if kind == "commit":
             return
         left = self._random.randrange(6, 16) if cluster and kind != "driver" else 1
@@ -241,7 +242,7 @@ class Campaign:
             cluster.kill_worker(worker)
             cluster.start_worker(worker)
             return True
-        found = victims(process, kind, cluster)
+        found = find_victims(process, kind, cluster)
         if not found:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -273,7 +274,7 @@ def main() -> None:
         campaign = Campaign(Story(spark, Path(home)), chosen.seed)
         with Cluster(Path(home) / "cluster") as cluster:
             while campaign.kills.total() < chosen.kills:
-                # A cluster goes on when something of it dies, so that its nights are killed more often than those of
+                # A cluster continues when something of it dies, so that its nights are killed more often than those of
                 # one machine.
                 for where in (None, cluster, cluster):
                     campaign.release(CLUSTER_KINDS if where else LOCAL_KINDS, where)

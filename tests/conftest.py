@@ -1,4 +1,4 @@
-"""Fixtures shared by all suites. The Spark session starts on first use, so that array tests never start a JVM."""
+"""Fixtures shared by all suites. The Spark session starts on first use: array tests alone never start a JVM."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from wordveil.cli.app import main
 
 @pytest.hookimpl(tryfirst=True)  # the groups must be there when tests are given out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the session run in one process, unless they have a group: it takes minutes until Java has
-    compiled what it should.
+    """Tests of one file that use Spark run in one process, unless they have another group.
+
+    Each process has one session, for all files that come to it. pytest-xdist begins with the groups of most tests and
+    gives the next one to the process that is free; the tests without a group come last, so that all processes end
+    together. What must not run twice at once, such as a cluster, shares a group over files: ``cluster``.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("session"))
+                item.add_marker(pytest.mark.xdist_group(item.path.stem))
             item.add_marker(pytest.mark.spark)
 
 
@@ -31,15 +34,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 
-    # In the process of those that have a cluster it lives for a few minutes, and has little to do.
-    clusters = os.environ["PYTEST_CURRENT_TEST"].split(" ")[0].endswith("@cluster")
-    os.environ["SPARK_SUBMIT_OPTS"] = java_options(lasting=not clusters)
+    # Most objects die young: a third of the memory for them spares two of three collections.
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} -Xmn700m"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {
         "spark.driver.memory": "2g",
         # Tests of commands do without them.
         **SMALL,
+        # Delta's store for any file system starts `readlink` a dozen times for each commit; this one starts nothing.
+        # It is safe within one process, and no other writes at the same time where this session does.
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         # Delta deletes old files by ten thousand tasks otherwise.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.sql.warehouse.dir": str(home / "warehouse"),

@@ -33,8 +33,13 @@ HOSTILE: dict[str, bytes | None] = {
             "composed": "\u00e9t\u00e9 \u1e69 \u212b",
             "decomposed": "e\u0301te\u0301 s\u0323\u0307 A\u030a",
             "escapes that look like surrogates": "\\ud83d\\ude00 &#xD83D; %ED%A0%BD \\x00 \\u0000",
-            "right to left": "\u202e\u05e9\u05dc\u05d5\u05dd \u200f\u0627\u0644\u0633\u0644\u0627\u0645\u202c \u2067the cat\u2069",
-            "joined emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 \U0001f1eb\U0001f1f7 \U0001f44d\U0001f3fd \u2764\ufe0f",
+            "right to left": (
+                "\u202e\u05e9\u05dc\u05d5\u05dd \u200f\u0627\u0644\u0633\u0644\u0627\u0645\u202c \u2067the cat\u2069"
+            ),
+            "joined emoji": (
+                "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 "
+                "\U0001f1eb\U0001f1f7 \U0001f44d\U0001f3fd \u2764\ufe0f"
+            ),
             "chinese": "\u6f22\u5b57\u4ec5\u9650\u5185\u90e8",
             "japanese among words": "the cat \u30ab\u30bf\u30ab\u30ca\u3072\u3089\u304c\u306a on",
             "thai": "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35\u0e0a\u0e32\u0e27\u0e42\u0e25\u0e01",
@@ -48,7 +53,9 @@ HOSTILE: dict[str, bytes | None] = {
                 chr(point) for point in range(sys.maxunicode + 1) if unicodedata.category(chr(point)) == "Nd"
             ),
             "numbers": "42 4.2 1e9 \u00bd \u2167 \u00b2 \u2460 x9 0x1F 555-0100",
-            "casing": "STRASSE stra\u00dfe \u1e9e \u0130 \u0131 I\u0307 \u01c5 \u01c4 \u01c6 \ufb01 \u03a3\u03c3\u03c2 \u0149",
+            "casing": (
+                "STRASSE stra\u00dfe \u1e9e \u0130 \u0131 I\u0307 \u01c5 \u01c4 \u01c6 \ufb01 \u03a3\u03c3\u03c2 \u0149"
+            ),
             "shouted": "THE CAT SAT ON THE MAT",
             "apostrophes": "don't don\u2019t 'tis rock'n'roll don''t '' \u2019 ' l'\u00e9t\u00e9",
             "hyphens": "well-known well--known -well known- well\u2010known well\u2011known - \u2010-\u2010",

@@ -40,8 +40,7 @@ SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Options of Spark for a few rows, over which queries spend more time on being compiled and planned anew than on
-running.
+"""Options of Spark for a few rows, over which queries spend more time on compilation and planning than on running.
 """
 # Spark packs files of a few kilobytes by bytes, the largest first, some to a task.
 _PACKED = {
@@ -186,9 +185,9 @@ def fresh_key() -> str:
     return secrets.token_hex(32)
 
 
-_COLLECTOR = "-XX:+UseSerialGC"
-# Java's second compiler doubles what a process of a minute needs, and halves what one of ten minutes does.
-_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+# Java's second compiler takes half of the processor time that a Spark process of some minutes needs. The first alone
+# reserves so little room for code that a long process fills it, and interprets the rest.
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _ARCHIVES = Path(__file__).parents[1] / "build"
 # Makes Java load what sessions, scans, Python workers and writes need.
 _TRAINING = """
@@ -197,16 +196,18 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[2]").getOrCreate()
 spark.range(100).selectExpr("id", "cast(id as string) as t", "id % 3 as k").write.partitionBy("k").parquet(sys.argv[1])
 frame = spark.read.parquet(sys.argv[1]).where("length(t) < 3")
-frame.mapInArrow(lambda batches: batches, frame.schema).join(frame.select("id"), "id").groupBy("k").count().orderBy("count").collect()
+frame = frame.mapInArrow(lambda batches: batches, frame.schema).join(frame.select("id"), "id")
+frame.groupBy("k").count().orderBy("count").collect()
 spark.stop()
 """
 
 
 @cache
-def java_options(*, lasting: bool = False) -> str:
-    """Options of Java for Spark processes of a minute, or for ``lasting`` ones. Half of the time that such a process
-    takes to start goes into reading Spark's classes: an archive of them, made once for this Spark and this Java, spares
-    it. Java goes without one that does not fit.
+def java_options() -> str:
+    """Options of Java for all Spark processes of tests.
+
+    Half of the time that such a process takes to start goes into reading Spark's classes: an archive of them, made once
+    for this Spark and this Java, spares it. Java goes without one that does not fit.
     """
     java = Path(shutil.which("java") or "java").resolve()
     made_for = f"{pyspark.__file__} {pyspark.__version__} {java} {java.stat().st_mtime_ns if java.exists() else 0}"
@@ -217,13 +218,12 @@ def java_options(*, lasting: bool = False) -> str:
         if not archive.exists():
             draft = archive.with_suffix(".draft")
             with tempfile.TemporaryDirectory() as scratch:
-                environment = _environment(f"{_COLLECTOR} {_ONE_COMPILER} -XX:ArchiveClassesAtExit={draft}")
+                environment = _environment(f"{_JAVA} -XX:ArchiveClassesAtExit={draft}")
                 environment["PYSPARK_PYTHON"] = sys.executable
                 command = [sys.executable, "-c", _TRAINING, f"{scratch}/table"]
                 subprocess.run(command, env=environment, cwd=scratch, capture_output=True, check=True, timeout=300)
             draft.rename(archive)
-    compilers = "" if lasting else _ONE_COMPILER
-    return f"{_COLLECTOR} {compilers} -XX:SharedArchiveFile={archive} -Xlog:disable"
+    return f"{_JAVA} -XX:SharedArchiveFile={archive} -Xlog:disable"
 
 
 def _environment(options: str) -> dict[str, str]:

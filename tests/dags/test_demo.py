@@ -6,7 +6,6 @@ It takes minutes, so it is in the long suite.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +18,7 @@ from sparking import clean_environment
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "build" / "airflow-demo"
 
-pytestmark = [
-    pytest.mark.xdist_group("airflow"),
-    pytest.mark.skipif(os.environ.get("WORDVEIL_LONG") != "1", reason="takes minutes: WORDVEIL_LONG=1 runs it"),
-]
+pytestmark = [pytest.mark.xdist_group("airflow"), pytest.mark.long]
 
 
 def test_the_scheduler_runs_nights_a_backfill_and_the_analytics_that_their_asset_starts():

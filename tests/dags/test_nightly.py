@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from airflowing import ROOT, Airflow, spark_conf
-from releasing import Lake, authored
+from releasing import Lake, corpus_with_authors
 from sparking import Workspace, corpus, delta_jars, read_output
 from wordveil.config.artifacts import build_bundle
 from wordveil.config.load import load_config
@@ -48,7 +48,7 @@ def night(logical: str) -> str:
 
 def records(days: list[str], count: int = 6, seed: int = 0) -> pa.Table:
     """A few records a day, with an author of its own."""
-    table = authored(count * len(days), seed)
+    table = corpus_with_authors(count * len(days), seed)
     column = [days[number // count] for number in range(count * len(days))]
     table = table.set_column(table.schema.get_field_index("day"), "day", pa.array(column))
     return table.set_column(

@@ -1,7 +1,8 @@
 """A nightly release whose processes are killed, starved of disk, doubled and slowed holds what an undisturbed one
 holds.
 
-The short form; ``make chaos`` is the long one.
+All of it is long, and ``make chaos`` is a campaign of hundreds of kills. ``make test`` kills a driver in
+test_nightly.py, an executor in test_cluster.py, and a run after each of its commits in test_crashes.py.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pathlib import Path
 
 import pytest
 
-from chaos import COMMITS, NIGHTS, Campaign, Story, finish, victims
+from chaos import COMMITS, NIGHTS, Campaign, Story, find_victims, finish
 from cluster import Cluster, namespace
 from sparking import clean_environment, delta_jars
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
 
-pytestmark = pytest.mark.xdist_group("cluster")
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.long]
 NEEDS_NAMESPACE = pytest.mark.skipif(
     not namespace(), reason="this machine lets no process have file systems of its own"
 )
@@ -54,7 +55,7 @@ def cluster(story: Story) -> Iterator[Cluster]:
         yield running
 
 
-def local(story: Story, name: str, night: str) -> Path:
+def local_config(story: Story, name: str, night: str) -> Path:
     """A night on this machine."""
     return story.config(name, night, master="local[2]", delta_jars=str(delta_jars()))
 
@@ -70,13 +71,13 @@ def test_a_release_survives_the_death_of_executors_and_workers(story: Story, clu
 def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster: Cluster):
     """A Python worker is stopped until Spark has started its task elsewhere."""
     config = story.config("slow", "night-1")
-    process = story.submitted(cluster, config)
+    process = story.submit(cluster, config)
     stopped: list[int] = []
     events = story.root / "events"
     before = set(events.iterdir())
-    while process.poll() is None and not speculated(events, before):
-        found = [pid for pid in victims(process, "python-worker", cluster) if pid not in stopped]
-        if found and not stopped and drawing(story, "slow"):
+    while process.poll() is None and not has_speculated(events, before):
+        found = [pid for pid in find_victims(process, "python-worker", cluster) if pid not in stopped]
+        if found and not stopped and is_drawing(story, "slow"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found[0], signal.SIGSTOP)
                 stopped.append(found[0])
@@ -85,16 +86,16 @@ def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
     finish(process, "the slow night")
-    assert speculated(events, before), "a second attempt ran"
+    assert has_speculated(events, before), "a second attempt ran"
     assert story.differences("slow", "night-1") == []
 
 
-def drawing(story: Story, name: str) -> bool:
+def is_drawing(story: Story, name: str) -> bool:
     """Whether the draws are being written."""
     return any((story.root / name / "release" / "draws").glob("*.parquet"))
 
 
-def speculated(events: Path, before: set[Path]) -> bool:
+def has_speculated(events: Path, before: set[Path]) -> bool:
     """Whether a second attempt of a task has started."""
     for path in set(events.iterdir()) - before:
         files = path.rglob("events_*") if path.is_dir() else [path]
@@ -106,8 +107,8 @@ def speculated(events: Path, before: set[Path]) -> bool:
 
 def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: Story):
     """Killed after one of its commits, while the other waits for it or has done the work already."""
-    config = local(story, "double", "night-1")
-    dying, other = story.local(config, dying=COMMITS - 2), story.local(config)
+    config = local_config(story, "double", "night-1")
+    dying, other = story.start_local(config, dying=COMMITS - 2), story.start_local(config)
     report = json.loads(finish(other, "the other"))
     dying.communicate()
     assert dying.returncode in (-signal.SIGKILL, 0)
@@ -117,8 +118,8 @@ def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: St
 
 @NEEDS_NAMESPACE
 def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, spark):
-    """The release lies on a file system of 300 kB; then it is moved to a larger one."""
-    config = local(story, "full", "night-1")
+    """The release is on a file system of 300 kB; then it moves to a larger one."""
+    config = local_config(story, "full", "night-1")
     home = story.root / "full"
     home.mkdir()
     run = f"{sys.executable} -m wordveil sanitise --config {config} --run-id night-1 --json"

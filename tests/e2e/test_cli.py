@@ -18,7 +18,7 @@ from wordveil.errors import GateError
 ROOT = Path(__file__).parents[2]
 
 
-def wordveil(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_wordveil(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**clean_environment(), **environment}
@@ -63,7 +63,7 @@ def test_sanitise_prints_a_table_and_the_same_as_json(spark, workspace: Workspac
     """First in a process and a session of its own."""
     workspace.write_corpus(corpus(50))
     config = workspace.write_config()
-    done = wordveil("sanitise", "--config", config, "--run-id", "night-1")
+    done = run_wordveil("sanitise", "--config", config, "--run-id", "night-1")
     assert done.returncode == 0, done.stderr
     for words in ("records", "50", "unknown words", "tokens a second", "any_text", "night-1", str(workspace.root)[:20]):
         assert words in done.stdout
@@ -106,10 +106,10 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Co
     assert code() == 4  # no bundle
     assert code("build_missing=true", "mechanism.embedding=/none") == 4
     assert run("sanitise", "--config", "/none.yaml")[0] == 2
-    done = wordveil("sanitise", "--config", config, "--set", "build_missing=true", PATH="/nowhere", JAVA_HOME="")
+    done = run_wordveil("sanitise", "--config", config, "--set", "build_missing=true", PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 7
     assert "Traceback" not in done.stderr
-    assert wordveil("sanitize").returncode == 2
+    assert run_wordveil("sanitize").returncode == 2
 
 
 def test_errors_can_be_json(workspace: Workspace, run: Command):
@@ -161,7 +161,7 @@ def test_spark_submit_runs_the_same_job(spark, workspace: Workspace, run: Comman
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
-    def submitted(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_submit(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [
             str(submit),
             "--master",
@@ -173,10 +173,10 @@ def test_spark_submit_runs_the_same_job(spark, workspace: Workspace, run: Comman
         ]
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
-    done = submitted("--json")
+    done = run_submit("--json")
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout)["records"] == 40
-    nowhere = submitted("--set", "spark.master=local[2]")
+    nowhere = run_submit("--set", "spark.master=local[2]")
     assert nowhere.returncode == 7
     assert "spark-submit was given --master local[1]" in nowhere.stdout + nowhere.stderr  # it merges them
     plain = workspace.write_config("plain.yaml", output={"path": str(workspace.root / "plain")})

@@ -74,7 +74,7 @@ def local_rows(workspace: Workspace) -> list[dict]:
     return read_output(workspace.root / "local")
 
 
-def finished(process: subprocess.Popen[str]) -> dict:
+def finish(process: subprocess.Popen[str]) -> dict:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, out[-2000:] + err[-4000:]
     return json.loads(out[out.index("{") :])
@@ -83,7 +83,7 @@ def finished(process: subprocess.Popen[str]) -> dict:
 def test_workers_that_see_only_their_own_scratch_give_the_rows_of_local_mode(
     cluster: Cluster, workspace: Workspace, local_rows: list[dict]
 ):
-    report = finished(
+    report = finish(
         cluster.submit("--config", config_file(workspace, "remote"), "--json", scratch=workspace.root / "driver")
     )
     assert report["records"] == RECORDS
@@ -108,7 +108,7 @@ def test_a_killed_executor_loses_and_repeats_nothing(cluster: Cluster, workspace
 
     killer = threading.Thread(target=kill_while_it_writes)
     killer.start()
-    report = finished(process)
+    report = finish(process)
     killer.join()
     assert len(killed) == 1
     assert report["records"] == RECORDS

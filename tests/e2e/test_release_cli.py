@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from releasing import Lake, authored
+from releasing import Lake, corpus_with_authors
 from sparking import KEY, Command, Workspace, clean_environment, delta_jars
 from wordveil.crypto.keys import encode_public_key, load_key
 
 
-def process(*arguments: object) -> tuple[int, str, str]:
+def run_process(*arguments: object) -> tuple[int, str, str]:
     """A command in a process of its own."""
     command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
@@ -29,7 +29,7 @@ def process(*arguments: object) -> tuple[int, str, str]:
 def lake(spark: Any, workspace: Workspace) -> Lake:
     """A release that has not run, over 12 records of 4 authors."""
     found = Lake(spark, workspace)
-    found.write(authored(12))
+    found.write(corpus_with_authors(12))
     return found
 
 
@@ -47,7 +47,7 @@ def write_config(lake: Lake, **sections: Any) -> Path:
     return lake.workspace.write_config("release.yaml", **base)
 
 
-def said(path: Path) -> str:
+def read_all_files(path: Path) -> str:
     """All that a directory's files hold, as text: Parquet by its values and its footer, others by their bytes."""
     found = []
     for file in sorted(path.rglob("*")):
@@ -69,9 +69,9 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert code == 0
     assert "none: the input has not changed; nothing was read" in out
     text = lake.newest()["r00003"]["text"]
-    assert text in said(lake.home)
+    assert text in read_all_files(lake.home)
 
-    code, out, err = process("release", "gate", "--config", config, "--json")
+    code, out, err = run("release", "gate", "--config", config, "--json")
     assert code == 3
     gated = json.loads(out)
     assert not gated["passed"]
@@ -96,7 +96,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
 
     key = encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
     assert published["public_key"] == key
-    code, out, err = process(
+    code, out, err = run_process(
         "release", "verify", "--table", lake.public, "--public-key", key, "--delta-jars", delta_jars(), "--json"
     )
     assert code == 0, err
@@ -133,7 +133,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert run("release", "publish", "-c", config)[0] == 0
     shown = json.loads(run("release", "show", "-c", config, "--json")[1])
     assert not shown["withdrawn"]["gone"]
-    assert text in said(lake.home)
+    assert text in read_all_files(lake.home)
     code, out, _ = run("release", "compact", "-c", config, "--retain-hours", 0)
     assert code == 0
     assert "public table" in out
@@ -149,7 +149,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
         ("night-1", "sanitise", "finished"),
         ("gone-1", "withdraw", "finished"),
     ]
-    assert text not in said(lake.home)
+    assert text not in read_all_files(lake.home)
     assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
 
     code, out, err = run("key", "destroy", "-c", config)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from releasing import Lake, authored
+from releasing import Lake, corpus_with_authors
 from sparking import Workspace, delta_jars, write_delta
 from wordveil.cli.app import main
 from wordveil.cli.report_file import local_path, write_report
@@ -25,8 +25,6 @@ from wordveil.spark.analytics import analyse
 from wordveil.spark.platform.filesystem import replace_file
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish
-
-pytestmark = pytest.mark.xdist_group("cluster")  # so that the session's process does not end long after the other
 
 Run = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -53,11 +51,11 @@ def run(spark: Any, tmp_path: Path) -> Iterator[Run]:
 def lake(spark: Any, workspace: Workspace) -> Lake:
     """A release that has not run, over 12 records."""
     found = Lake(spark, workspace)
-    found.write(authored(12))
+    found.write(corpus_with_authors(12))
     return found
 
 
-def written(lake: Lake, **sections: Any) -> Path:
+def write_config(lake: Lake, **sections: Any) -> Path:
     base: dict[str, Any] = {
         "release": "support",
         "input": {"path": str(lake.input), "format": "delta", "author": "author"},
@@ -72,7 +70,7 @@ def written(lake: Lake, **sections: Any) -> Path:
 
 
 def test_each_command_of_a_night_reports(lake: Lake, run: Run):
-    config = written(lake, input={"where": "day = :ds"}, gate={"min_records": 100})
+    config = write_config(lake, input={"where": "day = :ds"}, gate={"min_records": 100})
     code, report = run("plan", "-c", config, "--param", "ds=none", "--has-records")
     assert (code, report["exit_code"], report["command"]) == (0, 0, "plan")
     assert report["result"]["has_records"] is False
@@ -90,7 +88,7 @@ def test_each_command_of_a_night_reports(lake: Lake, run: Run):
     assert (code, report["error"]["type"]) == (9, "ReleaseError")
     assert "result" not in report
 
-    config = written(lake, input={"where": "day = :ds"}, gate={"min_records": 1})
+    config = write_config(lake, input={"where": "day = :ds"}, gate={"min_records": 1})
     assert run("release", "gate", "-c", config)[1]["result"]["passed"] is True
     code, report = run("release", "publish", "-c", config)
     made = report["result"]
@@ -108,7 +106,7 @@ def test_each_command_of_a_night_reports(lake: Lake, run: Run):
 def test_a_publication_after_the_draws_have_moved_on_says_so(lake: Lake):
     lake.run()
     assert run_gate(lake.config(), lambda: lake.spark).result.passed
-    lake.write(authored(14).slice(12))
+    lake.write(corpus_with_authors(14).slice(12))
     lake.run()
     with pytest.raises(OutdatedGateError, match="the gate has seen"):
         publish(lake.config(), lambda: lake.spark)

@@ -155,7 +155,10 @@ def test_a_delta_table_whose_column_changed_its_type_is_named(spark, workspace: 
 
 def test_undecodable_texts_and_ids_of_a_delta_table(spark, workspace: Workspace):
     job = delta_only(spark, workspace)
-    rows = f"VALUES ('a', 'waaa', 'd'), ('b', CAST(X'7A71FF' AS STRING), 'd'), (CAST(X'61FFFE' AS STRING), '{CANARY}', 'd')"
+    rows = (
+        "VALUES ('a', 'waaa', 'd'), ('b', CAST(X'7A71FF' AS STRING), 'd'), "
+        f"(CAST(X'61FFFE' AS STRING), '{CANARY}', 'd')"
+    )
     spark.sql(f"SELECT * FROM ({rows}) AS t(id, body, day)").write.format("delta").save(str(job.path))
     report = job.run(output={"path": str(workspace.root / "output")}, input={"keep": []})
     assert (report.records, report.released, report.quarantined) == (3, 1, {"undecodable": 1, "invalid_id": 1})
@@ -219,28 +222,28 @@ def test_nulls_everywhere(job: Job, kind: str):
     assert {row["status"] for row in job.rows()} == {QUARANTINED}
 
 
-def truncated(file: Path) -> None:
+def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-6])
 
 
-def damaged(file: Path) -> None:
+def damage(file: Path) -> None:
     raw = file.read_bytes()
     file.write_bytes(b"PAR1" + b"\0" * (len(raw) // 2) + raw[4 + len(raw) // 2 :])
 
 
-def replaced_by_a_directory(file: Path) -> None:
+def replace_by_a_directory(file: Path) -> None:
     file.unlink()
     file.mkdir()
 
 
 @KINDS
-@pytest.mark.parametrize("harm", [truncated, damaged, replaced_by_a_directory])
+@pytest.mark.parametrize("harm", [truncate, damage, replace_by_a_directory])
 def test_one_damaged_file_of_many_fails_the_job_and_is_never_skipped(job: Job, kind: str, harm: Callable[[Path], None]):
     for number in range(5):
         job.add(records(20, 20 * number))
     file = job.file(3)
     harm(file)
-    if kind == "parquet" and harm is replaced_by_a_directory:
+    if kind == "parquet" and harm is replace_by_a_directory:
         # A directory is no file of the table: as Spark lists it there are four, and those are read whole.
         assert job.run().records == 80
         return
@@ -354,7 +357,7 @@ def test_a_read_only_output_is_named(workspace: Workspace):
 
 
 def test_the_canary_can_be_found(job: Job):
-    """It stands in what the job reads."""
+    """What the job reads contains it."""
     job.add(records(3))
     assert CANARY in str(pq.read_table(job.path).to_pylist())
     assert job.run().released == 3

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from releasing import Lake, authored
+from releasing import Lake, corpus_with_authors
 from sparking import Workspace
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
@@ -74,11 +74,11 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
 def lake(spark, workspace: Workspace) -> Lake:
     """Twelve records of three authors."""
     lake = Lake(spark, workspace)
-    lake.write(authored(12, authors=3))
+    lake.write(corpus_with_authors(12, authors=3))
     return lake
 
 
-def budgeted(lake: Lake, release: str = "support", **budgets: object) -> object:
+def budget_config(lake: Lake, release: str = "support", **budgets: object) -> object:
     """A release with budgets; its record costs what :func:`price` says."""
     output = {"path": str(lake.root / release)}
     return lake.config(
@@ -97,7 +97,7 @@ def price(lake: Lake) -> float:
 def test_an_author_may_spend_once_over_all_releases(lake: Lake):
     """The first in the order of ids come in; refused ones cost nothing and come in when the budget is raised."""
     cost = price(lake)
-    report = lake.run(budgeted(lake, author=2 * cost))
+    report = lake.run(budget_config(lake, author=2 * cost))
     lake.home = lake.root / "support"
     assert (report.released, report.quarantined) == (6, {"over_author_budget": 6})
     released = [row["id"] for row in lake.draws() if row["status"] == "released"]
@@ -108,11 +108,11 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
         **{f"r{number:05d}": 0 for number in range(6, 12)},
     }
 
-    other = lake.run(budgeted(lake, "other", author=3 * cost))
+    other = lake.run(budget_config(lake, "other", author=3 * cost))
     assert (other.released, other.quarantined) == (3, {"over_author_budget": 9})
 
-    assert lake.run(budgeted(lake, author=2 * cost)).changes == "none"
-    again = lake.run(budgeted(lake, author=4 * cost))
+    assert lake.run(budget_config(lake, author=2 * cost)).changes == "none"
+    again = lake.run(budget_config(lake, author=4 * cost))
     assert (again.records, again.released) == (3, 3), "what is refused for the same reason again is not written again"
     assert sum(lake.spent().values()) == 12 * 24
 
@@ -120,15 +120,15 @@ def test_an_author_may_spend_once_over_all_releases(lake: Lake):
 def test_a_run_that_is_to_fail_draws_and_charges_nothing_and_may_begin_again(lake: Lake):
     cost = price(lake)
     with pytest.raises(ReleaseError, match=r"12 records would exceed|6 records would exceed"):
-        lake.run(budgeted(lake, author=2 * cost, on_exceeded="fail"), run_id="night-1")
+        lake.run(budget_config(lake, author=2 * cost, on_exceeded="fail"), run_id="night-1")
     assert lake.entries() == []
-    report = lake.run(budgeted(lake, author=4 * cost, on_exceeded="fail"), run_id="night-1")
+    report = lake.run(budget_config(lake, author=4 * cost, on_exceeded="fail"), run_id="night-1")
     assert report.released == 12
 
 
 def test_an_edit_counts_against_its_record(lake: Lake):
     cost = price(lake)
-    config = budgeted(lake, record=cost)
+    config = budget_config(lake, record=cost)
     assert lake.run(config).released == 12
     lake.sql("UPDATE {input} SET body = 'another text' WHERE id = 'r00003'")
     report = lake.run(config)
@@ -139,8 +139,8 @@ def test_an_edit_counts_against_its_record(lake: Lake):
 def test_a_null_author_is_refused_and_impossible_budgets_are_named(lake: Lake):
     cost = price(lake)
     lake.sql("UPDATE {input} SET author = NULL WHERE id = 'r00001'")
-    assert lake.run(budgeted(lake, author=100 * cost)).quarantined == {"null_author": 1}
+    assert lake.run(budget_config(lake, author=100 * cost)).quarantined == {"null_author": 1}
     with pytest.raises(ConfigError, match=r"budgets\.record"):
-        lake.run(budgeted(lake, "small", record=cost / 2))
+        lake.run(budget_config(lake, "small", record=cost / 2))
     with pytest.raises(ConfigError, match=r"budgets\.relation.*infinitely"):
         lake.config(text={"profile": "readable"}, budgets={"unit": "pure", "relation": "any_text", "record": 5.0})

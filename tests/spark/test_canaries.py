@@ -89,7 +89,8 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace, text):
     log4j = filled.root / "log4j2.properties"
     log4j.write_text(
         "rootLogger.level = debug\nrootLogger.appenderRef.e.ref = e\nappender.e.type = Console\nappender.e.name = e\n"
-        "appender.e.target = SYSTEM_ERR\nappender.e.layout.type = PatternLayout\nappender.e.layout.pattern = %p %c: %m%n%ex\n"
+        "appender.e.target = SYSTEM_ERR\nappender.e.layout.type = PatternLayout\n"
+        "appender.e.layout.pattern = %p %c: %m%n%ex\n"
     )
     options = {
         "spark.log.level": "DEBUG",

@@ -40,14 +40,23 @@ SAFE = [
     "body = 'x' or body <> day or body <=> 'x' or equal_null(body, 'x') or body is distinct from 'x'",
     "body < 'x' and body >= 'a' or body between 'a' and day or body in ('a', day)",
     "body is null or body is not null or isnull(body)",
-    "length(body) > 5 or length(body) > 5L or length(body) > 1.5 or length(body) > '5' or octet_length(body) > 3 or bit_length(body) > 3",
-    "lower(body) = 'x' or upper(body) = 'x' or trim(body) = '' or ltrim(body) = '' or rtrim(body) = '' or btrim(body, 'x') = ''",
+    (
+        "length(body) > 5 or length(body) > 5L or length(body) > 1.5 or length(body) > '5' "
+        "or octet_length(body) > 3 or bit_length(body) > 3"
+    ),
+    (
+        "lower(body) = 'x' or upper(body) = 'x' or trim(body) = '' or ltrim(body) = '' or rtrim(body) = '' "
+        "or btrim(body, 'x') = ''"
+    ),
     "substring(body, 1, 3) = 'x' or substr(body, note) = 'x' or left(body, 2) = 'x' or right(body, 2) = 'x'",
     "instr(body, 'x') > 0 or locate('x', body, 2) > 0 or position('x' in body) > 0",
     "contains(body, 'x') or startswith(body, 'x') or endswith(body, 'x')",
     "coalesce(body, '') = 'x' or nvl(body, '') = '' or nullif(body, '') is null or nvl2(body, 'a', 'b') = 'a'",
     "if(body = 'x', true, false) or case body when 'a' then true when 'b' then false end",
-    "try_cast(body as int) > 3L or try_cast(body as double) > 5 or try_cast(body as date) >= '2020-01-01' or try_cast(body as boolean)",
+    (
+        "try_cast(body as int) > 3L or try_cast(body as double) > 5 or try_cast(body as date) >= '2020-01-01' "
+        "or try_cast(body as boolean)"
+    ),
     "cast(body as string) = 'x'",
 ]
 BODY = {"string": "body", "binary": "concat(cast(body as binary), X'FFC3') as body"}
@@ -164,11 +173,12 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
 def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
     spark, asked, workspace, where, problem, monkeypatch
 ):
-    for module in ("conditions", "contradictions"):
-        monkeypatch.setattr(f"wordveil.{module}.reading", lambda *_: "")
+    for module in ("conditions", "checks"):
+        monkeypatch.setattr(f"wordveil.config.{module}.reading", lambda *_: "")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")
     spark.sql(
-        "CREATE OR REPLACE TEMPORARY FUNCTION any_long() RETURNS BOOLEAN RETURN EXISTS (SELECT 1 FROM canaries WHERE length(body) > 3)"
+        "CREATE OR REPLACE TEMPORARY FUNCTION any_long() RETURNS BOOLEAN "
+        "RETURN EXISTS (SELECT 1 FROM canaries WHERE length(body) > 3)"
     )
     for config in (asked(where), workspace.config(input={"where": where})):
         with pytest.raises(ConfigError) as error:

@@ -132,7 +132,7 @@ def test_an_abandoned_run_is_charged_in_full_and_never_drawn(lake: Lake, monkeyp
 
 
 def test_a_table_that_was_deleted_meanwhile_is_named(lake: Lake):
-    """Nothing is drawn or charged anew; a table that was made anew is not taken for the one that was read."""
+    """Nothing is drawn or charged again; a new table at the same path is not taken for the one that was read."""
     lake.run()
     for place in (lake.home / "draws", lake.ledger, lake.input):
         aside = place.with_name("aside")
@@ -165,7 +165,7 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
 def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
     monkeypatch.setattr(delta_table, "exclusive", lambda *_: nullcontext(False))
-    place = delta_table.Store(lake.spark, str(lake.root / "journal"), "journal")
+    place = delta_table.DeltaTable(lake.spark, str(lake.root / "journal"), "journal")
     Journal.create(place)
     journal, other = Journal(place), Journal(place)
     looks: list[int] = []

@@ -48,7 +48,7 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
     try:
         command = [sys.executable, str(script), str(config)]
         done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=False)
-        assert done.returncode == 0, done.stderr[:6000]  # what failed stands before the noise of Spark's end
+        assert done.returncode == 0, done.stderr[:6000]  # the failure comes before the noise of Spark's end
     finally:
         shutil.rmtree(work, ignore_errors=True)
     facts = json.loads(done.stdout.splitlines()[-1])
@@ -68,10 +68,10 @@ CLUSTER_SCRIPT = """
 import json, sys
 from pathlib import Path
 import pyspark
-from wordveil.config import load_config
-from wordveil.spark import job
-from wordveil.spark.distribution import distribute
-from wordveil.spark.session import build_session
+from wordveil.config.load import load_config
+from wordveil.spark.sanitise import job
+from wordveil.spark.sanitise.distribution import distribute
+from wordveil.spark.platform.session import build_session
 
 config = load_config(Path(sys.argv[1]))
 spark = build_session(config.spark)
@@ -100,7 +100,7 @@ print(json.dumps({"records": report.records, "payload_copies": len({path.stat().
 
 
 def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace):
-    """In every worker process the index lies in shared, file-backed, read-only pages."""
+    """In every worker process the index is in shared, file-backed, read-only pages."""
     bundle = build_bundle(workspace.config())
     place, identity = distribute(spark.sparkContext, bundle, "auto")
     keys = helpers.KEYS

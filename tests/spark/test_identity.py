@@ -31,7 +31,7 @@ def rows_of(spark, workspace: Workspace, name: str, **sections):
     return read_output(workspace.root / name)
 
 
-def repartitioned(spark, workspace: Workspace, parts: int) -> str:
+def repartition_corpus(spark, workspace: Workspace, parts: int) -> str:
     path = str(workspace.root / f"corpus-{parts}")
     spark.read.parquet(str(workspace.root / "corpus")).repartition(parts, "note").write.parquet(path)
     return path
@@ -46,7 +46,7 @@ def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
     reference = rows_of(spark, filled, "reference", text=text)
     assert len(reference) == RECORDS
     for parts in (1, 7):
-        source = {"path": repartitioned(spark, filled, parts)}
+        source = {"path": repartition_corpus(spark, filled, parts)}
         assert rows_of(spark, filled, f"parts-{parts}", text=text, input=source) == reference
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
@@ -72,7 +72,7 @@ def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, 
     reference = rows_of(spark, filled, "reference", text=text, mechanism=mechanism)
     assert len(reference) == RECORDS
     assert {row["privacy"]["mechanism"] for row in reference if row["privacy"]} == {mechanism["name"]}
-    source = {"path": repartitioned(spark, filled, 5)}
+    source = {"path": repartition_corpus(spark, filled, 5)}
     assert rows_of(spark, filled, "parts", text=text, mechanism=mechanism, input=source) == reference
 
 
@@ -101,7 +101,7 @@ def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Wor
     assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in reference if row["privacy"]} == {
         (mechanism["epsilon"], true)
     }
-    source = {"path": repartitioned(spark, filled, 5)}
+    source = {"path": repartition_corpus(spark, filled, 5)}
     assert rows_of(spark, filled, "parts", input=source, **settings) == reference
 
 

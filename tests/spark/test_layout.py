@@ -1,4 +1,7 @@
-"""The order of an output's rows and its files depend on ids and counts alone, whatever the sizes of the texts."""
+"""The order of an output's rows and its files depend on ids and counts alone, whatever the sizes of the texts.
+
+test_strict_runs.py shows the same of a public table.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import helpers
-from releasing import Lake
 from sparking import WORDS, Workspace, packed_session
 from wordveil.spark import Run, sanitise
 from wordveil.spark.sanitise.job import run_sanitise
@@ -29,7 +31,7 @@ def packed(spark) -> Iterator[Any]:
 
 
 def table(lengths: np.ndarray, *, sound: bool = True) -> pa.Table:
-    """Records with texts of so many words. Some ids stand twice, or are null, unless they are ``sound``."""
+    """Records with texts of so many words. Some ids are there twice, or are null, unless they are ``sound``."""
     rng = np.random.default_rng(3)
     bodies: list[str | None] = [" ".join(WORDS[i] for i in rng.integers(0, len(WORDS), length)) for length in lengths]
     ids = [f"r{number:04d}" for number in range(RECORDS)]
@@ -100,30 +102,6 @@ def test_another_release_has_another_order(packed, workspace: Workspace):
     one = job_layout(packed, workspace, 1, "one")
     two = job_layout(packed, workspace, 1, "two", release="another")
     assert [rows for _, rows in one] != [rows for _, rows in two]
-
-
-def test_a_public_tables_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace):
-    """Nor the runs in which records were edited."""
-    seen = []
-    for seed in (1, 2):
-        lake = Lake(packed, workspace)
-        lake.input, lake.home, lake.ledger = (
-            workspace.root / f"{kind}-{seed}" for kind in ("input", "release", "ledger")
-        )
-        lake.public = lake.home / "public"
-        whole = table(sizes(seed))
-        for start in range(0, RECORDS, RECORDS // 2):
-            lake.write(whole.slice(start, RECORDS // 2))
-        config = lake.config(input={"keep": ["day", "note"]}, text=STRICT, output={"partition_by": ["day"]})
-        lake.run(config)
-        lake.sql(f"UPDATE {{input}} SET body = '{'apple ' * 50 * seed}' WHERE id = 'r0002'")
-        lake.run(config)
-        lake.release(config)
-        newest = {file.rsplit("/", 1)[-1] for file in packed.read.format("delta").load(str(lake.public)).inputFiles()}
-        assert len(newest) > 3
-        seen.append(files_of(lake.public))
-    assert seen[0] == seen[1]
-    assert sum(len(rows) for _, rows in seen[0]) == RECORDS
 
 
 def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, tmp_path: Path):

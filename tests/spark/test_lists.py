@@ -38,4 +38,5 @@ def test_no_session_is_started_where_every_block_is_kept(workspace: Workspace):
     space, points = SPACES["euclidean"], np.random.default_rng(2).standard_normal((50, 3))
     kept = workspace.root / "parts"
     BuildContext(kept=kept).lists(space, points, 5, np.inf, 10**6)
-    BuildContext(kept=kept, compute=on_executors(session)).lists(space, points, 5, np.inf, 10**6)  # type: ignore[arg-type]
+    context = BuildContext(kept=kept, compute=on_executors(session))  # type: ignore[arg-type]
+    context.lists(space, points, 5, np.inf, 10**6)

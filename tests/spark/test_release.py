@@ -99,6 +99,12 @@ def test_a_release_follows_its_input(lake: Lake):
     assert lake.spent() == {**{f"r{number:05d}": 24 for number in range(14)}, "r00001": 48}
     assert lake.reserved() == 0
 
+    # The tests read tables without Spark, and see what Spark sees, over several commits.
+    for table in (lake.home / "draws", lake.ledger):
+        found = [row.asDict(recursive=True) for row in lake.spark.read.format("delta").load(str(table)).collect()]
+        assert len(lake.rows(table)) == len(found) > 14
+        assert all(row in found for row in lake.rows(table))
+
 
 def test_nothing_unchanged_is_drawn_again_where_contents_are_compared(lake: Lake):
     """Another version of the input with the same contents: rows are compared, none is added."""

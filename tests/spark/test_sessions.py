@@ -1,4 +1,4 @@
-"""Sessions: Delta with jars by path or fetched, encryption by default, and what lacks either refused with the mend."""
+"""Sessions: Delta with jars by path or fetched, encryption by default, and a refusal that names the fix."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def in_a_process(code: str, *arguments: object) -> dict:
 PREAMBLE = """
 import json, sys
 from wordveil.errors import PlatformError
-from wordveil.sections import SparkSection
-from wordveil.spark.session import ENCRYPTION, build_session
+from wordveil.config.schema import SparkSection
+from wordveil.spark.platform.session import ENCRYPTION, build_session
 def refusal(section, **options):
     try:
         build_session(section, **options)
@@ -79,8 +79,8 @@ print(json.dumps([running, refusal(SparkSection(delta_jars=sys.argv[1]), delta=T
     assert "its Java process began without Delta's jars" in without_jars
 
 
-# local-cluster writes beside pyspark, where another such test counts files: that one shares the session.
-@pytest.mark.xdist_group("session")
+# local-cluster writes beside pyspark, where test_distribution.py counts files: the two never run at once.
+@pytest.mark.xdist_group("cluster")
 def test_a_session_of_several_processes_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
     code = """
 section = {"master": "local-cluster[1,1,512]", "options": {name: "false" for name in ENCRYPTION}}

@@ -132,7 +132,7 @@ def test_versions_that_are_not_there_are_named(spark, table: Path, settings, fau
     assert [str(found)[: len(fault)] for found in error.value.faults] == [fault]
 
 
-def test_a_table_made_anew_has_another_identity(spark, table: Path):
+def test_a_table_made_again_has_another_identity(spark, table: Path):
     before = open_input(spark, section(table)).table_id
     assert open_input(spark, section(table)).table_id == before
     shutil.rmtree(table)

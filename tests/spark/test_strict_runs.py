@@ -42,7 +42,7 @@ TIMES = ("seconds", "tokens_per_second", "at", "created")
 FREE = ("text", "content_tag", *STATISTICS)
 """Columns that follow the texts."""
 PLANTED = "zqx"
-"""Stands in all texts but the empty ones, and nowhere else."""
+"""In all texts but the empty ones, and nowhere else."""
 Texts = list[bytes | None]
 
 
@@ -186,7 +186,7 @@ def files_of(path: Path) -> list[tuple[str, str, list[dict[str, Any]]]]:
 
 
 def tables_of(lake: Lake) -> dict[str, Any]:
-    """A release's tables and its manifest, but for what follows the texts, times, and names that Delta makes up."""
+    """A release's tables and its manifest, but for what follows the texts, times, and names that Delta generates."""
     draws = [{name: value for name, value in row.items() if name not in FREE} for row in lake.draws()]
     entries = [{**row, "content_tag": row["content_tag"] is None} for row in lake.entries()]
     events = [
@@ -224,7 +224,13 @@ def test_files_and_rows_of_a_job_are_the_same(jobs):
     assert {row["privacy"]["tokens"] for row in rows if row["reason"] is None} == {N_MAX}
 
 
-@pytest.mark.parametrize("kind", ["jobs", "releases"])
+KINDS = pytest.mark.parametrize("kind", ["jobs", "releases"])
+# A fixture that is asked for by its name is not known when tests are grouped: another process would run all this again.
+ON_SPARK = pytest.mark.usefixtures("packed")
+
+
+@ON_SPARK
+@KINDS
 def test_reports_are_the_same_but_for_internal_figures(request: pytest.FixtureRequest, kind: str):
     seen = request.getfixturevalue(kind)
     same(seen, lambda one: [without(report.to_dict()) for report in one.reports])
@@ -241,8 +247,10 @@ def test_what_follows_the_texts_is_documented_as_internal():
 
 
 def test_a_public_tables_files_and_rows_are_the_same(releases):
+    """Whatever the sizes of the texts, and in whichever run a record was edited."""
     files = same(releases, lambda seen: seen.files)
     assert {directory for directory, _, _ in files} == {"day=d0", "day=d1", "day=d2"}
+    assert len(files) > 3, "several files of a directory, so that their order could follow the texts"
     ids = [row["id"] for _, _, rows in files for row in rows]
     assert EDITED not in ids
     assert "r0119" in ids
@@ -277,14 +285,14 @@ _NAMES = (
     (r"(?m)(?<=#\]), \d+$", ""),
     # Java names the caller until it has compiled the call.
     (r"(NativeMethodAccessorImpl\.java|<unknown>):0", "caller"),
-    # Which of the files comes first follows from the names that Delta makes up; how many there are stays.
+    # Which of the files comes first follows from the names that Delta generates; how many there are stays.
     (r"(?<=InMemoryFileIndex \[)\S+", "file,"),
     (r"Statistics\([^)]*\)", "Statistics"),
 )
 
 
 def plain(text: str) -> str:
-    """A plan or a description without names and numbers that Spark makes up, and without sizes."""
+    """A plan or a description without names and numbers that Spark generates, and without sizes."""
     for pattern, name in _NAMES:
         text = re.sub(pattern, name, text)
     return text
@@ -310,13 +318,15 @@ def structure(log: bytes) -> dict[str, list[Any]]:
     return {**found, "jobs": sorted(found["jobs"]), "stages": sorted(found["stages"], key=str)}
 
 
+@ON_SPARK
 @pytest.mark.parametrize("part", ["executions", "plans", "jobs", "stages"])
-@pytest.mark.parametrize("kind", ["jobs", "releases"])
+@KINDS
 def test_event_logs_have_the_same_structure(request: pytest.FixtureRequest, kind: str, part: str):
     assert same(request.getfixturevalue(kind), lambda seen: structure(seen.log)[part])
 
 
-@pytest.mark.parametrize("kind", ["jobs", "releases"])
+@ON_SPARK
+@KINDS
 def test_event_logs_have_no_text(request: pytest.FixtureRequest, kind: str):
     for name, seen in request.getfixturevalue(kind).items():
         assert b"wordveil_sanitise" in seen.log
@@ -326,7 +336,7 @@ def test_event_logs_have_no_text(request: pytest.FixtureRequest, kind: str):
 
 
 def beginnings(texts: Texts) -> set[bytes]:
-    """How texts begin, as they are and as JSON has them, where that is long enough to be told from chance."""
+    """How texts begin, as they are and as JSON has them, where that is too long to occur by chance."""
     readable = [text.decode(errors="replace") for text in texts if text is not None]
     forms = {
         json.dumps(text, ensure_ascii=ascii_only)[1:-1][:40].encode()

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Runs what takes long by nature, one piece after another: each piece is a target of the Makefile and can be started
+# alone. A piece that this machine lacks the means for is skipped, and the reason is printed. A piece that fails does not
+# stop the others; the exit code is 1 if one failed. About 90 minutes on two cores.
+#   make test-long
+set -u
+cd "$(dirname "$0")/.."
+failed=""
+summary=""
+note() { summary="$summary
+  $1"; }
+
+run() { # run PIECE
+    echo "== make $1" >&2
+    started=$(date +%s)
+    if ${MAKE:-make} --no-print-directory "$1"; then result=passed; else result=FAILED failed="$failed $1"; fi
+    note "$1: $result, $(($(date +%s) - started)) s"
+}
+skip() { # skip PIECE REASON
+    echo "== make $1: skipped. $2" >&2
+    note "$1: skipped. $2"
+}
+has() { command -v "$1" >/dev/null 2>&1; }
+free_kb() { df -Pk "$1" | awk 'NR == 2 { print $4 }'; }
+port_is_taken() { # port_is_taken PORT
+    .venv/bin/python -c 'import socket, sys; sys.exit(socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1]))) != 0)' "$1"
+}
+answers() { # answers URL
+    .venv/bin/python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)' "$1" >/dev/null 2>&1
+}
+packages="${PIP_INDEX_URL:-}"
+jars="${MAVEN_URL:-}"
+
+run test-long-suite
+run chaos
+
+# The executors' packages come as an archive, which pip fills once.
+environment=build/wordveil-environment.tar.gz
+packed() { [ -f "$environment" ] || answers "$packages"; }
+no_packages="$environment is not there, and $packages does not answer: the executors' packages cannot be installed."
+
+if ! has openssl; then
+    skip standalone "openssl is missing: it makes the cluster's secret. On Debian: apt-get install openssl"
+elif port_is_taken 7077; then
+    skip standalone "port 7077 is in use. Choose another one with: PORT=7078 make standalone"
+elif ! packed; then
+    skip standalone "$no_packages"
+else
+    run standalone
+fi
+
+memory_kb=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo 2>/dev/null || echo 0)
+if port_is_taken 8020; then
+    skip yarn "port 8020 is in use: HDFS needs it."
+elif [ "${memory_kb:-0}" -lt 6000000 ]; then
+    skip yarn "it needs 6 GB of free memory, and there are $((${memory_kb:-0} / 1000000)) GB."
+elif ! packed; then
+    skip yarn "$no_packages"
+elif ! ls build/hadoop/jars/org.apache.hadoop_hadoop-client-minicluster-*.jar >/dev/null 2>&1 && ! answers "$jars"; then
+    skip yarn "Hadoop's servers are not in build/hadoop, and $jars does not answer."
+else
+    run yarn
+fi
+
+if [ "$(free_kb "${TMPDIR:-/tmp}")" -lt 14000000 ]; then
+    skip bench-billion "it needs 14 GB of disk in ${TMPDIR:-/tmp}. Choose another place with TMPDIR."
+else
+    run bench-billion
+fi
+
+echo "make test-long:$summary"
+[ -z "$failed" ]
