@@ -30,14 +30,14 @@ help:  ## show this list
 		apache-airflow-providers-apache-spark apache-airflow-providers-openlineage
 	@touch $@
 
-quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and explain the result
+quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/python examples/quickstart.py
 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
-test-long: .venv/installed  ## ten thousand random tables, read back in whole numbers; six minutes
+test-long: .venv/installed  ## what takes long by nature: ten thousand random tables, read back in whole numbers; six minutes
 	@$(BIN)/python -m pytest -m long -n 2 -q
 
 lint: .venv/installed  ## formatter, linter, types
@@ -51,19 +51,19 @@ format: .venv/installed  ## format the code
 
 airflow: .venv-airflow/installed  ## install Airflow for the DAGs, into .venv-airflow
 
-airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles
+airflow-demo: .venv/installed .venv-airflow/installed  ## run both DAGs in a real Airflow over the quickstart's articles; minutes
 	@$(BIN)/python scripts/airflow_demo.py
 
-chaos: .venv/installed  ## kill the job 200 times and compare with an undisturbed run; half an hour
+chaos: .venv/installed  ## kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
 	cd tests && ../$(BIN)/python chaos.py --kills 200
 
-bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product
+bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py
 
 bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning
 	$(BIN)/python benchmarks/annoy_recall.py
 
-poincare: .venv/installed  ## train the Poincare embedding of the package, and draw its disk
+poincare: .venv/installed  ## train the Poincare embedding that comes with the package, and draw its disk
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots]'
 	$(BIN)/python scripts/poincare.py
 

@@ -143,7 +143,7 @@ def tree() -> TyperGroup:
 END = re.compile(r"^(?:[|;&>)#]|&&|\.\.\.|2>.*)$")
 # One begins a line, or follows the shell's punctuation or "Run": elsewhere the name is a word of a sentence.
 START = re.compile(
-    r"(?:^|(?:[;&|({`]|\b(?:Run|by)\b))\s*(?:\.venv/bin/|~/driver/bin/)?wordveil (?=[a-z])"
+    r"(?:^|(?:[&|({`]|\b(?:Run|by)\b))\s*(?:\.venv/bin/|~/driver/bin/)?wordveil (?=[a-z])"
     r"|(?<![\w/])jobs/(?=(\w+)\.py )"
 )
 
@@ -244,6 +244,17 @@ def test_the_documents_name_every_command():
 )
 def test_unknown_commands_and_options_are_seen(text):
     assert [fault for words in commands(text) for fault in wrong(words)] != []
+
+
+def test_make_targets_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = {
+        target
+        for path in DOCS
+        for text in code_of(path)
+        for target in re.findall(r"(?:^|[;&] )make ([a-z-]+)", text, re.MULTILINE)
+    }
+    assert {"quickstart", "test"} <= named <= targets
 
 
 @functools.cache
