@@ -1,5 +1,5 @@
-"""The documents agree with the code: links and anchors resolve, commands, options and imports exist, configuration keys
-are those of the schema, and prose ends at 120 columns.
+"""The documents agree with the code: links and anchors resolve, commands, options, modules and files exist,
+configuration keys are those of the schema, and prose ends at 120 columns.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import functools
 import importlib.util
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,79 +18,16 @@ import typer.main
 import yaml
 from typer.core import TyperGroup
 
+from documents import DOCS, ROOT, Document, cut, document
 from wordveil.cli.app import app
 from wordveil.config.load import Config
 
-ROOT = Path(__file__).parents[2]
-DOCS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 WIDTH = 120
-
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-SPAN = re.compile(r"`([^`]+)`")
 
 
 def names(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
-
-
-@dataclass(frozen=True)
-class Document:
-    """A Markdown file, cut into prose and code.
-
-    ``prose``: lines outside code blocks, with their numbers; ``code``: code blocks, each with its language and its text;
-    ``spans``: what stands between single backticks in prose.
-    """
-
-    prose: tuple[tuple[int, str], ...]
-    code: tuple[tuple[str, str], ...]
-    spans: tuple[str, ...]
-
-
-def cut(text: str) -> Document:  # noqa: C901 - one pass over the lines
-    """Fenced blocks, and blocks indented by four columns more than what they belong to, are code."""
-    prose: list[tuple[int, str]] = []
-    code: list[tuple[str, list[str]]] = []
-    fence, indent, after_blank, inside = "", 0, True, False
-    for number, line in enumerate(text.split("\n"), 1):
-        depth = len(line) - len(line.lstrip())
-        if fence:
-            if line.strip() == fence:
-                fence = ""
-            else:
-                code[-1][1].append(line)
-        elif line.strip().startswith("```"):
-            fence = "```"
-            code.append((line.strip().removeprefix("```"), []))
-        elif not line.strip():
-            after_blank = True
-            if inside:
-                code[-1][1].append("")
-            prose.append((number, ""))
-            continue
-        elif depth >= indent + 4 and (after_blank or inside):
-            if not inside:
-                code.append(("", []))
-            inside = True
-            code[-1][1].append(line)
-            after_blank = False
-            continue
-        else:
-            item = re.match(r" *([-*]|\d+\.) +", line)
-            if item:
-                indent = len(item[0])
-            elif after_blank and depth < indent:
-                indent = 0
-            prose.append((number, line))
-        inside, after_blank = False, False
-    running = "\n".join(line for _, line in prose)
-    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.) ?)", running)
-    spans = [" ".join(span.split()) for part in paragraphs for span in SPAN.findall(part)]
-    return Document(tuple(prose), tuple((language, "\n".join(lines)) for language, lines in code), tuple(spans))
-
-
-@functools.cache
-def document(path: Path) -> Document:
-    return cut(path.read_text("utf-8"))
 
 
 def anchors(path: Path) -> set[str]:
@@ -204,6 +140,45 @@ def test_python_is_python_and_imports_what_exists(path):
 def test_missing_imports_are_seen():
     source = "from wordveil.spark import Run, santise\nfrom wordveil.nowhere import a\nfrom pyspark import b\n"
     assert missing_imports(source) == ["wordveil.spark.santise", "wordveil.nowhere.a"]
+
+
+def missing_names(spans: Iterable[str]) -> list[str]:
+    """Modules and attributes of the package, and files of the repository, that are named and do not exist."""
+    found = []
+    for span in spans:
+        if re.match(r"(lib|tests|scripts|benchmarks|conf|jobs|examples|airflow_dags)/[\w./-]+$", span):
+            exists = "NAME" in span or (ROOT / span).exists()
+        elif re.match(r"wordveil(\.\w+)+$", span) and not span.endswith((".key", ".yaml")):
+            module, _, name = span.rpartition(".")
+            exists = importable(span) or (importable(module) and hasattr(importlib.import_module(module), name))
+        else:
+            continue
+        found += [] if exists else [span]
+    return found
+
+
+def importable(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of what it is in
+        return False
+
+
+@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
+def test_modules_and_files_exist(path):
+    assert missing_names(document(path).spans) == []
+
+
+def test_missing_modules_and_files_are_seen():
+    spans = [
+        "wordveil.records",
+        "wordveil.records.sanitiser",
+        "wordveil.spark.sanitise",
+        "jobs/plan.py",
+        "wordveil.key",
+    ]
+    wrong_ones = ["wordveil.steward", "wordveil.building.make", "wordveil.spark.santise", "jobs/plans.py"]
+    assert missing_names([*spans, *wrong_ones]) == wrong_ones
 
 
 def code_of(path: Path) -> list[str]:
