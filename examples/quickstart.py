@@ -1,6 +1,6 @@
-"""The quickstart: 300 real news articles through the main job, and what came out, explained.
+"""The quickstart: run the main job over 300 real news articles, and explain the result.
 
-Everything lies in ./quickstart: the corpus (partitioned Parquet), a key made for this run, the bundle, the output.
+All files are in ./quickstart: the corpus (partitioned Parquet), a key generated for this run, the bundle, the output.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ console = Console(highlight=False)
 
 
 def make_corpus(path: Path) -> None:
-    """The news articles that gensim's wheel carries, as Parquet partitioned by batch."""
+    """Write the news articles of gensim's wheel as Parquet, partitioned by batch."""
     articles = Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()
     table = pa.table(
         {
@@ -43,25 +43,25 @@ def make_corpus(path: Path) -> None:
 
 
 def make_key(path: Path) -> None:
-    """A key for this quickstart alone, readable by its owner alone."""
+    """Write a key for this quickstart only, which only its owner can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_hex(32) + "\n")
 
 
 def read(path: Path) -> dict[str, dict[str, Any]]:
-    """All rows of a table, by article."""
+    """Read all rows of a table, by article."""
     rows = ds.dataset(path, format="parquet", partitioning="hive").to_table().to_pylist()
     return {row["article"]: row for row in rows}
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop that a capital follows; both texts have it in the same place."""
+    """The text up to the first full stop before a capital; both texts have it in the same place."""
     return re.split(r"(?<=[.!?]) +(?=[A-Z])", text, maxsplit=1)[0]
 
 
 def show_texts(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> None:
-    """Three sentences before and after."""
+    """Print three sentences before and after."""
     table = Table(title="Three sentences", title_justify="left", show_lines=True)
     for heading in ("article", "before", "after"):
         table.add_column(heading)
@@ -70,26 +70,29 @@ def show_texts(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any
     console.print(table)
 
 
-def changed_words(before: str, after: str) -> int:
-    """Words that came out as another; both texts have their words in the same places."""
+def count_changed_words(before: str, after: str) -> int:
+    """Count the words that changed; both texts have their words in the same places."""
     pairs = zip(re.findall(r"[\w']+", before), re.findall(r"[\w']+", after), strict=False)
     return sum(mine != theirs for mine, theirs in pairs)
 
 
 def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
-    """The ``privacy`` column of one record, in plain words."""
+    """Explain the ``privacy`` column of one record."""
     privacy = row["privacy"]
     epsilon, tokens, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    strangers = bound / tokens
+    largest = bound / tokens
+    changed = count_changed_words(before, row["text"])
     console.print(
         f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
-        f"  {tokens} words were replaced, each by a word drawn with a weight that falls with its distance ({privacy['mechanism']}, "
-        f"epsilon {epsilon:g}); {changed_words(before, row['text'])} of them came out as another word.\n"
-        f"  The guarantee: had one of them been another word, at distance d from it, this output would have been at most exp({epsilon:g} d)\n"
-        f"  times as likely or unlikely. Words that lie close together hide each other; strangers cost {strangers:.1f} at most.\n"
-        f"  For the whole article that adds up, to at most epsilon_bound = {tokens} x {strangers:.1f} = {bound:,.0f}.\n"
-        "  So large a number promises nothing between unrelated articles; what is protected is which of the nearby words stood there.\n"
-        f"  The bound compares articles of the {privacy['relation'].replace('_', ' ')}; these are shown as they were: "
+        f"  The mechanism replaced {tokens} words, each by a word drawn with a weight that falls with its distance\n"
+        f"  ({privacy['mechanism']}, epsilon {epsilon:g}). {changed} of them changed.\n"
+        "  The guarantee: if one of them had been another word, at distance d from it, the probability of this output\n"
+        f"  would have been at most exp({epsilon:g} d) times larger or smaller. Words that are close together hide\n"
+        f"  each other; unrelated words cost at most {largest:.1f}.\n"
+        f"  For the whole article this adds up to at most epsilon_bound = {tokens} x {largest:.1f} = {bound:,.0f}.\n"
+        "  Such a large number promises nothing between unrelated articles. It protects which of several near words\n"
+        "  was in the text.\n"
+        f"  The bound compares articles of the {privacy['relation'].replace('_', ' ')}. These are shown unchanged: "
         f"{', '.join(privacy['exposes'])}.\n"
         "  epsilon_pure is null: no bound holds between any two texts. The profile `strict` has one. Try it:\n"
         "    .venv/bin/wordveil sanitise --config conf/quickstart.yaml --set 'text={profile: strict, n_max: 64}' "
@@ -99,7 +102,7 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Make corpus and key, run the job, show what came out."""
+    """Write corpus and key, run the job, show the result."""
     if HOME.exists():
         shutil.rmtree(HOME)
     HOME.mkdir()
@@ -110,12 +113,12 @@ def main() -> None:
     show_texts(before, after)
     show_accounting(SHOWN[0], before[SHOWN[0]]["body"], after[SHOWN[0]])
     console.print(
-        f"[bold]Where everything lies[/bold]\n"
+        f"[bold]Files of this quickstart[/bold]\n"
         f"  {CONFIG}  the job\n"
         f"  {HOME}/corpus  the articles, Parquet partitioned by batch\n"
         f"  {HOME}/sanitised  the result: article, text, status, reason, privacy, content_tag, run_id\n"
         f"  {HOME}/bundles  the mechanism with its vectors, named by its fingerprint\n"
-        f"  {HOME}/wordveil.key  this quickstart's key; whoever has it can undo much of the noise",
+        f"  {HOME}/wordveil.key  this quickstart's key; with it one can undo much of the noise",
         soft_wrap=True,
     )
 

@@ -200,7 +200,7 @@ def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
         "after",
         "Three sentences",
         "epsilon_bound =",
-        "Where everything lies",
+        "Files of this quickstart",
         "quickstart/sanitised",
     ):
         assert words in done.stdout

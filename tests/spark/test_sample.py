@@ -65,7 +65,7 @@ def test_a_sample_counts_exactly_and_needs_no_key(spark, keyless: Workspace):
         "null_text": 1,
     }
     assert (found.sample.words, found.sample.unknown, found.sample.unknown_rate) == (9, 3, pytest.approx(1 / 3))
-    assert (found.sample.lengths.least, found.sample.lengths.median, found.sample.lengths.most) == (0, 1, 5)
+    assert (found.sample.lengths.min, found.sample.lengths.median, found.sample.lengths.max) == (0, 1, 5)
     assert (found.sample.cut, found.sample.padded, found.sample.tokens) == (2, 2, 8)
     values = found.to_dict()
     assert values["core_hours"] > 0

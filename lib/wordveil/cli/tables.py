@@ -47,7 +47,7 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
         "tokens a record": "none"
         if lengths is None
-        else f"{lengths.least:,} least, {lengths.median:,} median, {lengths.high:,} at 95%, {lengths.most:,} most",
+        else f"min {lengths.min:,}, median {lengths.median:,}, p95 {lengths.p95:,}, max {lengths.max:,}",
     }
     if sample.emptied:
         facts["released as the empty text"] = _reasons(sample.emptied)

@@ -46,13 +46,24 @@ PADDING = "(padding)"
 
 @dataclass(frozen=True)
 class Quantiles:
-    """How a count is spread over the records."""
+    """How a count is spread over the records.
 
-    least: int
+    Attributes
+    ----------
+    min : int
+        the smallest count of a record.
+    median : int
+        at least half of the records have no more than this.
+    p95 : int
+        at least 95% of the records have no more than this.
+    max : int
+        the largest count of a record.
+    """
+
+    min: int
     median: int
-    high: int
-    """At most this in 95% of the records."""
-    most: int
+    p95: int
+    max: int
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def test_counts_are_exact(bundle):
     assert (sample.records, sample.released) == (12, 8)
     assert sample.quarantined == {"oversize": 2, "script_without_word_spaces": 2}
     assert (sample.words, sample.unknown, sample.unknown_rate) == (16, 2, 1 / 8)
-    assert sample.lengths == Quantiles(0, 2, 4, 4)
+    assert sample.lengths == Quantiles(min=0, median=2, p95=4, max=4)
     assert (sample.cut, sample.padded, sample.tokens) == (2, 6, 24)
     assert sample.keep_draws == 14
     assert 0 < sample.keep_rate < 1
