@@ -165,7 +165,7 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
 def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
     monkeypatch.setattr(delta_table, "exclusive", lambda *_: nullcontext(False))
-    place = delta_table.Store(lake.spark, str(lake.root / "journal"), "journal")
+    place = delta_table.DeltaTable(lake.spark, str(lake.root / "journal"), "journal")
     Journal.create(place)
     journal, other = Journal(place), Journal(place)
     looks: list[int] = []

@@ -26,7 +26,7 @@ OVER_CORPUS_BUDGET = "over_corpus_budget"
 NULL_AUTHOR = "null_author"
 BUDGET_REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET, NULL_AUTHOR)
 
-MOST = 2**53
+MAX_EXACT = 2**53
 """The largest whole number up to which float64 has all of them; no sum of tokens may exceed it."""
 
 
@@ -172,12 +172,12 @@ def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
     """The most units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1 where not even
     0 do.
 
-    The greatest whole ``q`` up to :data:`MOST` with ``others + q * price <= limit`` in float64: two roundings to
+    The greatest whole ``q`` up to :data:`MAX_EXACT` with ``others + q * price <= limit`` in float64: two roundings to
     nearest, each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
     """
     if not others <= limit or price == math.inf:
         return -1
-    low, high = 0, MOST
+    low, high = 0, MAX_EXACT
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if others + middle * price <= limit else (low, middle - 1)
@@ -185,8 +185,8 @@ def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
 
 
 def _product(quantity: int, price: float) -> float:
-    if quantity > MOST:
-        raise OverflowError(f"{quantity} units are more than {MOST}, beyond which float64 skips numbers.")
+    if quantity > MAX_EXACT:
+        raise OverflowError(f"{quantity} units are more than {MAX_EXACT}, beyond which float64 skips numbers.")
     return math.inf if price == math.inf else quantity * price
 
 

@@ -20,7 +20,7 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import (
-    MOST,
+    MAX_EXACT,
     NULL_AUTHOR,
     OVER_AUTHOR_BUDGET,
     OVER_CORPUS_BUDGET,
@@ -111,9 +111,9 @@ def test_the_most_that_fits_is_the_last_that_fits(limit, price, others):
     def fits(quantity):
         return price < math.inf and others + quantity * price <= limit
 
-    assert -1 <= most <= MOST
+    assert -1 <= most <= MAX_EXACT
     assert fits(most) or most == -1
-    assert most == MOST or not fits(most + 1)
+    assert most == MAX_EXACT or not fits(most + 1)
 
 
 def test_a_limit_of_just_the_shown_price_admits_and_the_next_lower_number_does_not():
@@ -121,7 +121,7 @@ def test_a_limit_of_just_the_shown_price_admits_and_the_next_lower_number_does_n
     assert Fraction(10.4) * 100 > 1040
     assert max_quantity(1040.0, 10.4) == 100
     assert max_quantity(math.nextafter(1040.0, 0), 10.4) == 99
-    assert max_quantity(1040.0, 0.0) == MOST
+    assert max_quantity(1040.0, 0.0) == MAX_EXACT
 
 
 @pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf])

@@ -236,7 +236,7 @@ def test_a_spark_that_is_no_installed_package_says_its_version_itself(monkeypatc
         return "1.0"
 
     monkeypatch.setattr(publish, "installed", installed)
-    found = publish.software("4.1.2")
+    found = publish.software_versions("4.1.2")
     assert found["pyspark"] == "4.1.2"
     assert found["wordveil"] == "1.0"
     assert "delta-spark" not in found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wordveil.spark.release.ledger import Terms
 
 
-def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
+def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
     """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
     from pyspark.sql import functions as F  # noqa: N812
 

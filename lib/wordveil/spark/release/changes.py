@@ -83,7 +83,7 @@ class Candidates:
             frame.unpersist()
 
 
-def find(
+def find_candidates(
     source: Source,
     draws: DataFrame | None,
     withdrawn: DataFrame,
@@ -95,7 +95,7 @@ def find(
     records, column ``record_id``, that were withdrawn for ever.
     """
     if draws is None:
-        rows = _identified(_without(source.read(intent.version), withdrawn, columns.id), columns)
+        rows = _identify(_without(source.read(intent.version), withdrawn, columns.id), columns)
         counted = inspect.job.settings.policy.n_max is None
         return Candidates(rows, _compare_contents(rows, None, columns, inspect).persist() if counted else None, None)
     left = None
@@ -106,7 +106,7 @@ def find(
         state = latest_state(draws, columns.id, intent.seq).persist()
         kept = [state]
         found = _with_new_null_ids(source.read(intent.version), columns.id, intent.null_id_count)
-    rows = _identified(_without(found, withdrawn, columns.id), columns)
+    rows = _identify(_without(found, withdrawn, columns.id), columns)
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
         gone = state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
@@ -114,7 +114,7 @@ def find(
     return Candidates(rows, _compare_contents(rows, state, columns, inspect).persist(), left, kept=tuple(kept))
 
 
-def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
+def _identify(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     author = F.lit(None) if columns.author is None else column(columns.author)
@@ -122,7 +122,7 @@ def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
 
 
-def inspected(records: DataFrame, inspect: Inspect) -> DataFrame:
+def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     """What would become of the records of a prepared table; nothing is drawn."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -143,7 +143,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     from pyspark.sql import functions as F  # noqa: N812
 
     bare = columns.model_copy(update={"keep": []})
-    seen = inspected(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
+    seen = inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
         nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
         return seen.withColumns(nothing)

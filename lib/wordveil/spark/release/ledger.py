@@ -122,7 +122,7 @@ class Ledger:
             if not fresh and self.has(terms, RESERVE, REFUSE, ATTRIBUTE):
                 return None
             records = corrected()
-            owed = None if records is None else attributions(table, terms, records)
+            owed = None if records is None else make_attributions(table, terms, records)
             decided = decide(table if owed is None else table.unionByName(owed))
             if decided is None:
                 return None
@@ -152,7 +152,7 @@ class Ledger:
         def rows(table: DataFrame, _: int) -> DataFrame | None:
             if not fresh and self.has(terms, SETTLE):
                 return None
-            paid = charged(table, terms.release).where(F.col("epoch_key") == terms.epoch_key)
+            paid = find_charged(table, terms.release).where(F.col("epoch_key") == terms.epoch_key)
             known = paid.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
             made = drawn.withColumn("reservations", F.lit(1)) if fresh else self._with_reservations(terms, drawn)
             found = (
@@ -268,14 +268,14 @@ class Ledger:
         self.store.compare_and_append(rows, step="reset")
 
 
-def charged(table: DataFrame, release: str) -> DataFrame:
+def find_charged(table: DataFrame, release: str) -> DataFrame:
     """The contexts of a release that have been charged: one row each."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return table.where((F.col("release") == release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0))
 
 
-def attributions(table: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
+def make_attributions(table: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
     """Entries that charge what was drawn of ``records`` (record_id, author) to those authors, as far as it has not
     been.
 

@@ -71,7 +71,7 @@ def relation_of(entries: DataFrame) -> Relation:
     return fitting[0] if fitting else Relation.ANY_TEXT
 
 
-def totals(
+def sum_costs(
     entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
 ) -> DataFrame:
     """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved`` and
@@ -106,7 +106,7 @@ def totals(
     return found.select(*named, left.alias("left"))
 
 
-def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
+def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a
     further author is charged.
     """
@@ -141,7 +141,7 @@ def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     return parts[0].unionByName(parts[1]).unionByName(parts[2])
 
 
-def ordered(rows: DataFrame) -> DataFrame:
+def order_by_cost(rows: DataFrame) -> DataFrame:
     """The dearest first, then by name."""
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -29,7 +29,7 @@ from wordveil.spark.release.gate import published_exposes, require_live, require
 from wordveil.spark.release.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.tables import ReleaseTables, is_internal
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -195,7 +195,7 @@ def _write(
     names = [name for name in rows.columns if not is_internal(name)]
     rows = _with_exposures(rows.select(*(column(name) for name in names)), shown)
     if config.output.order == "hashed":
-        rows = arranged(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
+        rows = arrange_rows(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
     public = home.public
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
@@ -302,14 +302,14 @@ def _manifest(
         records=facts.records,
         rules=config.gate.rules.digest,
         gate=gate_entries(GateResult.from_dict(gate.body)),
-        software=software(home.spark.version),
+        software=software_versions(home.spark.version),
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         schema=tuple((field.name, field.dataType.simpleString()) for field in table.schema.fields),
         files=tuple(_files(public)),
     )
 
 
-def software(spark_version: str) -> dict[str, str]:
+def software_versions(spark_version: str) -> dict[str, str]:
     """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it
     says its version itself.
     """

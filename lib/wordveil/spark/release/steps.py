@@ -10,19 +10,19 @@ from wordveil.errors import ReleaseError
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TOKENS_COLUMN, WITHDRAWN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import column
-from wordveil.spark.release.admission import admitted
+from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.changes import (
     CHANGED_COLUMN,
     CORRECTED_COLUMN,
     UNSOUND_COLUMN,
     WAS_COLUMN,
     Candidates,
-    find,
+    find_candidates,
 )
 from wordveil.spark.release.latest import filter_by_ids, latest_state
 from wordveil.spark.release.ledger import REFUSE
 from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
-from wordveil.spark.sanitise.counts import aggregates, counted, observed, report_counts
+from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
@@ -88,7 +88,7 @@ class RunSteps:
             candidates = self._priced(self._candidates(job))
             if self._budget is None:
                 return candidates.withColumn("reason", F.lit(None).cast("string"))
-            decided = admitted(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
+            decided = admit_candidates(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
             if self._budget.on_exceeded == "fail":
                 over[:] = [decided.where("reason is not null").count()]
             return None if any(over) else decided
@@ -108,7 +108,7 @@ class RunSteps:
         rows = self._with_copies(rows.observe(observation, *aggregates()))
         key, size = self._home.idempotency_key(self._intent), self._output.records_per_file
         self._home.draws.append(rows, step="draws", idempotency_key=key, records_per_file=size)
-        self._observed = observed(observation)
+        self._observed = read_observation(observation)
 
     def settle(self) -> None:
         """Settle the reservations from the draws."""
@@ -135,7 +135,7 @@ class RunSteps:
         if self._observed is not None:
             return {**report_counts(self._observed), "corrected": self._copies}
         copied = self._mine().where(~self._own())
-        return {**counted(self._mine().where(self._own())), "corrected": copied.count()}
+        return {**count_rows(self._mine().where(self._own())), "corrected": copied.count()}
 
     def refuse_unknown_ids(self) -> None:
         """Raise :class:`ReleaseError` where ids to withdraw are not in the release, or have been withdrawn."""
@@ -165,7 +165,7 @@ class RunSteps:
             earlier = None if self._intent.changes == "all" else self._home.draws.read()
             bare = replace(job, settings=replace(job.settings, kept=(), internal=1))
             withdrawn = self._home.ledger.withdrawn(self._terms.release)
-            self._found = find(self._table, earlier, withdrawn, self._intent, self._columns, Inspect(bare))
+            self._found = find_candidates(self._table, earlier, withdrawn, self._intent, self._columns, Inspect(bare))
         return self._found
 
     def _corrected(self, job: Sanitise) -> DataFrame | None:

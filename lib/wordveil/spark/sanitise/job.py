@@ -22,7 +22,7 @@ from wordveil.spark.platform.progress import TaskProgress, watched
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.report import RunReport
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
@@ -75,7 +75,7 @@ def run_sanitise(
             if config.output.order == "hashed":
                 progress("counting records")
                 names = {"kept": config.input.keep, "partition_by": config.output.partition_by}
-                rows = arranged(rows, keys.layout_seed, table.count(), config.input.id, **names)
+                rows = arrange_rows(rows, keys.layout_seed, table.count(), config.input.id, **names)
             progress("sanitising")
             counts = _write(rows, draft.path, config)
             draft.publish(overwrite=overwrite)
