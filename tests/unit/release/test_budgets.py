@@ -157,14 +157,14 @@ def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
     assert "Set relation: same_length" in told(pure, relation=LENGTH, n_max=None)["budgets.relation"]
     assert f"bundle's metric is {METRIC}" in told(replace(pure, unit="euclidean:ff"))["budgets.unit"]
     short = Budget("pure", ANY, **{scope: math.nextafter(1040.0, 0)})
-    assert "1040.0, what every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
+    assert "1040.0, which every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
     assert told(short, n_max=None, relation=ANY) == {}
-    assert "8.0, what every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
+    assert "8.0, which every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
 
 
 def test_an_author_budget_needs_authors_and_a_budget_a_limit():
     assert "needs input.author" in told(Budget("pure", ANY, author=1e5), authors=False)["budgets.author"]
-    assert "names no limit" in told(Budget("pure", ANY))["budgets"]
+    assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
 def test_facts_of_a_bundle_are_its_terms():
@@ -293,7 +293,7 @@ def test_a_pure_budget_takes_a_delta_only_within_a_limit():
     assert [where for where, _ in budget_faults(plenty, inexact)] == ["budgets.delta"]
     assert "1e-12" in budget_faults(plenty, inexact)[0][1]
     assert budget_faults(replace(plenty, delta=1e-11), inexact) == []
-    assert "none would be admitted" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
+    assert "it admits no record" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
     assert budget_faults(plenty, replace(inexact, delta=0.0)) == []
     assert budget_faults(Budget(METRIC, ANY, record=100.0), inexact) == []
     assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(
