@@ -211,5 +211,5 @@ def test_a_part_of_what_a_limit_is_about_has_nothing_left(spark, tmp_path: Path)
     assert Selection(author="a1").cuts("record")
     assert Selection(release="mail").cuts("author")
     assert Selection(record="r1").cuts("release")
-    with pytest.raises(ReleaseError, match="is no Delta table"):
+    with pytest.raises(ReleaseError, match="is not a Delta table"):
         read_ledger(spark, str(tmp_path / "none"), Selection())
