@@ -224,7 +224,8 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
     if budget.limits and not facts.relation.covers(budget.relation):
         problem = (
             f"{budget.relation}, but under text and input.where the bound only holds for {facts.relation}: for "
-            f"{budget.relation} every record costs infinitely much, and no limit admits it. Set relation: {facts.relation}"
+            f"{budget.relation} every record costs infinitely much, and no limit admits it. Set relation: "
+            f"{facts.relation}"
         )
         hide = (
             ", or text.length: pad or sample, copy nothing and keep the text out of input.where."
@@ -242,24 +243,22 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
 
 
 def _delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[tuple[str, str]]:
-    """Faults of a pure budget that does not limit the deltas of its mechanism, or limits them so that no record fits."""
+    """Faults of a pure budget that does not limit its mechanism's deltas, or limits them so that no record fits."""
     delta = facts.delta or 0.0
     if not budget.limits:
         return
     if budget.unit == PURE and budget.delta is None and delta > 0:
         problem = (
-            f"is required: each token of this mechanism has a delta of {delta:.3g}, and its pure epsilon alone bounds nothing. "
-            "Set the maximum that the deltas of a record, or an author, may add up to, for instance 1e-6; or use a mechanism "
-            "whose arithmetic is exact, such as exponential."
+            f"is required: each token of this mechanism has a delta of {delta:.3g}, and its pure epsilon alone bounds "
+            "nothing. Set the maximum that the deltas of a record, or an author, may add up to, for instance 1e-6; or "
+            "use a mechanism whose arithmetic is exact, such as exponential."
         )
         yield "budgets.delta", problem
     single = (facts.n_max or 0) * delta
     if budget.delta is not None and not single <= budget.delta:
-        cost = f"n_max = {facts.n_max} tokens at {delta:.3g}"
-        yield (
-            "budgets.delta",
-            f"{budget.delta!r} is less than {single!r}, which every record costs ({cost}): it admits no record. Raise it.",
-        )
+        what = f"n_max = {facts.n_max} tokens at {delta:.3g}"
+        problem = f"{budget.delta!r} is less than {single!r}, which every record costs ({what}): it admits no record."
+        yield "budgets.delta", f"{problem} Raise it."
 
 
 def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:

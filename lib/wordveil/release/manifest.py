@@ -1,8 +1,8 @@
 """Manifests: signed descriptions of published tables, which are checked against the tables' files.
 
 A manifest contains only what may be published with the table. Its signature is Ed25519 over canonical JSON: keys sorted
-by code point, no white space, UTF-8 without escapes, and only whole numbers. Other numbers are strings in their shortest
-decimal form (``"8.0"``), since readers of JSON differ in how they write them back.
+by code point, no white space, UTF-8 without escapes, and only whole numbers. Other numbers are strings in their
+shortest decimal form (``"8.0"``), since readers of JSON differ in how they write them back.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
         )
     except (InvalidSignature, ValueError, TypeError):
         raise ReleaseError(
-            "signature: does not fit the manifest, which was changed after it was signed. Use the one that was published."
+            "signature: does not fit the manifest, which was changed after it was signed. Use the one that was "
+            "published."
         ) from None
     manifest = Manifest.from_dict(values)
     _check_files(manifest, files)
@@ -276,6 +277,7 @@ def _canonical(values: Mapping[str, Any]) -> bytes:
 
 def _refuse_floats(value: Any) -> None:
     if isinstance(value, float):
-        raise ValueError("Expected only whole numbers in a manifest; others are strings.")  # noqa: TRY004 - a fault of the document
+        # The value is at fault, and not its type, so this is no TypeError.
+        raise ValueError("Expected only whole numbers in a manifest; others are strings.")  # noqa: TRY004
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _refuse_floats(item)

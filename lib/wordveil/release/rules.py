@@ -337,12 +337,10 @@ def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]
         faults.append(("epsilon_pure", problem))
     if rules.exposes is not None:
         if shown := sorted(set(exposes) - set(rules.exposes)):
-            faults.append(
-                (
-                    "exposes",
-                    f"the release also shows {', '.join(shown)}. Change text, input.keep or input.where, or allow it here.",
-                )
+            problem = (
+                f"the release also shows {', '.join(shown)}. Change text, input.keep or input.where, or allow it here."
             )
+            faults.append(("exposes", problem))
         if rules.has_private_rules and Exposure.GATE not in rules.exposes:
             names = ", ".join(rules.private)
             problem = (
