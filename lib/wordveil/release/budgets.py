@@ -257,7 +257,7 @@ def _delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[tuple[str, st
     single = (facts.n_max or 0) * delta
     if budget.delta is not None and not single <= budget.delta:
         what = f"n_max = {facts.n_max} tokens at {delta:.3g}"
-        problem = f"{budget.delta!r} is less than {single!r}, which every record costs ({what}): it admits no record."
+        problem = f"{budget.delta!r} is less than {single!r}, what every record costs ({what}): it admits no record."
         yield "budgets.delta", f"{problem} Raise it."
 
 
@@ -273,7 +273,7 @@ def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]
     return [
         (
             f"budgets.{scope}",
-            f"{limit!r} is less than {single!r}, which every record costs ({what}): it admits no record. Raise it.",
+            f"{limit!r} is less than {single!r}, what every record costs ({what}): it admits no record. Raise it.",
         )
         for scope, limit in budget.limits.items()
         if not single <= limit

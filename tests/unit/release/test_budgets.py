@@ -157,9 +157,9 @@ def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
     assert "Set relation: same_length" in told(pure, relation=LENGTH, n_max=None)["budgets.relation"]
     assert f"bundle's metric is {METRIC}" in told(replace(pure, unit="euclidean:ff"))["budgets.unit"]
     short = Budget("pure", ANY, **{scope: math.nextafter(1040.0, 0)})
-    assert "1040.0, which every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
+    assert "1040.0, what every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
     assert told(short, n_max=None, relation=ANY) == {}
-    assert "8.0, which every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
+    assert "8.0, what every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
 
 
 def test_an_author_budget_needs_authors_and_a_budget_a_limit():
