@@ -1,8 +1,7 @@
-"""Kill the job at random moments, start it again, and compare what it leaves with an undisturbed run.
+"""Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
 ``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers
-of a real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short
-form.
+of a real standalone cluster, and processes between two commits, and prints what happened. The suite runs a short form.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _PATIENCE = 300
 
 
 class Story:
-    """An input, the nights that each read a version of it, and what an undisturbed release holds after them."""
+    """An input, the nights that read a version of it each, and what an undisturbed release of them holds."""
 
     def __init__(self, spark: Any, root: Path, records: int = 400, nights: int = len(NIGHTS)) -> None:
         self._spark = spark
@@ -59,7 +58,7 @@ class Story:
         spark.sql(f"DELETE FROM {place} WHERE note % 11 = 0")
 
     def reference(self, night: str) -> dict[str, list[str]]:
-        """What an undisturbed release holds after ``night``."""
+        """What an undisturbed release holds after a night."""
         for one in NIGHTS[: NIGHTS.index(night) + 1]:
             if one not in self._undisturbed:
                 run_release(load_config(self.config("reference", one)), lambda: self._spark, run_id=one)
@@ -86,8 +85,8 @@ class Story:
         path.write_text(yaml.safe_dump(settings))
         return path
 
-    def start_night(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
-        """Start one night on this machine; it dies after its commit number ``dying`` if that is given."""
+    def local(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
+        """One night on this machine; killed after its commit number ``dying`` if that is given."""
         how = ["-m", "wordveil"] if dying is None else [str(ROOT / "tests" / "dying.py"), str(dying)]
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
         command = [sys.executable, *how, "sanitise", "--config", str(config), "--run-id", night, "--json"]
@@ -96,8 +95,8 @@ class Story:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
 
-    def submit_night(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
-        """Submit one night to a cluster."""
+    def submitted(self, cluster: Cluster, config: Path) -> subprocess.Popen[str]:
+        """One night on a cluster."""
         jars = ",".join(str(jar) for jar in sorted(delta_jars().glob("*.jar")))
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.master, "--jars", jars]
@@ -119,9 +118,9 @@ class Story:
             found[table] = sorted(str(row.asDict(recursive=True)) for row in rows)
         return found
 
-    def find_differences(self, name: str, night: str) -> list[str]:
-        """The rows that the release at ``name`` lacks or has too often, compared with the undisturbed one after a
-        night; empty where they are the same.
+    def differences(self, name: str, night: str) -> list[str]:
+        """What the release at ``name`` has, lacks or has twice beside the undisturbed one after a night; empty where
+        they are the same.
         """
         told = []
         undisturbed = self.reference(night)
@@ -136,15 +135,15 @@ class Story:
 
 
 def finish(process: subprocess.Popen[str], what: str) -> str:
-    """Wait for a job that must succeed, and return its output."""
+    """Wait for a job that must succeed."""
     out, err = process.communicate(timeout=_PATIENCE)
     if process.returncode != 0:
         raise AssertionError(f"{what} ended with {process.returncode}: {out[-1000:]} {err[-3000:]}")
     return out
 
 
-def find_descendants(root: int) -> dict[int, str]:
-    """The processes that a process started, and those that they started, with their command lines."""
+def descendants(root: int) -> dict[int, str]:
+    """The processes that a process started, and theirs, with their command lines."""
     children: dict[int, list[int]] = {}
     commands: dict[int, str] = {}
     for entry in Path("/proc").iterdir():
@@ -164,26 +163,26 @@ def find_descendants(root: int) -> dict[int, str]:
     return found
 
 
-def find_victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
-    """The processes of a kind that can be killed now."""
+def victims(process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> list[int]:
+    """Processes of a kind that can be killed now."""
     if kind == "driver":
         return [process.pid]
     if kind == "executor":
         assert cluster is not None
         return cluster.executors()
     roots = [process.pid, *(cluster.pids() if cluster else [])]
-    below = {pid: command for root in roots for pid, command in find_descendants(root).items()}
+    below = {pid: command for root in roots for pid, command in descendants(root).items()}
     if kind == "jvm":
         return [pid for pid, command in below.items() if "SparkSubmit" in command]
     daemons = [pid for pid, command in below.items() if "pyspark.daemon" in command]
-    return [pid for pid in daemons if any(pid in find_descendants(other) for other in daemons)]
+    return [pid for pid in daemons if any(pid in descendants(other) for other in daemons)]
 
 
 class Campaign:
-    """Kill one release after another, and compare each night at its end."""
+    """Kills of one release after another, each night compared at its end."""
 
     def __init__(self, story: Story, seed: int, starts: int = 3) -> None:
-        """A night is killed in up to ``starts`` starts, each of which continues where the last one was killed."""
+        """A night is killed in up to ``starts`` starts, each of which goes on where the last one was."""
         self._story = story
         self._starts = starts
         self._seed = seed
@@ -193,7 +192,7 @@ class Campaign:
         self._releases = 0
 
     def release(self, kinds: tuple[str, ...], cluster: Cluster | None = None, nights: tuple[str, ...] = NIGHTS) -> None:
-        """Run one release. Each night is disturbed by one of ``kinds``, then started again and compared."""
+        """One release, whose every night is disturbed by one of ``kinds``, then started once more and compared."""
         self._releases += 1
         name = f"release-{self._seed}-{self._releases}"
         for night in nights:
@@ -209,20 +208,20 @@ class Campaign:
                 self.kills[kind] += kind == "commit" and process.returncode == -signal.SIGKILL
                 self.restarts += 1
             else:
-                again = self._story.submit_night(cluster, config) if cluster else self._story.start_night(config)
+                again = self._story.submitted(cluster, config) if cluster else self._story.local(config)
                 finish(again, f"{name} {night} after {kind} ({err[-500:]})")
-            if found := self._story.find_differences(name, night):
+            if found := self._story.differences(name, night):
                 raise AssertionError(f"{name} {night} after {kind}: {'; '.join(found)}")
 
     def _start(self, config: Path, kind: str, cluster: Cluster | None) -> subprocess.Popen[str]:
         if cluster:
-            return self._story.submit_night(cluster, config)
+            return self._story.submitted(cluster, config)
         if kind == "commit":
-            return self._story.start_night(config, dying=self._random.randrange(1, COMMITS + 1))
-        return self._story.start_night(config)
+            return self._story.local(config, dying=self._random.randrange(1, COMMITS + 1))
+        return self._story.local(config)
 
     def _disturb(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> None:
-        """Kill once; on a cluster, which survives, several times."""
+        """Kill once, or on a cluster, which goes on, until the night has had enough."""
         if kind == "commit":
             return
         left = self._random.randrange(6, 16) if cluster and kind != "driver" else 1
@@ -235,14 +234,14 @@ class Campaign:
             time.sleep(0.02)
 
     def _kill(self, process: subprocess.Popen[str], kind: str, cluster: Cluster | None) -> bool:
-        """Kill a process of a kind. Returns whether there was one."""
+        """Whether there was something to kill."""
         if kind == "worker":
             assert cluster is not None
             worker = self._random.choice([*cluster.workers])
             cluster.kill_worker(worker)
             cluster.start_worker(worker)
             return True
-        found = find_victims(process, kind, cluster)
+        found = victims(process, kind, cluster)
         if not found:
             return False
         with contextlib.suppress(ProcessLookupError):
@@ -274,8 +273,8 @@ def main() -> None:
         campaign = Campaign(Story(spark, Path(home)), chosen.seed)
         with Cluster(Path(home) / "cluster") as cluster:
             while campaign.kills.total() < chosen.kills:
-                # A cluster survives the death of a part, so its nights can be killed more often than those of one
-                # machine.
+                # A cluster goes on when something of it dies, so that its nights are killed more often than those of
+                # one machine.
                 for where in (None, cluster, cluster):
                     campaign.release(CLUSTER_KINDS if where else LOCAL_KINDS, where)
                 print(json.dumps({"kills": campaign.kills, "restarts": campaign.restarts}), flush=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos import COMMITS, NIGHTS, Campaign, Story, find_victims, finish
+from chaos import COMMITS, NIGHTS, Campaign, Story, finish, victims
 from cluster import Cluster, namespace
 from sparking import clean_environment, delta_jars
 from wordveil.config.load import load_config
@@ -54,7 +54,7 @@ def cluster(story: Story) -> Iterator[Cluster]:
         yield running
 
 
-def configure_local(story: Story, name: str, night: str) -> Path:
+def local(story: Story, name: str, night: str) -> Path:
     """A night on this machine."""
     return story.config(name, night, master="local[2]", delta_jars=str(delta_jars()))
 
@@ -70,12 +70,12 @@ def test_a_release_survives_the_death_of_executors_and_workers(story: Story, clu
 def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster: Cluster):
     """A Python worker is stopped until Spark has started its task elsewhere."""
     config = story.config("slow", "night-1")
-    process = story.submit_night(cluster, config)
+    process = story.submitted(cluster, config)
     stopped: list[int] = []
     events = story.root / "events"
     before = set(events.iterdir())
     while process.poll() is None and not speculated(events, before):
-        found = [pid for pid in find_victims(process, "python-worker", cluster) if pid not in stopped]
+        found = [pid for pid in victims(process, "python-worker", cluster) if pid not in stopped]
         if found and not stopped and drawing(story, "slow"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found[0], signal.SIGSTOP)
@@ -86,7 +86,7 @@ def test_a_second_copy_of_a_slow_task_draws_nothing_twice(story: Story, cluster:
             os.kill(pid, signal.SIGCONT)
     finish(process, "the slow night")
     assert speculated(events, before), "a second attempt ran"
-    assert story.find_differences("slow", "night-1") == []
+    assert story.differences("slow", "night-1") == []
 
 
 def drawing(story: Story, name: str) -> bool:
@@ -106,19 +106,19 @@ def speculated(events: Path, before: set[Path]) -> bool:
 
 def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: Story):
     """Killed after one of its commits, while the other waits for it or has done the work already."""
-    config = configure_local(story, "double", "night-1")
-    dying, other = story.start_night(config, dying=COMMITS - 2), story.start_night(config)
+    config = local(story, "double", "night-1")
+    dying, other = story.local(config, dying=COMMITS - 2), story.local(config)
     report = json.loads(finish(other, "the other"))
     dying.communicate()
     assert dying.returncode in (-signal.SIGKILL, 0)
     assert report["records"] == 160
-    assert story.find_differences("double", "night-1") == []
+    assert story.differences("double", "night-1") == []
 
 
 @NEEDS_NAMESPACE
 def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, spark):
     """The release lies on a file system of 300 kB; then it is moved to a larger one."""
-    config = configure_local(story, "full", "night-1")
+    config = local(story, "full", "night-1")
     home = story.root / "full"
     home.mkdir()
     run = f"{sys.executable} -m wordveil sanitise --config {config} --run-id night-1 --json"
@@ -131,6 +131,6 @@ def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, 
     assert json.loads(done.stdout.splitlines()[0])["error"] == "SparkJobError", done.stdout
     home.rmdir()
     home.with_name("full-kept").rename(home)
-    assert story.find_differences("full", "night-1") != []
+    assert story.differences("full", "night-1") != []
     run_release(load_config(config), lambda: spark, run_id="night-1")
-    assert story.find_differences("full", "night-1") == []
+    assert story.differences("full", "night-1") == []
