@@ -211,12 +211,12 @@ class DeltaTable:
                     return decision.result
                 writer = decision.rows.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
-                    # Nobody else can write; and Delta would compute its whole state to compare numbers, a second or so
-                    # each time.
+                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or
+                    # so each time.
                     writer.save(self.path)
                     committed(step)
                     return decision.result
-                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap was written.
+                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
                 token = secrets.token_hex(16)
                 number = self._last_swap(snapshot) + 1
                 try:
@@ -226,12 +226,11 @@ class DeltaTable:
                 except Exception as error:
                     if not _lost_race(error):
                         raise
-                if self._has_commit(token, version):
+                if self._commit_of(token, version) is not None:
                     committed(step)
                     return decision.result
         raise ReleaseError(
-            f"{self.kind} {self.path}: other processes wrote to it {_ATTEMPTS} times during this attempt. "
-            "Try again later."
+            f"{self.kind} {self.path}: others wrote to it {_ATTEMPTS} times while it was looked at. Try again later."
         )
 
     def _last_swap(self, snapshot: Any) -> int:
@@ -252,13 +251,12 @@ class DeltaTable:
             for line in Files(self.spark, f"{self.path}/_delta_log/{version:020d}.json").read().splitlines()
         ]
 
-    def _has_commit(self, token: str, after: int) -> bool:
-        """Whether the commit of a version newer than ``after`` carries ``token``."""
-        return any(
-            action.get("commitInfo", {}).get("userMetadata") == token
-            for version in range(after + 1, self.version() + 1)
-            for action in self._actions(version)
-        )
+    def _commit_of(self, token: str, after: int) -> int | None:
+        """The version newer than ``after`` whose commit carries ``token``."""
+        for version in range(after + 1, self.version() + 1):
+            if any(action.get("commitInfo", {}).get("userMetadata") == token for action in self._actions(version)):
+                return version
+        return None
 
 
 def _lost_race(error: Exception) -> bool:

@@ -14,9 +14,9 @@ from wordveil.records.sanitiser import RecordSettings, release_terms
 class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
-    ``epsilon_bound`` and ``epsilon_pure`` are the lowest and the highest price of a released record, None where there
-    is none (no released record; no pure bound under the relation). ``delta`` is the highest delta of a released record.
-    ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` where the input had
+    ``epsilon_bound`` and ``epsilon_pure`` are the minimum and maximum price of a released record, None where there is
+    none (no released record; no pure bound under the relation). ``delta`` is the maximum delta of a released record.
+    ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` if the input had
     not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which only the
     author had changed: nothing was drawn for them.
     """
