@@ -189,7 +189,7 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
     from wordveil.release.budgets import Budget
     from wordveil.spark.platform.delta_table import DeltaTable
     from wordveil.spark.release.ledger import Ledger, Terms
-    from wordveil.spark.release.ledger_report import totals
+    from wordveil.spark.release.ledger_report import sum_costs
 
     spark = benchmark.spark
     store = DeltaTable(spark, str(benchmark.home / "ledger-large"), "ledger")
@@ -205,7 +205,7 @@ def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
     )
     written, _ = seconds(lambda: book.settle(terms, drawn))
     budget = Budget("pure", Relation.ANY_TEXT, author=1e9)
-    taken, rows = seconds(lambda: totals(store.read(), "author", budget).count())
+    taken, rows = seconds(lambda: sum_costs(store.read(), "author", budget).count())
     return {"entries": entries, "authors": rows, "write": written, "by_author": taken}
 
 

@@ -162,11 +162,11 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert run("sanitise", "-c", config)[0] == 5
     code, _, err = run("release", "gate", "-c", config)
     assert code == 9
-    assert "is frozen since" in err
+    assert "has been frozen since" in err
     lake.workspace.write_key("key", KEY)
     code, _, err = run("release", "publish", "-c", config)
     assert code == 9
-    assert "is frozen since" in err
+    assert "has been frozen since" in err
     assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
 
 

@@ -15,7 +15,7 @@ from wordveil.config.artifacts import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, Candidate, Charge, Entry, admit
-from wordveil.spark.release.admission import admitted
+from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.ledger import SCHEMA, Terms
 
 METRIC = "euclidean:0123456789abcdef"
@@ -57,7 +57,7 @@ def test_spark_admits_what_the_definition_admits(spark, unit: str, delta: float 
     )
     terms = Terms("support", "t", "run-2", 1, "k", prices["support"], 7.5, deltas["support"], METRIC, "any_text")
     candidates = spark.createDataFrame(chosen, "record_id string, author string, tokens bigint").repartition(3)
-    found = admitted(candidates, spark.createDataFrame(rows, SCHEMA), terms, budget)
+    found = admit_candidates(candidates, spark.createDataFrame(rows, SCHEMA), terms, budget)
     reasons = {row.record_id: row.reason for row in found.collect()}
     assert reasons == dict(zip(names, wanted, strict=True))
     if delta is None:

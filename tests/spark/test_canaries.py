@@ -143,7 +143,7 @@ def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Wor
     import wordveil.spark.sanitise.job as module
     from wordveil.errors import SparkJobError
 
-    real = module.sanitised
+    real = module.sanitise_records
 
     def poisoned(records, job):
         from pyspark.sql import functions as F
@@ -151,7 +151,7 @@ def test_an_error_inside_a_worker_tells_its_place_and_no_text(spark, filled: Wor
         broken = records.withColumn("__text", F.expr("cast(concat(cast(__text as binary), X'FFFE') as string)"))
         return real(broken, job)
 
-    monkeypatch.setattr(module, "sanitised", poisoned)
+    monkeypatch.setattr(module, "sanitise_records", poisoned)
     with pytest.raises(SparkJobError) as error:
         run_sanitise(filled.config(), lambda: spark)
     assert "tokeniser.py" in str(error.value)

@@ -17,7 +17,8 @@ from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import Intent, Journal
-from wordveil.spark.release.run import ReleaseRunner, run_release
+from wordveil.spark.release.run import run_release
+from wordveil.spark.release.runner import ReleaseRunner
 
 
 class DiedError(Exception):

@@ -17,7 +17,15 @@ from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Amount, Budget, Charge, amount, cost, total
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.ledger import SCHEMA, Ledger
-from wordveil.spark.release.ledger_report import KEYS, Selection, contexts, ordered, read_ledger, relation_of, totals
+from wordveil.spark.release.ledger_report import (
+    KEYS,
+    Selection,
+    list_contexts,
+    order_by_cost,
+    read_ledger,
+    relation_of,
+    sum_costs,
+)
 
 Entry = dict[str, Any]
 NAMES = [field.split()[0] for field in SCHEMA.replace("\n", "").split(",")]
@@ -147,7 +155,7 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
         ]
         entries = [one for one in entries if one["kind"] != "withdraw"]
         wanted = expected(entries, keys, budget)
-        rows = [row.asDict() for row in ordered(totals(table, by, budget, release="mail")).collect()]
+        rows = [row.asDict() for row in order_by_cost(sum_costs(table, by, budget, release="mail")).collect()]
         assert {tuple(row[name] for name in keys) for row in rows} == wanted.keys()
         assert [row["spent"] for row in rows] == sorted((row["spent"] for row in rows), reverse=True)
         for row in rows:
@@ -167,14 +175,14 @@ def test_sums_are_those_of_the_definition(spark, path: str, budget: Budget):
             if limited and by != "release":
                 left = limits[by] - row["spent"] - row["reserved"]
             assert row["left"] == left
-    spent = [row.spent for row in totals(table, "release", budget).collect()]
+    spent = [row.spent for row in sum_costs(table, "release", budget).collect()]
     assert (math.inf in spent) == (budget.relation is Relation.ANY_TEXT)
 
 
 def test_contexts_are_those_of_the_definition(spark, path: str):
     budget = BUDGETS[0]
     table = read_ledger(spark, path, Selection(author="a1"))
-    rows = [row.asDict() for row in ordered(contexts(table, budget)).collect()]
+    rows = [row.asDict() for row in order_by_cost(list_contexts(table, budget)).collect()]
     found = {(row["record_id"], row["run_id"], row["state"], row["tokens"], row["cost"]) for row in rows}
     mine = [one for one in ENTRIES if one["author"] == "a1"]
     assert len(found) == len(rows)
@@ -203,5 +211,5 @@ def test_a_part_of_what_a_limit_is_about_has_nothing_left(spark, tmp_path: Path)
     assert Selection(author="a1").cuts("record")
     assert Selection(release="mail").cuts("author")
     assert Selection(record="r1").cuts("release")
-    with pytest.raises(ReleaseError, match="is no Delta table"):
+    with pytest.raises(ReleaseError, match="is not a Delta table"):
         read_ledger(spark, str(tmp_path / "none"), Selection())

@@ -9,8 +9,8 @@ import pytest
 
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table as stores
-from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.sanitise.counts import observed
+from wordveil.spark.platform.delta_table import Decision, DeltaTable
+from wordveil.spark.sanitise.counts import read_observation
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_name_appends_once(spark, store: DeltaTable):
         store.append(
             spark.range(3).observe(observation, F.sum("id").alias("sum")), step="draws", idempotency_key="run 1"
         )
-        seen.append(observed(observation))
+        seen.append(read_observation(observation))
     assert seen == [{"sum": 3}, None]
     assert store.has("run 1")
     assert not store.has("run 2")
@@ -53,7 +53,7 @@ def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pyt
     seen: list[int] = []
 
     def other(table, _):
-        return spark.createDataFrame([(table.count() + 100,)], "id bigint")
+        return Decision(spark.createDataFrame([(table.count() + 100,)], "id bigint"), None)
 
     def rows(table, version):
         count = table.count()
@@ -62,10 +62,10 @@ def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pyt
             store.append(spark.range(7, 8), step="append", idempotency_key="b")
             store.compare_and_append(other, step="other")
             store.append(spark.range(8, 9), step="append", idempotency_key="c")
-        return spark.createDataFrame([(count,)], "id bigint")
+        return Decision(spark.createDataFrame([(count,)], "id bigint"), count)
 
     store.append(spark.range(2), step="first", idempotency_key="a")
-    store.compare_and_append(rows, step="mine")
+    assert store.compare_and_append(rows, step="mine") == 5, "the result of the decision that took effect"
     assert seen == [2, 5]
     assert numbers(store) == [0, 1, 5, 7, 8, 103]
 

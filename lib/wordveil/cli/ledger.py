@@ -83,12 +83,12 @@ def ledger(
             entries = ledger_report.read_ledger(spark, place, selection)
             budget = _budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
             if rows:
-                found = ledger_report.contexts(entries, budget)
+                found = ledger_report.list_contexts(entries, budget)
             else:
                 name = settings.release if settings else None
                 limited = not selection.cuts(by.value)
-                found = ledger_report.totals(entries, by.value, budget, release=name, limited=limited)
-            found = ledger_report.ordered(found)
+                found = ledger_report.sum_costs(entries, by.value, budget, release=name, limited=limited)
+            found = ledger_report.order_by_cost(found)
             if not (as_json or as_csv):
                 # One row more than is shown, to know whether there are more.
                 shown = list(_plain(found.limit((limit or TABLE_ROWS) + 1), budget))

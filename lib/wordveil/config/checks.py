@@ -25,7 +25,7 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
-from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
+from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, related
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
@@ -227,7 +227,7 @@ def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy
     """What an output shows by its layout; and a release by following its input, and by refusing what is over a
     budget.
     """
-    layout = (str(Exposure.LAYOUT),) if output.order == "input" else ()
+    layout = ORDER_EXPOSES[output.order]
     if output.format != "delta":
         return layout
     over = budget_exposes(budgets.budget, policy.n_max) if budgets else ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Relation(StrEnum):
@@ -66,6 +67,10 @@ class Exposure(StrEnum):
     """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of
     these.
     """
+
+
+ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "input": (str(Exposure.LAYOUT),)})
+"""What a table shows by the order of its rows: in the order of keyed hashes of their ids, or in the input's."""
 
 
 def related(relation: Relation, shown: Iterable[str]) -> Relation:

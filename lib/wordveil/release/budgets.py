@@ -1,4 +1,4 @@
-"""Budgets: what a record, an author and a corpus may cost, and which records are refused when they would cost more.
+"""Budgets: what a record, an author and a corpus may cost, and which records are refused because they would cost more.
 
 Everything here is exact and does not depend on the order of additions, so that a query on Spark decides as this module
 does. A cost is a whole number times a price: tokens times the price of a token, or contexts times epsilon. Whole
@@ -26,8 +26,8 @@ OVER_CORPUS_BUDGET = "over_corpus_budget"
 NULL_AUTHOR = "null_author"
 BUDGET_REASONS = (OVER_RECORD_BUDGET, OVER_AUTHOR_BUDGET, OVER_CORPUS_BUDGET, NULL_AUTHOR)
 
-MOST = 2**53
-"""The largest whole number up to which float64 has all of them; no sum of tokens may exceed it."""
+MAX_EXACT = 2**53
+"""float64 represents all whole numbers up to this one. No sum of tokens may exceed it."""
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,23 @@ class Budget:
     unit
         ``pure``, or the identifier of a metric (``euclidean:1f0c9a...``).
     relation
-        the pairs of texts for which the sums are to hold. Under another relation a cost is infinite, unless it covers
+        the pairs of texts for which the sums must hold. Under another relation a cost is infinite, unless that covers
         this one.
     record
         what one record of the release may cost, all its versions together. None: no limit.
     author
         what one author may cost, over all releases of the ledger. None: no limit.
     corpus
-        what the author who costs most may cost within the release; where there are no authors, the record. None: no
-        limit.
+        the limit for the author who costs most within the release; for the record, where there are no authors. None:
+        no limit.
     on_exceeded
         ``quarantine`` the records that would exceed a limit, or ``fail`` the run before anything is drawn.
     delta
-        what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta:
-        its epsilon alone bounds nothing there. None: none is expected.
+        what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta,
+        because its epsilon alone bounds nothing there. None: the mechanism has none.
 
-    Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty
-    unit.
+    Raises :class:`ValueError` for a limit that is not a finite number of at least 0, a delta outside [0, 1), or an
+    empty unit.
     """
 
     unit: str
@@ -100,7 +100,7 @@ class Charge:
     tokens
         the tokens paid for, as in the ``privacy`` column.
     price
-        the most that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
+        the maximum that a token costs under ``relation``, in nats: ``epsilon * D + slack`` or its largest loss.
     epsilon
         the proved constant, per unit of ``metric``'s distance.
     metric
@@ -108,7 +108,7 @@ class Charge:
     relation
         the pairs of texts for which that holds.
     delta
-        of a token: the probability by which an output may be likelier than that allows.
+        of a token: by how much the probability of an output may exceed what ``price`` allows.
     """
 
     tokens: int
@@ -129,7 +129,7 @@ class Charge:
 
 @dataclass(frozen=True, order=True)
 class Amount:
-    """``quantity`` units at one ``price``: tokens in nats a token, or contexts in epsilon. The price may be
+    """``quantity`` units at one ``price``: tokens in nats per token, or contexts in epsilon. The price may be
     infinite.
     """
 
@@ -169,15 +169,15 @@ def total(amounts: Iterable[Amount]) -> float:
 
 
 def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
-    """The most units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1 where not even
-    0 do.
+    """The maximum number of units at ``price`` that, with ``others`` spent at other prices, stay within ``limit``; -1
+    where not even 0 units do.
 
-    The greatest whole ``q`` up to :data:`MOST` with ``others + q * price <= limit`` in float64: two roundings to
+    The greatest whole ``q`` up to :data:`MAX_EXACT` with ``others + q * price <= limit`` in float64: two roundings to
     nearest, each monotone, so that every smaller ``q`` is within the limit too. For a pure budget these are tokens.
     """
     if not others <= limit or price == math.inf:
         return -1
-    low, high = 0, MOST
+    low, high = 0, MAX_EXACT
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if others + middle * price <= limit else (low, middle - 1)
@@ -185,8 +185,8 @@ def max_quantity(limit: float, price: float, others: float = 0.0) -> int:
 
 
 def _product(quantity: int, price: float) -> float:
-    if quantity > MOST:
-        raise OverflowError(f"{quantity} units are more than {MOST}, beyond which float64 skips numbers.")
+    if quantity > MAX_EXACT:
+        raise OverflowError(f"{quantity} units are more than {MAX_EXACT}, above which float64 skips whole numbers.")
     return math.inf if price == math.inf else quantity * price
 
 
@@ -215,16 +215,17 @@ class ReleaseFacts:
 
 
 def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
-    """Why no run could keep ``budget``, as (setting, what is wrong and the mend); empty where one could."""
+    """Why no run could keep to ``budget``, as (setting, what is wrong and what to do); empty where one could."""
     faults = []
     if not budget.limits:
-        faults.append(("budgets", "names no limit. Set record, author or corpus."))
+        faults.append(("budgets", "sets no limit. Set record, author or corpus."))
     if budget.author is not None and not facts.authors:
         faults.append(("budgets.author", "needs input.author, the column that says who wrote a record."))
     if budget.limits and not facts.relation.covers(budget.relation):
         problem = (
-            f"{budget.relation}, but the bound under text and input.where holds for {facts.relation} alone: for {budget.relation} every record "
-            f"costs infinitely much, and no limit admits it. Set relation: {facts.relation}"
+            f"{budget.relation}, but under text and input.where the bound only holds for {facts.relation}: for "
+            f"{budget.relation} every record costs infinitely much, and no limit admits it. Set relation: "
+            f"{facts.relation}"
         )
         hide = (
             ", or text.length: pad or sample, copy nothing and keep the text out of input.where."
@@ -234,36 +235,34 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
         faults.append(("budgets.relation", problem + hide))
     if budget.limits and budget.unit != PURE and facts.metric not in (None, budget.unit):
         problem = (
-            f"{budget.unit}, but the bundle's metric is {facts.metric}, and epsilons add up under one metric alone. "
-            "Name the bundle's, or set unit: pure."
+            f"{budget.unit}, but the bundle's metric is {facts.metric}, and epsilons only add up under one metric. "
+            "Name the bundle's metric, or set unit: pure."
         )
         faults.append(("budgets.unit", problem))
     return faults or [*_delta_faults(budget, facts), *_single_faults(budget, facts)]
 
 
 def _delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[tuple[str, str]]:
-    """A pure budget without a limit on the deltas that its mechanism has, or with one that no record keeps to."""
+    """Faults of a pure budget that does not limit its mechanism's deltas, or limits them so that no record fits."""
     delta = facts.delta or 0.0
     if not budget.limits:
         return
     if budget.unit == PURE and budget.delta is None and delta > 0:
         problem = (
-            f"is required: each token of this mechanism has a delta of {delta:.3g}, by which its pure epsilon may be exceeded. Set the most "
-            "that the deltas of a record, or an author, may add up to, for instance 1e-6; or take a mechanism whose arithmetic is exact, "
-            "such as exponential."
+            f"is required: each token of this mechanism has a delta of {delta:.3g}, and its pure epsilon alone bounds "
+            "nothing. Set the maximum that the deltas of a record, or an author, may add up to, for instance 1e-6; or "
+            "use a mechanism whose arithmetic is exact, such as exponential."
         )
         yield "budgets.delta", problem
     single = (facts.n_max or 0) * delta
     if budget.delta is not None and not single <= budget.delta:
-        cost = f"n_max = {facts.n_max} tokens at {delta:.3g}"
-        yield (
-            "budgets.delta",
-            f"{budget.delta!r} is less than {single!r}, what every record costs ({cost}): none would be admitted. Raise it.",
-        )
+        what = f"n_max = {facts.n_max} tokens at {delta:.3g}"
+        problem = f"{budget.delta!r} is less than {single!r}, what every record costs ({what}): it admits no record."
+        yield "budgets.delta", f"{problem} Raise it."
 
 
 def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
-    """Limits that a single record exceeds whatever its text."""
+    """Limits that every record exceeds, whatever its text."""
     pure = budget.unit == PURE
     price = facts.price if pure else facts.epsilon
     quantity = facts.n_max if pure else 1
@@ -274,7 +273,7 @@ def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]
     return [
         (
             f"budgets.{scope}",
-            f"{limit!r} is less than {single!r}, what every record costs ({what}): none would be admitted. Raise it.",
+            f"{limit!r} is less than {single!r}, what every record costs ({what}): it admits no record. Raise it.",
         )
         for scope, limit in budget.limits.items()
         if not single <= limit
@@ -288,9 +287,7 @@ def budget_exposes(budget: Budget, n_max: int | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and what it will be
-    charged.
-    """
+    """A context that is about to be reserved: the record's id (as UTF-8 bytes), its author, and its charge."""
 
     record: bytes
     author: str | None
@@ -299,7 +296,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Entry:
-    """A context in the ledger, spent or reserved and open: both count alike."""
+    """A context in the ledger, spent or reserved by an open run: both count alike."""
 
     release: str
     record: bytes
@@ -310,10 +307,11 @@ class Entry:
 def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger: Iterable[Entry]) -> list[str | None]:
     """Which candidates of one run of ``release`` are refused: for each, in the order given, the reason or None.
 
-    The definition that a query must keep. Scopes and their keys:
+    This is the definition that a query must implement. Scopes and their keys:
 
     - record: the record's id, with the entries of this release;
-    - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if ``author`` is limited;
+    - author: the author, with the entries of all releases. A null author is refused with ``null_author`` if
+      ``author`` is limited;
     - corpus: the author, or the record where the author is null, with the entries of this release.
 
     With ``budget.delta`` the same holds in each scope of the sums of deltas, tokens times the delta of a token,
@@ -325,21 +323,21 @@ def admit(budget: Budget, release: str, candidates: Sequence[Candidate], ledger:
     that are refused, in this scope or another, count for those after them: so each decision is one running sum and
     needs no decision before it. The first scope that fails, in the order record, author, corpus, names the reason.
 
-    Raises :class:`ValueError` where an id stands twice, or where candidates differ in price: a run has one mechanism.
+    Raises :class:`ValueError` where an id occurs twice, or where candidates differ in price: a run has one mechanism.
     """
     if len({candidate.record for candidate in candidates}) < len(candidates):
         raise ValueError("Expected each record id once among the candidates of a run.")
     if len({amount(candidate.charge, budget.unit, budget.relation).price for candidate in candidates}) > 1:
         raise ValueError("Expected one price among the candidates of a run.")
     entries = [*ledger]
-    here = [entry for entry in entries if entry.release == release]
+    own = [entry for entry in entries if entry.release == release]
     ordered = sorted(candidates, key=lambda candidate: candidate.record)
     reasons: dict[bytes, str] = {}
-    # From the last scope to the first: the first that fails has the last word.
+    # From the last scope to the first: a later round overwrites the reason.
     for scope, reason, counted in (
-        ("corpus", OVER_CORPUS_BUDGET, here),
+        ("corpus", OVER_CORPUS_BUDGET, own),
         ("author", OVER_AUTHOR_BUDGET, entries),
-        ("record", OVER_RECORD_BUDGET, here),
+        ("record", OVER_RECORD_BUDGET, own),
     ):
         if scope in budget.limits:
             for limit, measure in _measures(budget, scope):
@@ -363,7 +361,7 @@ def _beyond(
     ordered: Sequence[Candidate],
     entries: Sequence[Entry],
 ) -> Iterator[bytes]:
-    """The ids of candidates beyond one limit of one scope."""
+    """The ids of candidates that exceed one limit of one scope."""
     spent: dict[object, list[Amount]] = {}
     for entry in entries:
         spent.setdefault(_key(scope, entry), []).append(measure(entry.charge))

@@ -1,8 +1,8 @@
-"""Manifests: what a published table is, signed, and checked against its files.
+"""Manifests: signed descriptions of published tables, which are checked against the tables' files.
 
-A manifest has only what may be published beside the table. Its signature is Ed25519 over canonical JSON: keys sorted by
-code point, no white space, UTF-8 as it is, and no number but whole ones. Other numbers stand as strings in their
-shortest decimal form (``"8.0"``), since JSON's readers differ in how they write them back.
+A manifest contains only what may be published with the table. Its signature is Ed25519 over canonical JSON: keys sorted
+by code point, no white space, UTF-8 without escapes, and only whole numbers. Other numbers are strings in their
+shortest decimal form (``"8.0"``), since readers of JSON differ in how they write them back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ File = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a published table is.
+    """The description of a published table.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Manifest:
     mechanism, policy
         the fingerprints.
     key, epoch
-        the fingerprint of the key's root and the epoch that drew last.
+        the fingerprint of the key's root, and the last epoch that drew.
     relation, exposes
         as in the ``privacy`` column.
     input, input_version
@@ -56,11 +56,11 @@ class Manifest:
     n_max
         the public number of tokens where the length is hidden, else None.
     records
-        records published. How many were refused or unknown is internal.
+        how many records are published. How many were refused is internal.
     rules
         the digest of the gate's rules.
     gate
-        one entry a rule as of :func:`gate_entries`; no values of private rules.
+        one entry for each rule, as :func:`gate_entries` makes them; no values of private rules.
     software
         versions by name.
     created
@@ -70,7 +70,7 @@ class Manifest:
     files
         the table's files.
 
-    Raises :class:`ValueError` for what must not be published, cannot be signed or names a file outside the table.
+    Raises :class:`ValueError` for values that must not be published, cannot be signed or name a file outside the table.
     """
 
     release: str
@@ -128,7 +128,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
-        """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for what is no manifest of this version."""
+        """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for anything but a manifest of this version."""
         _check_version(values)
         try:
             made = cls(
@@ -144,15 +144,15 @@ class Manifest:
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ReleaseError(
-                f"the manifest is not complete or sound ({type(error).__name__}). Take the one that was published."
+                f"the manifest is incomplete or malformed ({type(error).__name__}). Use the one that was published."
             ) from None
         if made.checksum != values["checksum"]:
-            raise ReleaseError("checksum: is not that of the manifest's files. Take the manifest that was published.")
+            raise ReleaseError("checksum: is not that of the manifest's files. Use the manifest that was published.")
         return made
 
 
 def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
-    """A gate's rules as a manifest has them: name, kind and bound, and the value of all but private rules."""
+    """A gate's rules as a manifest lists them: name, kind and bound, and the value of all but private rules."""
     return tuple(
         {"name": one.name, "kind": str(one.kind), "bound": _plain(one.bound)}
         | ({} if one.kind is Kind.PRIVATE else {"value": _plain(one.value)})
@@ -174,19 +174,22 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key: str | None) -> Manifest:
-    """The manifest of a signed document, if its signature is good and ``files`` are exactly those that it lists.
+    """The manifest of a signed document, if its signature is valid and ``files`` are exactly those that it lists.
 
     ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
-    document vouches for itself alone: changes by accident are found, a forger's are not. Raises :class:`ReleaseError`,
+    document only vouches for itself: accidental changes are found, a forger's are not. Raises :class:`ReleaseError`,
     which says what differs and names files, never their content.
     """
     values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
     if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
-        raise ReleaseError("the document is no signed manifest: it needs manifest, public_key and signature.")
+        raise ReleaseError(
+            "the document is not a signed manifest: it needs manifest, public_key and signature. Use the one that was "
+            "published."
+        )
     _check_version(values)
     if pinned_public_key is not None and public_key != pinned_public_key.strip().lower():
         raise ReleaseError(
-            f"public_key = {public_key[:64]}: is not {pinned_public_key.strip()[:64]}, the one you named. "
+            f"public_key = {public_key[:64]}: is not {pinned_public_key.strip()[:64]}, which you named. "
             "Another key signed this manifest: do not trust the table."
         )
     try:
@@ -195,7 +198,8 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
         )
     except (InvalidSignature, ValueError, TypeError):
         raise ReleaseError(
-            "signature: does not fit the manifest. It was changed after it was signed: take the one that was published."
+            "signature: does not fit the manifest, which was changed after it was signed. Use the one that was "
+            "published."
         ) from None
     manifest = Manifest.from_dict(values)
     _check_files(manifest, files)
@@ -206,7 +210,8 @@ def _check_version(values: Mapping[str, Any]) -> None:
     version = values.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
         raise ReleaseError(
-            f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. Take the one that wrote it."
+            f"format_version = {str(version)[:20]}: this wordveil reads manifests of format_version {FORMAT_VERSION}. "
+            "Use the version of wordveil that wrote it."
         )
 
 
@@ -236,8 +241,8 @@ def _names(paths: Iterable[str]) -> str:
 
 
 def _is_inside(path: str) -> bool:
-    """Whether a path is a file's below the table, written in one way only; a line feed would make lines of the checksum
-    ambiguous.
+    """Whether a path is that of a file below the table, in its only spelling. A line feed would make the lines of the
+    checksum ambiguous.
     """
     parts = PurePosixPath(path).parts
     return (
@@ -250,7 +255,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Values of JSON without any number but whole ones."""
+    """Values of JSON whose only numbers are whole."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -263,7 +268,7 @@ def _plain(value: Any) -> Any:
 
 
 def _canonical(values: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is no
+    """The bytes that are signed. Raises :class:`ValueError` for a number that is not whole, or text that is not valid
     UTF-8.
     """
     _refuse_floats(values)
@@ -272,6 +277,7 @@ def _canonical(values: Mapping[str, Any]) -> bytes:
 
 def _refuse_floats(value: Any) -> None:
     if isinstance(value, float):
-        raise ValueError("Expected whole numbers alone in a manifest; others stand as strings.")  # noqa: TRY004 - a fault of the document
+        # The value is at fault, and not its type, so this is no TypeError.
+        raise ValueError("Expected only whole numbers in a manifest; others are strings.")  # noqa: TRY004
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _refuse_floats(item)

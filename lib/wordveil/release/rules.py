@@ -2,7 +2,7 @@
 
 A rule is *public* (decided by the configuration), *output-only* (decided by sanitised text) or *private* (it reads
 originals). Only private rules cost something: that they passed is a bit about the original texts, which no bound
-covers. So a release with one of them exposes ``gate``, and what they measured is published nowhere.
+covers. So a release with one of them exposes ``gate``, and what they measured is never published.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Value = float | int | str | tuple[str, ...]
 
 
 class Kind(StrEnum):
-    """What a rule looks at."""
+    """What decides a rule."""
 
     PUBLIC = "public"
     OUTPUT_ONLY = "output_only"
@@ -30,14 +30,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one release. None is a figure that is missing, and fails the rules that need it.
+    """The figures of one release. None means that a figure is missing, and fails the rules that need it.
 
     Attributes
     ----------
     relation, exposes
         of the release, as in the ``privacy`` column.
     epsilon_pure, epsilon_bound
-        the greatest of a record, in nats. None stands for infinite, too.
+        the maximum over the records, in nats. None also means infinite.
     records
         records of the input.
     released, quarantined
@@ -45,13 +45,13 @@ class Measured:
     empty
         released records whose sanitised text is empty.
     distinct_words
-        different words in all sanitised texts.
+        distinct words in all sanitised texts.
     words
         words of the released records' original texts, before the text policy.
     unknown
         those of them that are not in the vocabulary.
     unchanged
-        those of them that stand unchanged in the sanitised text.
+        those of them that are unchanged in the sanitised text.
     """
 
     relation: Relation | None = None
@@ -72,8 +72,8 @@ class Measured:
 class GateRules:
     """The rules of a gate, each with its bound; None where the gate does not have the rule. Rates are shares in [0, 1].
 
-    Raises :class:`ValueError` for a bound that nothing or everything meets by mistake: a rate outside [0, 1], a number
-    below 0, infinite or NaN, an exposure that does not exist.
+    Raises :class:`ValueError` for a bound that must be a mistake, since everything or nothing would meet it: a rate
+    outside [0, 1], a number that is below 0, infinite or NaN, an exposure that does not exist.
     """
 
     relation: Relation | None = None
@@ -151,17 +151,28 @@ def _plain(name: str, bound: Value) -> Any:
 
 
 def is_exposure(name: str) -> bool:
-    """Whether ``name`` can stand in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
+    """Whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
     return name in list(Exposure) or (name.startswith("column:") and name != "column:")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its kind, the figure it looks at (None where that is missing) and whether a figure meets a bound."""
+    """One rule.
+
+    Attributes
+    ----------
+    name
+        its name in the configuration.
+    kind
+        what decides it.
+    figure
+        takes the figure that it needs from those of a release; None where that is missing.
+    holds
+        whether a figure, its first argument, meets a bound, its second one.
+    """
 
     name: str
     kind: Kind
-    about: str
     figure: Callable[[Measured], Value | None]
     holds: Callable[[Any, Any], bool]
 
@@ -182,15 +193,14 @@ def _rule(
     kind: Kind, holds: Callable[[Any, Any], bool]
 ) -> Callable[[Callable[[Measured], Value | None]], Callable[..., Any]]:
     def register(figure: Callable[[Measured], Value | None]) -> Callable[[Measured], Value | None]:
-        assert figure.__doc__
-        RULES[figure.__name__] = Rule(figure.__name__, kind, figure.__doc__, figure, holds)
+        RULES[figure.__name__] = Rule(figure.__name__, kind, figure, holds)
         return figure
 
     return register
 
 
 def _share(part: int | None, whole: int | None) -> float | None:
-    """A share, 0 of nothing; None where a count is missing or there are more parts than the whole has."""
+    """A part's share of the whole: 0 if both are 0, None where a count is missing or the part exceeds the whole."""
     if part is None or whole is None or not 0 <= part <= whole:
         return None
     return part / whole if whole else 0.0
@@ -198,67 +208,67 @@ def _share(part: int | None, whole: int | None) -> float | None:
 
 @_rule(Kind.PUBLIC, lambda value, bound: Relation(value).covers(Relation(bound)))
 def relation(measured: Measured) -> Value | None:
-    """The bound holds for the pairs of texts of this relation at least."""
+    """The bound holds at least for the pairs of texts of this relation."""
     return measured.relation
 
 
 @_rule(Kind.PUBLIC, lambda value, bound: set(value) <= set(bound))
 def exposes(measured: Measured) -> Value | None:
-    """Nothing is shown beside the sanitised words but what is listed here."""
+    """The release shows nothing besides the sanitised words but what is listed here."""
     return measured.exposes
 
 
 @_rule(Kind.PUBLIC, _at_most)
 def epsilon_pure(measured: Measured) -> Value | None:
-    """No record's ``epsilon_pure`` is greater, in nats; a null one is infinite and fails."""
+    """No record's ``epsilon_pure`` is higher, in nats; a null one is infinite and fails."""
     return measured.epsilon_pure
 
 
 @_rule(Kind.PUBLIC, _at_most)
 def epsilon_bound(measured: Measured) -> Value | None:
-    """No record's ``epsilon_bound`` is greater, in nats."""
+    """No record's ``epsilon_bound`` is higher, in nats."""
     return measured.epsilon_bound
 
 
 @_rule(Kind.OUTPUT_ONLY, _at_least)
 def min_records(measured: Measured) -> Value | None:
-    """At least so many records are released."""
+    """At least this many records are released."""
     return measured.released
 
 
 @_rule(Kind.OUTPUT_ONLY, _at_most)
 def max_empty_rate(measured: Measured) -> Value | None:
-    """No greater share of the released texts is empty."""
+    """At most this share of the released texts is empty."""
     return _share(measured.empty, measured.released)
 
 
 @_rule(Kind.OUTPUT_ONLY, _at_least)
 def min_distinct_words(measured: Measured) -> Value | None:
-    """At least so many different words stand in the released texts."""
+    """The released texts have at least this many distinct words."""
     return measured.distinct_words
 
 
 @_rule(Kind.PRIVATE, _at_most)
 def quarantine_rate(measured: Measured) -> Value | None:
-    """No greater share of the input's records is quarantined."""
+    """At most this share of the input's records is quarantined."""
     return _share(measured.quarantined, measured.records)
 
 
 @_rule(Kind.PRIVATE, _at_most)
 def unknown_rate(measured: Measured) -> Value | None:
-    """No greater share of the original words is outside the vocabulary."""
+    """At most this share of the original words is outside the vocabulary."""
     return _share(measured.unknown, measured.words)
 
 
 @_rule(Kind.PRIVATE, _at_most)
 def unchanged_rate(measured: Measured) -> Value | None:
-    """No greater share of the original words comes out unchanged."""
+    """At most this share of the original words is released unchanged."""
     return _share(measured.unchanged, measured.words)
 
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What one rule found. The ``value`` of a private rule is internal; None where the figure is missing."""
+    """The result of one rule. The ``value`` of a private rule is internal; None means that the figure is missing."""
 
     name: str
     kind: Kind
@@ -268,12 +278,12 @@ class RuleResult:
 
     def __str__(self) -> str:
         value = "no figure" if self.value is None else _shown(self.value)
-        return f"{self.name}: {value}, {'within' if self.passed else 'against'} {_shown(self.bound)}"
+        return f"{self.name}: {value}, {'within' if self.passed else 'outside'} {_shown(self.bound)}"
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """What a gate decided: ``passed`` iff every rule did."""
+    """What a gate decided: ``passed`` if and only if every rule passed."""
 
     passed: bool
     results: tuple[RuleResult, ...]
@@ -300,7 +310,7 @@ class GateResult:
 
 
 def evaluate(rules: GateRules, measured: Measured, kinds: frozenset[Kind] = frozenset(Kind)) -> GateResult:
-    """Hold the gate's rules of these kinds against the figures. A figure that is missing fails its rule."""
+    """Check the figures against the gate's rules of these kinds. A missing figure fails its rule."""
     results = []
     for name, bound in rules.bounds.items():
         rule = RULES[name]
@@ -312,32 +322,30 @@ def evaluate(rules: GateRules, measured: Measured, kinds: frozenset[Kind] = froz
 
 
 def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Public rules that the configuration alone fails, as (rule, what is wrong and the mend).
+    """Public rules that the configuration alone fails, as (rule, what is wrong and what to do).
 
-    ``exposes`` is what the release shows without the gate. Such a release could never be published, and what it drew
-    would be spent.
+    ``exposes`` is what the release shows without the gate. Such a release could never be published, and the budget of
+    its draws would be lost.
     """
     faults = []
     if rules.relation is not None and not relation.covers(rules.relation):
         faults.append(
-            ("relation", f"the bound under text and input.where holds for {relation} alone. Change them, or the rule.")
+            ("relation", f"the bound under text and input.where only holds for {relation}. Change them, or the rule.")
         )
     if rules.epsilon_pure is not None and relation is not Relation.ANY_TEXT:
-        problem = (
-            f"the bound holds for {relation} alone, and every record's pure epsilon is infinite. Use epsilon_bound."
-        )
+        problem = f"the bound only holds for {relation}, so every record's pure epsilon is infinite. Use epsilon_bound."
         faults.append(("epsilon_pure", problem))
     if rules.exposes is not None:
         if shown := sorted(set(exposes) - set(rules.exposes)):
-            faults.append(
-                (
-                    "exposes",
-                    f"the release shows {', '.join(shown)} besides. Change text, input.keep or input.where, or allow it here.",
-                )
+            problem = (
+                f"the release also shows {', '.join(shown)}. Change text, input.keep or input.where, or allow it here."
             )
+            faults.append(("exposes", problem))
         if rules.has_private_rules and Exposure.GATE not in rules.exposes:
             names = ", ".join(rules.private)
-            problem = f"lacks gate, which a gate with private rules shows ({names}: they read originals). Add gate, or remove them."
+            problem = (
+                f"lacks gate, which a gate with private rules shows ({names} read originals). Add gate, or remove them."
+            )
             faults.append(("exposes", problem))
     return faults
 

@@ -179,7 +179,7 @@ def test_a_budget_for_more_pairs_than_the_condition_leaves_is_a_fault():
     for text, wanted in ((READABLE, "any_text"), (PLAIN, "same_length")):
         (fault,) = faults(job(ASKS, text, budgets={**budget, "relation": wanted}))
         assert fault.startswith(
-            f"budgets.relation: {wanted}, but the bound under text and input.where holds for same_skeleton alone"
+            f"budgets.relation: {wanted}, but under text and input.where the bound only holds for same_skeleton"
         )
     parse_config(job(ASKS, PLAIN, budgets={**budget, "relation": "same_skeleton"}), "job.yaml")
     parse_config(job(None, PLAIN, budgets={**budget, "relation": "same_length"}), "job.yaml")
@@ -188,7 +188,7 @@ def test_a_budget_for_more_pairs_than_the_condition_leaves_is_a_fault():
 def test_a_gate_that_does_not_allow_the_condition_is_a_fault():
     allowed = ["length", "presence", "edited", "withdrawn", "column:ds"]
     (fault,) = faults(job(ASKS, PLAIN, gate={"exposes": allowed}))
-    assert fault.startswith("gate.exposes: the release shows condition besides. Change text, input.keep or input.where")
+    assert fault.startswith("gate.exposes: the release also shows condition. Change text, input.keep or input.where")
     assert "condition" in faults(job(ASKS, PLAIN, gate={"exposes": []}))[0]
     assert faults(job(ASKS, PLAIN, gate={"relation": "same_length"}))[0].startswith(
         "gate.relation: the bound under text and input.where"

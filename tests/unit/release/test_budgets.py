@@ -20,7 +20,7 @@ from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import (
-    MOST,
+    MAX_EXACT,
     NULL_AUTHOR,
     OVER_AUTHOR_BUDGET,
     OVER_CORPUS_BUDGET,
@@ -111,9 +111,9 @@ def test_the_most_that_fits_is_the_last_that_fits(limit, price, others):
     def fits(quantity):
         return price < math.inf and others + quantity * price <= limit
 
-    assert -1 <= most <= MOST
+    assert -1 <= most <= MAX_EXACT
     assert fits(most) or most == -1
-    assert most == MOST or not fits(most + 1)
+    assert most == MAX_EXACT or not fits(most + 1)
 
 
 def test_a_limit_of_just_the_shown_price_admits_and_the_next_lower_number_does_not():
@@ -121,7 +121,7 @@ def test_a_limit_of_just_the_shown_price_admits_and_the_next_lower_number_does_n
     assert Fraction(10.4) * 100 > 1040
     assert max_quantity(1040.0, 10.4) == 100
     assert max_quantity(math.nextafter(1040.0, 0), 10.4) == 99
-    assert max_quantity(1040.0, 0.0) == MOST
+    assert max_quantity(1040.0, 0.0) == MAX_EXACT
 
 
 @pytest.mark.parametrize("limit", [-1.0, math.nan, math.inf])
@@ -164,7 +164,7 @@ def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
 
 def test_an_author_budget_needs_authors_and_a_budget_a_limit():
     assert "needs input.author" in told(Budget("pure", ANY, author=1e5), authors=False)["budgets.author"]
-    assert "names no limit" in told(Budget("pure", ANY))["budgets"]
+    assert "sets no limit" in told(Budget("pure", ANY))["budgets"]
 
 
 def test_facts_of_a_bundle_are_its_terms():
@@ -293,7 +293,7 @@ def test_a_pure_budget_takes_a_delta_only_within_a_limit():
     assert [where for where, _ in budget_faults(plenty, inexact)] == ["budgets.delta"]
     assert "1e-12" in budget_faults(plenty, inexact)[0][1]
     assert budget_faults(replace(plenty, delta=1e-11), inexact) == []
-    assert "none would be admitted" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
+    assert "it admits no record" in budget_faults(replace(plenty, delta=9e-12), inexact)[0][1]
     assert budget_faults(plenty, replace(inexact, delta=0.0)) == []
     assert budget_faults(Budget(METRIC, ANY, record=100.0), inexact) == []
     assert Budget.from_dict(json.loads(json.dumps(replace(plenty, delta=1e-11).to_dict()))) == replace(

@@ -137,7 +137,7 @@ def test_added_and_removed_values_are_found(change):
 def test_another_key_is_found_only_by_who_pinned_one():
     other = MASTER.signing_key("another-release")
     forged = sign(replace(MANIFEST, records=9), other)
-    assert f"is not {PUBLIC}, the one you named" in problem(forged)
+    assert f"is not {PUBLIC}, which you named" in problem(forged)
     assert verify(forged, FILES, None).records == 9
     assert "signature" in problem({**forged, "public_key": PUBLIC})
 
@@ -151,7 +151,7 @@ def test_a_public_key_that_is_none_is_refused(key):
 def test_a_document_that_is_no_signed_manifest_is_refused(lacking):
     signed = document()
     del signed[lacking]
-    assert "no signed manifest" in problem(signed)
+    assert "is not a signed manifest" in problem(signed)
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", None, True, 1.0])
@@ -236,7 +236,7 @@ def test_a_spark_that_is_no_installed_package_says_its_version_itself(monkeypatc
         return "1.0"
 
     monkeypatch.setattr(publish, "installed", installed)
-    found = publish.software("4.1.2")
+    found = publish.software_versions("4.1.2")
     assert found["pyspark"] == "4.1.2"
     assert found["wordveil"] == "1.0"
     assert "delta-spark" not in found

@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform.filesystem import Files
@@ -37,6 +38,17 @@ def _unseen(step: str) -> None:
 
 
 committed: Callable[[str], None] = _unseen
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Decision(Generic[Result]):
+    """What was decided on one version of a table: the rows to append (None: nothing to do), and a result for the
+    caller.
+    """
+
+    rows: DataFrame | None
+    result: Result
 
 
 class DeltaTable:
@@ -183,27 +195,27 @@ class DeltaTable:
             table.vacuum(retain_hours)
         committed(f"compact {self.kind}")
 
-    def compare_and_append(self, rows: Callable[[DataFrame, int], DataFrame | None], *, step: str) -> int:
-        """Append ``rows(table, version)`` if the table is still at ``version`` when they are written; else look again.
+    def compare_and_append(self, decide: Callable[[DataFrame, int], Decision[Result]], *, step: str) -> Result:
+        """Append the rows of ``decide(table, version)`` if the table is still at ``version`` when they are written;
+        else decide again on the table as it is then.
 
-        ``rows`` returns None where there is nothing to do. Returns the version that holds the rows. Two who swap at
-        once: the second sees the first's rows before its own are decided. Raises :class:`ReleaseError` after many
-        conflicts.
+        Returns the result of the decision that took effect. Of two writers who decide at once, the second decides on a
+        table that has the first's rows. Raises :class:`ReleaseError` after many conflicts.
         """
         for _ in range(_ATTEMPTS):
             with exclusive(self.spark, self.path) as locked:
                 snapshot = self._snapshot()
                 version = int(snapshot.version())
-                frame = rows(self.read(version), version)
-                if frame is None:
-                    return version
-                writer = frame.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
+                decision = decide(self.read(version), version)
+                if decision.rows is None:
+                    return decision.result
+                writer = decision.rows.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
                     # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or
                     # so each time.
                     writer.save(self.path)
                     committed(step)
-                    return self.version()
+                    return decision.result
                 # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
                 token = secrets.token_hex(16)
                 number = self._last_swap(snapshot) + 1
@@ -214,9 +226,9 @@ class DeltaTable:
                 except Exception as error:
                     if not _lost_race(error):
                         raise
-                if (done := self._commit_of(token, version)) is not None:
+                if self._commit_of(token, version) is not None:
                     committed(step)
-                    return done
+                    return decision.result
         raise ReleaseError(
             f"{self.kind} {self.path}: others wrote to it {_ATTEMPTS} times while it was looked at. Try again later."
         )

@@ -1,6 +1,4 @@
-"""Which candidates a budget admits, on the ledger as it stands: what :func:`wordveil.release.budgets.admit` says, in
-Spark.
-"""
+"""Which candidates a budget admits on the current ledger: :func:`wordveil.release.budgets.admit` in Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from wordveil.spark.release.ledger import Terms
 
 
-def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
+def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
     """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -34,7 +32,7 @@ def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Bud
     ours = ledger.where(F.col("release") == terms.release)
     reason = F.lit(None).cast("string")
     scopes = (
-        # A record's draws that were charged to a further author were the record's before.
+        # Draws that were charged to a further author have been counted for the record before.
         ("record_id", budget.record, ours.where(F.col("kind") != ATTRIBUTE), OVER_RECORD_BUDGET),
         ("author", budget.author, ledger.where(F.col("author").isNotNull()), OVER_AUTHOR_BUDGET),
         ("owner", budget.corpus, ours.withColumn("owner", owner()), OVER_CORPUS_BUDGET),
@@ -52,8 +50,18 @@ def admitted(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Bud
 
 @dataclass(frozen=True)
 class _Measure:
-    """One sum that a scope limits: of what, in which unit, and how much. ``price``: of an entry's unit, from its
-    columns.
+    """One sum that a scope limits.
+
+    Attributes
+    ----------
+    name
+        its name in column names.
+    limit
+        how large it may become.
+    unit
+        what is counted.
+    price
+        makes the price of a unit from the columns of an entry.
     """
 
     name: str
@@ -63,7 +71,7 @@ class _Measure:
 
 
 def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
-    """What is limited in a scope: the budget's unit, and deltas where the budget says so."""
+    """What is limited in a scope: the budget's unit, and deltas if the budget limits them."""
     from pyspark.sql import functions as F  # noqa: N812
 
     yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", lambda: price_of(budget))
@@ -96,7 +104,7 @@ def total(parts: Column) -> Column:
 
 
 def cost(price: Column, quantity: Column) -> Column:
-    """A quantity at a price, which is infinite also for a quantity of 0 where the price is."""
+    """A quantity at a price. It is infinite where the price is, even for a quantity of 0."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.when(price == math.inf, F.lit(math.inf)).otherwise(price * quantity.cast("double"))
@@ -110,7 +118,7 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
         F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
         F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
     )
-    # A context without tokens costs nothing, but infinitely much where the budget does not cover it.
+    # A context without tokens costs nothing; where the budget does not cover it, it costs infinitely much all the same.
     return (
         used.where("draws <> 0")
         .groupBy(key)
@@ -119,7 +127,7 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
 
 
 def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, measure: _Measure) -> DataFrame:
-    """``found`` with what ``key`` would have used once this candidate, and all before it in the order of ids, were
+    """Add to ``found`` what ``key`` will have used once this candidate, and all before it in the order of ids, are
     drawn.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -147,7 +155,7 @@ def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, meas
 
 
 def owner() -> Column:
-    """Who a record counts for in the corpus: its author, or itself."""
+    """Whom a record counts for in the corpus: its author, or itself if it has none."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.coalesce(F.concat(F.lit("author "), "author"), F.concat(F.lit("record "), "record_id"))

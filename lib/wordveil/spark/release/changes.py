@@ -28,13 +28,14 @@ from wordveil.spark.release.tables import AUTHOR_COLUMN
 from wordveil.spark.sanitise.worker import Inspect
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 WAS_COLUMN, UNSOUND_COLUMN = "__was", "__unsound"
 CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
-# Rejected by other settings than the policy's: tried again when those change.
+# Why other settings than the policy's refuse records: such records are tried again when those settings change.
 _RETRIED = (*BUDGET_REASONS, OVERSIZE)
 _TASK_ROWS = 20_000
+_FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 class Source(Protocol):
@@ -49,41 +50,64 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Candidates:
-    """What a run is about.
+    """The records that a run is about.
 
     Attributes
     ----------
     rows
         records of the input, with its columns, ``__author``, and ``__unsound``: why a record's id cannot be used, or
         null.
-    looked
-        where contents were compared or counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and ``__was``
-        (why the record is in quarantine now) of those among ``rows`` that are to be drawn or refused (``__changed``),
-        or whose author is not the one of their newest draw (``__corrected``). None: all rows are to be drawn.
-    left
-        ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release.
-    kept
-        other frames that are kept in memory or scratch, as ``looked`` is, each before those made from it.
+    compared
+        where contents were compared or tokens counted: id, ``__author``, ``__reason``, ``__tag``, ``__tokens`` and
+        ``__was`` (why the record is in quarantine now). It holds those of ``rows`` that are to be drawn or refused
+        (``__changed``), or whose author is not the one of their newest draw (``__corrected``). None: all rows are to be
+        drawn.
+    leaving
+        ids and reasons, columns ``__id`` and ``__reason``, of records that leave the release. None: no record does.
+    cached
+        other frames that are kept in memory or scratch, as ``compared`` is, each before those made from it.
     """
 
     rows: DataFrame
-    looked: DataFrame | None
-    left: DataFrame | None
-    kept: tuple[DataFrame, ...] = ()
+    compared: DataFrame | None
+    leaving: DataFrame | None
+    cached: tuple[DataFrame, ...] = ()
 
     @property
     def changed(self) -> DataFrame | None:
-        """Those of ``looked`` that are to be drawn or refused."""
-        return None if self.looked is None else self.looked.where(CHANGED_COLUMN)
+        """Those of ``compared`` that are to be drawn or refused."""
+        return None if self.compared is None else self.compared.where(CHANGED_COLUMN)
 
-    def forget(self) -> None:
-        """Free what was kept in memory and scratch."""
-        # The last one first: Spark plans anew what was made from a frame that is freed.
-        for frame in reversed([*self.kept, *([self.looked] if self.looked is not None else [])]):
+    def unpersist(self) -> None:
+        """Free what is kept in memory and scratch."""
+        # The last one first: Spark plans again what was made from a frame that is freed.
+        for frame in reversed([*self.cached, *([self.compared] if self.compared is not None else [])]):
             frame.unpersist()
 
 
-def find(
+@dataclass(frozen=True)
+class _Changes:
+    """What may have changed since the release read its input last.
+
+    Attributes
+    ----------
+    rows
+        records of the input that may be new or changed.
+    state
+        the newest draws, as :func:`latest_state` gives them, of these records at least.
+    leaving
+        as in :class:`Candidates`.
+    cached
+        frames that are kept in memory or scratch, each before those made from it.
+    """
+
+    rows: DataFrame
+    state: DataFrame
+    leaving: DataFrame | None
+    cached: tuple[DataFrame, ...]
+
+
+def find_candidates(
     source: Source,
     draws: DataFrame | None,
     withdrawn: DataFrame,
@@ -95,26 +119,31 @@ def find(
     records, column ``record_id``, that were withdrawn for ever.
     """
     if draws is None:
-        rows = _identified(_without(source.read(intent.version), withdrawn, columns.id), columns)
-        counted = inspect.job.settings.policy.n_max is None
-        return Candidates(rows, _compare_contents(rows, None, columns, inspect).persist() if counted else None, None)
-    left = None
-    if intent.changes == "feed":
-        found, left, state, kept = _changes_from_feed(source, draws, intent, columns)
-    else:
-        # Looked at some times over: finding the newest draw of each record reads and sorts all draws.
-        state = latest_state(draws, columns.id, intent.seq).persist()
-        kept = [state]
-        found = _with_new_null_ids(source.read(intent.version), columns.id, intent.null_id_count)
-    rows = _identified(_without(found, withdrawn, columns.id), columns)
+        rows = _identify(_drop_withdrawn(source.read(intent.version), withdrawn, columns.id), columns)
+        has_visible_lengths = inspect.job.settings.policy.n_max is None
+        compared = _compare_contents(rows, None, columns, inspect).persist() if has_visible_lengths else None
+        return Candidates(rows, compared, None)
+    read = _read_feed if intent.changes == "feed" else _read_snapshot
+    changes = read(source, draws, intent, columns.id)
+    rows = _identify(_drop_withdrawn(changes.rows, withdrawn, columns.id), columns)
+    leaving = changes.leaving
     if intent.full_snapshot:
         present = source.read(intent.version).select(column(columns.id).alias("__id"))
-        gone = state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
-        left = _leaving(gone, ABSENT)
-    return Candidates(rows, _compare_contents(rows, state, columns, inspect).persist(), left, kept=tuple(kept))
+        absent = changes.state.where(f"status <> '{WITHDRAWN}'").join(present, "__id", "left_anti")
+        leaving = _mark_leaving(absent, ABSENT)
+    compared = _compare_contents(rows, changes.state, columns, inspect).persist()
+    return Candidates(rows, compared, leaving, changes.cached)
 
 
-def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
+def _read_snapshot(source: Source, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+    """All records of the input, to be compared with their newest draws."""
+    # Used several times: to find the newest draw of each record, all draws are read and sorted.
+    state = latest_state(draws, name, intent.seq).persist()
+    rows = _drop_known_null_ids(source.read(intent.version), name, intent.null_id_count)
+    return _Changes(rows, state, None, (state,))
+
+
+def _identify(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     author = F.lit(None) if columns.author is None else column(columns.author)
@@ -122,8 +151,8 @@ def _identified(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
 
 
-def inspected(records: DataFrame, inspect: Inspect) -> DataFrame:
-    """What would become of the records of a prepared table; nothing is drawn."""
+def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
+    """What would become of the records of a screened table. Nothing is drawn."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
@@ -143,7 +172,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     from pyspark.sql import functions as F  # noqa: N812
 
     bare = columns.model_copy(update={"keep": []})
-    seen = inspected(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
+    seen = inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
         nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
         return seen.withColumns(nothing)
@@ -158,7 +187,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
             ~F.col("content_tag").eqNullSafe(F.col(TAG_COLUMN))
         )
     )
-    # A tombstone has no author: whoever returns is looked up in the ledger.
+    # A tombstone has no author: the ledger is asked for the author of a record that comes back.
     is_known = F.col("status").isNotNull() & ~F.coalesce(reason.isin(*ID_REASONS), F.lit(False))
     corrected = is_known & ~F.col("state_author").eqNullSafe(F.col(AUTHOR_COLUMN))
     quarantined = F.when(F.col("status") == QUARANTINED, was).alias(WAS_COLUMN)
@@ -169,8 +198,8 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
     )
 
 
-def _without(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
-    """The rows without those that somebody asked to be withdrawn, ``record_id``."""
+def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
+    """The rows without the records that somebody asked to withdraw, column ``record_id``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if withdrawn.isEmpty():
@@ -179,76 +208,111 @@ def _without(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
     return filter_by_ids(rows, name, ids, "left_anti")
 
 
-def _with_new_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
-    """The rows, those without an id only if there are more of them than are ``known``: nothing tells one from
-    another.
+def _drop_known_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
+    """The rows. Those without an id are left out unless there are more of them than are ``known``: nothing tells one
+    from another.
     """
     without_id = column(name).isNull()
     return rows.where(~without_id) if known and rows.where(without_id).count() <= known else rows
 
 
-def _leaving(ids: DataFrame, reason: str) -> DataFrame:
+def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
-def _changes_from_feed(
-    source: Source, draws: DataFrame, intent: Intent, columns: ColumnsSection
-) -> tuple[DataFrame, DataFrame, DataFrame, list[DataFrame]]:
-    """The rows that the change feed leaves, the ids that it deletes, the newest draws of the records that it names, and
-    what is kept.
+def _read_feed(source: Source, draws: DataFrame, intent: Intent, name: str) -> _Changes:
+    """The records that the change feed leaves, and the ids that it deletes.
 
-    Where an id stood twice, or may now, the feed alone does not say what is left: those ids are looked up in the table.
+    Where an id was in more than one record, or may be now, the feed alone does not say what is left: those ids are
+    looked up in the table.
+    """
+    feed = source.changes(intent.since + 1, intent.version)
+    fields = [column(field) for field in feed.columns if field not in _FEED_COLUMNS]
+    changed = _net_changes(feed, fields, name).persist()
+    number = changed.count()
+    # Spark does not merge the tasks of a cached frame, and hundreds of tasks of a few records would each start Python.
+    tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
+    ids = changed.select("__id")
+    if intent.retried:
+        state = latest_state(draws, name, intent.seq).persist()
+    else:  # the feed says nothing of most records, and their draws need not be sorted
+        drawn = filter_by_ids(draws, name, ids, number=number)
+        state = latest_state(drawn, name, intent.seq).coalesce(tasks).persist()
+    sorted_out = _sort_out(changed, state)
+    rows = sorted_out.present.unionByName(_inserted_without_id(feed, fields, name))
+    leaving = _mark_leaving(sorted_out.deleted, DELETED)
+    wanted = sorted_out.unclear
+    if intent.retried:
+        wanted = wanted.union(_refused_by_settings(state).join(ids, "__id", "left_anti"))
+    if not wanted.isEmpty():
+        found = filter_by_ids(source.read(intent.version), name, wanted).select(*fields)
+        vanished = sorted_out.unclear.join(found.select(column(name).alias("__id")), "__id", "left_anti")
+        rows, leaving = rows.unionByName(found), leaving.union(_mark_leaving(vanished, DELETED))
+    rows = rows.coalesce(tasks).persist()
+    return _Changes(rows, state, leaving.coalesce(tasks), (changed, state, rows))
+
+
+def _net_changes(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
+    """One row for each id that the feed names: ``__id``, ``__more`` (by how many records with that id the table has
+    grown) and ``__last`` (the newest record that the feed leaves, null where it leaves none).
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    feed = source.changes(intent.since + 1, intent.version)
-    names = [name for name in feed.columns if name not in ("_change_type", "_commit_version", "_commit_timestamp")]
     kind, version = F.col("_change_type"), F.col("_commit_version")
     is_after = kind.isin("insert", "update_postimage")
-    whole = F.struct(*(column(name) for name in names))
-    changed = (
-        feed.where(column(columns.id).isNotNull())
-        .groupBy(column(columns.id).alias("__id"))
-        .agg(
-            (F.count_if(kind == "insert") - F.count_if(kind == "delete")).alias("__more"),
-            F.max_by(F.when(is_after, whole), F.when(is_after, version)).alias("__last"),
-        )
-        .persist()
-    )
-    number = changed.count()
-    # Spark does not merge the tasks of what is kept, and hundreds of a few records would each start Python.
-    tasks = max(feed.sparkSession.sparkContext.defaultParallelism, -(-number // _TASK_ROWS))
-    ids = changed.select("__id")
-    # Of most records the feed says nothing, and their draws need not be sorted.
-    if intent.retried:
-        state = latest_state(draws, columns.id, intent.seq).persist()
-    else:
-        state = (
-            latest_state(filter_by_ids(draws, columns.id, ids, number=number), columns.id, intent.seq)
-            .coalesce(tasks)
-            .persist()
-        )
-    gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
-    before = F.when(gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
+    more = F.count_if(kind == "insert") - F.count_if(kind == "delete")
+    last = F.max_by(F.when(is_after, F.struct(*fields)), F.when(is_after, version))
+    named = feed.where(column(name).isNotNull()).groupBy(column(name).alias("__id"))
+    return named.agg(more.alias("__more"), last.alias("__last"))
+
+
+@dataclass(frozen=True)
+class _SortedOut:
+    """What the feed says of the ids that it names.
+
+    Attributes
+    ----------
+    present
+        the records of ids that exactly one record has now, with the input's columns.
+    deleted
+        ids (``__id``) of records of the release that no record has now.
+    unclear
+        ids (``__id``) of which the feed alone does not say how many records have them.
+    """
+
+    present: DataFrame
+    deleted: DataFrame
+    unclear: DataFrame
+
+
+def _sort_out(changed: DataFrame, state: DataFrame) -> _SortedOut:
+    """Count the records of each id: those before, by its newest draw, and those that the feed adds or deletes."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
+    before = F.when(is_gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
     counted = changed.join(state, "__id", "left").withColumn("__before", before)
     copies = F.col("__before") + F.col("__more")
-    simple = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
-    deleted = (F.col("__before") <= 1) & (copies <= 0)
-    plain = counted.where(simple).select("__last.*")
-    unclear = counted.where(~simple & ~deleted).select("__id")
-    left = _leaving(counted.where(deleted & (F.col("__before") == 1)), DELETED)
-    without_id = feed.where(column(columns.id).isNull() & (kind == "insert")).select(*(column(name) for name in names))
-    rows = plain.unionByName(without_id)
-    wanted = unclear
-    if intent.retried:
-        again = state.where((F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)).select("__id")
-        wanted = unclear.union(again.join(ids, "__id", "left_anti"))
-    if not wanted.isEmpty():
-        snapshot = source.read(intent.version)
-        found = filter_by_ids(snapshot, columns.id, wanted).select(*(column(name) for name in names))
-        vanished = unclear.join(found.select(column(columns.id).alias("__id")), "__id", "left_anti")
-        rows, left = rows.unionByName(found), left.union(_leaving(vanished, DELETED))
-    rows = rows.coalesce(tasks).persist()
-    return rows, left.coalesce(tasks), state, [changed, state, rows]
+    is_single = (F.col("__before") <= 1) & (copies == 1) & F.col("__last").isNotNull()
+    is_deleted = (F.col("__before") <= 1) & (copies <= 0)
+    return _SortedOut(
+        present=counted.where(is_single).select("__last.*"),
+        deleted=counted.where(is_deleted & (F.col("__before") == 1)).select("__id"),
+        unclear=counted.where(~is_single & ~is_deleted).select("__id"),
+    )
+
+
+def _inserted_without_id(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return feed.where(column(name).isNull() & (F.col("_change_type") == "insert")).select(*fields)
+
+
+def _refused_by_settings(state: DataFrame) -> DataFrame:
+    """The ids of records that other settings than the policy's keep in quarantine."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    is_refused = (F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)
+    return state.where(is_refused).select("__id")

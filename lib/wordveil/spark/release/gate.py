@@ -1,4 +1,4 @@
-"""Measuring a release against its gate, and remembering which version passed."""
+"""The gate: a release is measured and checked against rules, and its journal records which version passed."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config.load import Config
-from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, related
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
-from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.session import require_classic
-from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, Journal
+from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
-from wordveil.spark.release.tables import LEDGER_VERSION, ReleaseTables
+from wordveil.spark.release.opening import open_release
+from wordveil.spark.release.preconditions import require_live, require_no_open_runs
+from wordveil.spark.release.tables import LEDGER_VERSION
+from wordveil.spark.sanitise.materials import ignore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
-class Gated:
+class GateDecision:
     """What a gate decided about one version of the draws."""
 
     release: str
@@ -35,65 +35,51 @@ class Gated:
 
 
 def run_gate(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
-) -> Gated:
-    """Hold the newest draws against ``gate`` and write the decision down. Raises :class:`ReleaseError` where nothing is
-    drawn, or a run is open.
+    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+) -> GateDecision:
+    """Check the newest draws against the rules of ``gate`` and record the decision.
+
+    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen.
     """
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with home.held(lambda: progress("waiting for a run of this release")), job_errors("nothing was decided"):
-        journal = require_no_open_runs(home)
+    rules = config.gate.rules
+    with open_release(config, session, progress, outcome="nothing was decided") as release:
+        tables, journal = release.tables, release.journal
+        require_no_open_runs(journal, config.release)
         require_live(journal, config.release)
-        version = home.draws.version()
+        version = tables.draws.version()
         progress("measuring")
-        rows = latest_rows(home.draws.read(version), config.input.id, len(journal.intents()))
-        words = config.gate.rules.min_distinct_words is not None
-        measured = measure(rows, words=words, shown=published_exposes(config, journal))
-        gated = Gated(config.release, version, evaluate(config.gate.rules, measured))
-        body = {**gated.to_dict(), "rules": config.gate.rules.digest, LEDGER_VERSION: home.ledger.store.version()}
+        rows = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        has_word_rule = rules.min_distinct_words is not None
+        measured = measure(rows, words=has_word_rule, shown=published_exposes(config.shown, journal))
+        decision = GateDecision(config.release, version, evaluate(rules, measured))
+        body = {**decision.to_dict(), "rules": rules.digest, LEDGER_VERSION: tables.ledger.table.version()}
         journal.add(GATE, "", lambda _: body)
-    return gated
+    return decision
 
 
-def require_no_open_runs(home: ReleaseTables) -> Journal:
-    """The journal of a release whose runs have all ended. Raises :class:`ReleaseError` for another."""
-    journal = home.journal()
-    if not journal.intents():
-        raise ReleaseError(f"release {home.release}: has no runs. Run `wordveil sanitise` first.")
-    if found := journal.open_intents():
-        raise ReleaseError(
-            f"run {found[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
-        )
-    return journal
+def published_exposes(configured: Collection[str], journal: Journal) -> tuple[str, ...]:
+    """What a publication shows besides what each row said when it was drawn, sorted: what is ``configured`` now, what
+    the runs showed, and what earlier publications showed.
 
-
-def require_live(journal: Journal, release: str) -> None:
-    """Raise :class:`ReleaseError` for a release that is frozen."""
-    if (frozen := journal.latest(FROZEN)) is not None:
-        raise ReleaseError(
-            f"release {release}: is frozen since {frozen.at}, when its key was destroyed. What is published stays; nothing is drawn, "
-            "gated or published any more. Go on under another release name, with another key."
-        )
-
-
-def published_exposes(config: Config, journal: Journal) -> tuple[str, ...]:
-    """What a publication shows besides what each row said when it was drawn: by the configuration of today, by the
-    runs, and by earlier publications.
-
-    A record that a condition or a budget kept out has no row to say it. And what readers have seen, such as that
-    private rules were passed, they know when the rules are gone.
+    A record that a condition or a budget kept out has no row that could say it. And what readers have seen, such as
+    that private rules were passed, they still know when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
-    return tuple(sorted({*config.shown, *seen, *(entry for intent in journal.intents() for entry in intent.shown)}))
+    return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.shown)}))
 
 
 def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:
-    """The figures of a release as it stands; ``words``: whether different words are counted, which takes a shuffle of
-    them; ``shown``: what a publication of it would show besides what its rows say.
+    """The current figures of a release.
+
+    Parameters
+    ----------
+    newest_draws
+        the newest draw of each record.
+    words
+        whether distinct words are counted, which takes a shuffle of them.
+    shown
+        what a publication would show besides what its rows say.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

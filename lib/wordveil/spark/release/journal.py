@@ -1,4 +1,4 @@
-"""What a release has been through: an append-only table of events, from which every retry knows what it is part of."""
+"""The journal of a release: an append-only table of events, which tells every retry what it is part of."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ReleaseError
+from wordveil.records.schema import NULL_ID
 from wordveil.release.budgets import Budget
-from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
@@ -22,14 +23,14 @@ _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
 
 @dataclass(frozen=True)
 class Intent:
-    """What a run is going to do, written before it draws. A retry does this and nothing else.
+    """What a run is going to do, written before it draws. A retry does exactly this.
 
     Attributes
     ----------
     run_id
         the run's name.
     seq
-        the run's place among the runs of the release; a later draw of a record has the greater one.
+        the run's number in the release; of two draws of a record the later one has the greater number.
     kind
         ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
     terms
@@ -47,17 +48,17 @@ class Intent:
     full_snapshot
         records that are not in the input leave the release.
     budgets, max_bytes
-        what decides which records are refused besides the policy. A retry keeps to them, whatever the configuration
-        then says.
+        what decides, besides the policy, which records are refused. A retry uses these values, whatever the
+        configuration says by then.
     shown
         what the run's rows say that the release shows besides policy and columns.
     retried
-        whether budgets or longest text differ from the slice's run before.
+        whether budgets or max_bytes differ from the last run over the slice.
     anew
-        whether the release had other tables before, which were given up: the ledger knows draws of it that its draws do
-        not.
+        whether the release had other tables before, which were given up: the ledger then knows draws that are not in
+        its table of draws.
     null_id_count
-        how many records without an id the slice's runs before have reported.
+        how many records without an id the earlier runs over the slice have reported.
     ids
         records to withdraw.
     """
@@ -86,17 +87,22 @@ class Intent:
 
     @property
     def slice(self) -> str:
-        """What part of which input the run reads: the same text for the same part."""
+        """Which part of which input the run reads: the same text for the same part."""
         return json.dumps([self.source, self.where, self.params], sort_keys=True)
 
     @property
     def budget(self) -> Budget | None:
-        """The limits that the run keeps to."""
+        """The limits of the run; None: there are none."""
         return None if self.budgets is None else Budget.from_dict(self.budgets)
 
     def refuses_as(self, other: Intent) -> bool:
-        """Whether both refuse the same records, as far as settings decide it that may change between runs."""
+        """Whether both refuse the same records, as far as this depends on settings that may change between runs."""
         return (self.budgets, self.max_bytes) == (other.budgets, other.max_bytes)
+
+    def reads_as(self, other: Intent) -> bool:
+        """Whether both read the same version of the same table, and refuse the same records."""
+        same = (self.version, self.source_id) == (other.version, other.source_id)
+        return same and self.refuses_as(other)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
@@ -117,24 +123,24 @@ class Event:
 
 
 class Journal:
-    """The events of one release as they are at the time of making; :meth:`add` keeps them so."""
+    """The events of one release as they were when this object was made, and those that :meth:`add` has seen since."""
 
-    def __init__(self, store: DeltaTable) -> None:
-        self._store = store
-        self.events: list[Event] = self._load(store.read()) if store.exists() else []
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+        self.events: list[Event] = self._load(table.read()) if table.exists() else []
 
     @staticmethod
-    def create(store: DeltaTable) -> None:
-        """Make the table where there is none."""
+    def create(table: DeltaTable) -> None:
+        """Make the table if there is none."""
         from pyspark.sql.types import StructType
 
         schema = StructType.fromDDL(_SCHEMA)
         assert isinstance(schema, StructType)
-        store.create(schema)
+        table.create(schema)
 
     @staticmethod
-    def _load(table: DataFrame) -> list[Event]:
-        rows = sorted(table.collect(), key=lambda row: row.seq)
+    def _load(events: DataFrame) -> list[Event]:
+        rows = sorted(events.collect(), key=lambda row: row.seq)
         return [Event(row.seq, row.event, row.run_id, row["at"], json.loads(row.body)) for row in rows]
 
     def add(
@@ -145,38 +151,38 @@ class Journal:
         *,
         unless: Callable[[list[Event]], bool] = lambda _: False,
     ) -> Event | None:
-        """Write one event; ``body`` is given its number. None, and nothing is written, where ``unless`` holds for the
-        events as they are then.
+        """Write one event and return it. ``body`` makes its body from its number.
+
+        Returns None, and writes nothing, where ``unless`` is true of the events that are there by then.
         """
         import pyarrow as pa
 
-        made: list[Event] = []
-
-        def rows(table: DataFrame, version: int) -> DataFrame | None:
-            made.clear()
+        def decide(events: DataFrame, version: int) -> Decision[Event | None]:
             if version != self._version():
-                self.events = self._load(table)
+                self.events = self._load(events)
             if unless(self.events):
-                return None
+                return Decision(None, None)
             seq = len(self.events) + 1
-            made.append(Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq)))
-            values = {**asdict(made[0]), "body": json.dumps(made[0].body, sort_keys=True)}
+            made = Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq))
+            values = {**asdict(made), "body": json.dumps(made.body, sort_keys=True)}
             # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer
             # than the commit.
-            return table.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
+            rows = events.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
+            return Decision(rows, made)
 
-        self._store.compare_and_append(rows, step=event)
-        self.events.extend(made)
-        return made[0] if made else None
+        added = self._table.compare_and_append(decide, step=event)
+        if added is not None:
+            self.events.append(added)
+        return added
 
     def _version(self) -> int:
-        """The table's version if nobody but this object has written since it was read: one event a commit, the first
-        makes the table.
+        """The table's version if only this object has written since it was read: the first commit makes the table, and
+        each further one adds an event.
         """
         return len(self.events)
 
     def open_intents(self) -> list[Intent]:
-        """Runs that began and have not ended, the oldest first. One that was refused has ended, and may begin again."""
+        """Runs that have begun and not ended, oldest first. A run that was refused has ended, and may begin again."""
         begun: dict[str, Intent] = {}
         for event in self.events:
             if event.event == INTENT:
@@ -186,11 +192,11 @@ class Journal:
         return list(begun.values())
 
     def intents(self) -> list[Intent]:
-        """All runs, the oldest first."""
+        """All runs, oldest first."""
         return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
 
     def states(self) -> dict[str, str]:
-        """How each run ended, by its name: finished, abandoned, refused; or open."""
+        """The state of each run, by its name: finished, abandoned, refused or open."""
         found: dict[str, str] = {}
         for event in self.events:
             if event.event in (INTENT, FINISHED, ABANDONED, REFUSED):
@@ -198,11 +204,11 @@ class Journal:
         return found
 
     def finished(self, run_id: str) -> dict[str, Any] | None:
-        """What a finished run reported; None for others. Raises :class:`ReleaseError` for one that was abandoned."""
+        """What a finished run reported; None for another run. Raises :class:`ReleaseError` for an abandoned one."""
         for event in self.events:
             if event.run_id == run_id and event.event == ABANDONED:
                 raise ReleaseError(
-                    f"run {run_id} was abandoned at {event.at} and is charged in full. Take another --run-id."
+                    f"run {run_id} was abandoned at {event.at} and is charged in full. Use another --run-id."
                 )
             if event.run_id == run_id and event.event == FINISHED:
                 return event.body
@@ -218,6 +224,15 @@ class Journal:
         ]
         return found[-1] if found else None
 
+    def null_id_count(self, part: str) -> int:
+        """How many records without an id the finished runs over this slice have reported."""
+        runs = {intent.run_id for intent in self.intents() if intent.kind == "sanitise" and intent.slice == part}
+        return sum(
+            event.body["quarantined"].get(NULL_ID, 0)
+            for event in self.events
+            if event.event == FINISHED and event.run_id in runs
+        )
+
     def latest(self, event: str) -> Event | None:
         """The last event of a kind."""
         found = [item for item in self.events if item.event == event]
@@ -227,11 +242,3 @@ class Journal:
 def intent_body(intent: Intent) -> dict[str, Any]:
     """An intent as an event's body."""
     return asdict(intent)
-
-
-def open_journal(spark: SparkSession, path: str) -> Journal:
-    """The journal at ``path``; empty where there is none. Raises :class:`ReleaseError` for one of another format."""
-    store = DeltaTable(spark, path, "journal")
-    if store.exists():
-        store.check()
-    return Journal(store)

@@ -1,4 +1,4 @@
-"""The newest draw of each record, whole."""
+"""The newest draw of each record."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ from wordveil.spark.release.tables import AUTHOR_COLUMN, SEQ_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Up to so many ids are sent to every executor instead of shuffling the texts to meet them.
+# Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
 
 
 def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
-    """The draws, of so many ``runs``, without those of a record, by its id in the column ``name``, that a later run has
-    superseded.
+    """The newest draw of each record: the draws without those that a later run has superseded.
 
-    The texts meet only the ids that were drawn more than once.
+    The texts are joined only with the ids that were drawn more than once.
+
+    Parameters
+    ----------
+    draws
+        the release's draws.
+    name
+        the id column.
+    runs
+        the number of the release's runs.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -55,8 +63,11 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
 def filter_by_ids(
     rows: DataFrame, name: str, ids: DataFrame, how: str = "left_semi", number: int | None = None
 ) -> DataFrame:
-    """Those of ``rows`` whose id is among ``ids`` (column ``__id``, so many if ``number`` is known); few ids are sent
-    to the rows, not the rows to the ids.
+    """Join ``rows`` with ``ids`` (column ``__id``) on the id column ``name``; by default, keep the rows whose id is
+    among them.
+
+    ``how``: the kind of join. ``number``: how many ids there are, if that is known. Few ids are sent to the rows, and
+    not the rows to the ids.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

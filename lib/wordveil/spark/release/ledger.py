@@ -1,14 +1,14 @@
 """The ledger: what every context costs, reserved before it is drawn and settled from what was drawn.
 
-One row is one entry and nothing is ever changed: ``reserve`` adds to what is reserved; ``settle`` takes that back and
-adds what was drawn, or nothing for a context that has been charged before; ``abandon`` takes it back and adds all of
-it; ``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any
+One row is one entry, and no entry is ever changed. ``reserve`` adds to what is reserved. ``settle`` takes that back and
+adds what was drawn, or nothing for a context that has been charged before. ``abandon`` takes it back and adds all of
+it. ``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any
 selection of rows, whatever crashed.
 
 Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
-out to be: it counts for that author and not again for the record. ``withdraw`` names a record that somebody asked to be
-withdrawn, for ever. ``reset`` gives up the tables of a release that are gone. They stand here, and not with the draws,
-because they must outlive those.
+out to be: it counts for that author, and not again for the record. ``withdraw`` names a record that somebody asked to
+withdraw, for ever. ``reset`` gives up the tables of a release that are lost. These entries are in the ledger and not
+with the draws, because they must outlive the draws.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.privacy.events import ReleaseTerms
+from wordveil.release.budgets import Charge
+from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,18 +30,18 @@ ATTRIBUTE, WITHDRAW, RESET = "attribute", "withdraw", "reset"
 COSTS = (RESERVE, SETTLE, ABANDON, ATTRIBUTE)
 """The kinds of entries whose numbers count."""
 SCHEMA = (
-    "release string, tables string, record_id string, author string, run_id string, origin string, kind string, reason string,"
-    "content_tag binary, epoch int, epoch_key string, reserved_tokens bigint, reserved_draws bigint, spent_tokens bigint,"
-    "spent_draws bigint, price double, epsilon double, delta double, metric string, relation string"
+    "release string, tables string, record_id string, author string, run_id string, origin string, kind string, reason "
+    "string,content_tag binary, epoch int, epoch_key string, reserved_tokens bigint, reserved_draws bigint, "
+    "spent_tokens bigint,spent_draws bigint, price double, epsilon double, delta double, metric string, relation string"
 )
-"""``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry, the run whose draw it
-is. ``epoch_key``: the fingerprint of the noise epoch's key; the number says nothing, since a key file can be put back
-and rotated again. ``price``: epsilon a token, under ``relation``; ``delta``: of a token. ``epsilon``: per unit of
-``metric``, a draw. ``draws``: contexts.
+"""``tables``: Delta's identifier of the release's draws. ``origin``: of an ``attribute`` entry, the run that drew the
+context. ``epoch_key``: the fingerprint of the noise epoch's key; the epoch's number is not enough, since a key file can
+be restored and rotated again. ``price``: epsilon per token, under ``relation``. ``delta``: per token. ``epsilon``: of a
+draw, per unit of ``metric``. ``draws``: contexts.
 """
 INDEXED = ("release", "run_id", "kind")
-"""What entries are looked for by, file by file. In the other columns every file has a bit of everything, and their
-statistics make an entry a third dearer.
+"""The columns by which Delta can skip files. The values of the other columns are spread over all files, and their
+statistics would make an entry a third more expensive.
 """
 
 _TASKS_A_CORE = 4
@@ -70,98 +72,151 @@ class Terms:
     relation: str
 
     @classmethod
+    def of(cls, terms: ReleaseTerms, *, tables: str, run_id: str, epoch: int, epoch_key: str) -> Terms:
+        """The costs of a draw under ``terms``, for a run in a noise epoch."""
+        charge = Charge.of(terms, 0)
+        return cls(
+            release=terms.release,
+            tables=tables,
+            run_id=run_id,
+            epoch=epoch,
+            epoch_key=epoch_key,
+            price=charge.price,
+            epsilon=charge.epsilon,
+            delta=charge.delta,
+            metric=charge.metric,
+            relation=str(charge.relation),
+        )
+
+    @classmethod
     def naming(cls, release: str, tables: str, run_id: str) -> Terms:
-        """A run's name, for entries that are looked for or that cost nothing."""
+        """The name of a run, to look for its entries or to write entries that cost nothing."""
         return cls(release, tables, run_id, 0, "", 0.0, 0.0, 0.0, "", "")
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What a run asks the ledger for.
+
+    Attributes
+    ----------
+    records
+        record_id, author, reason (null if the record is admitted) and tokens, the most that can be drawn.
+    exceeding
+        how many records exceed a budget that fails the run. If there are any, nothing is reserved.
+    """
+
+    records: DataFrame
+    exceeding: int = 0
 
 
 class Ledger:
     """The ledger's table."""
 
-    def __init__(self, store: DeltaTable) -> None:
-        self.store = store
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
         self._was_empty = False
-        """Whether nobody had written to the table before this object reserved."""
+        """Whether the table had no entries when this object reserved."""
 
     def create(self) -> None:
-        """Make the table where there is none. Raises :class:`ReleaseError` for one of another layout."""
-        self.store.create(ledger_schema(), indexed=INDEXED)
+        """Make the table if there is none. Raises :class:`ReleaseError` for a table of another format."""
+        self.table.create(ledger_schema(), indexed=INDEXED)
 
     def entries(self, terms: Terms, *kinds: str) -> DataFrame:
-        """A run's entries of some kinds."""
+        """A run's entries of these ``kinds``."""
         from pyspark.sql import functions as F  # noqa: N812
 
         ours = (
             (F.col("run_id") == terms.run_id) & (F.col("release") == terms.release) & (F.col("tables") == terms.tables)
         )
-        return self.store.read().where(ours & F.col("kind").isin(*kinds))
+        return self.table.read().where(ours & F.col("kind").isin(*kinds))
 
     def has(self, terms: Terms, *kinds: str) -> bool:
-        """Whether there are any."""
+        """Whether a run has entries of these ``kinds``."""
         return not self.entries(terms, *kinds).isEmpty()
 
     def reserve(
         self,
         terms: Terms,
-        decide: Callable[[DataFrame], DataFrame | None],
-        corrected: Callable[[], DataFrame | None],
+        decide: Callable[[DataFrame], Reservation],
+        find_corrected: Callable[[], DataFrame | None],
         *,
-        fresh: bool = False,
-    ) -> None:
+        is_fresh: bool = False,
+    ) -> int:
         """Write what ``decide(ledger)`` reserves and refuses, on a ledger that nobody adds to meanwhile; once a run.
 
-        ``fresh``: it is known that this run has reserved nothing so far. ``corrected`` gives record_id and author of
-        records whose author may be another one than before: what was drawn of them is charged to that author too, in
-        the same commit, and stands in the ledger that ``decide`` is given. None: there are none. ``decide`` gives the
-        columns record_id, author, reason (null if admitted) and tokens, the most that can be drawn; or None.
+        Parameters
+        ----------
+        terms
+            what a draw of the run costs.
+        decide
+            called with the ledger's entries.
+        find_corrected
+            gives record_id and author of records that may have another author than before; None: there are none. What
+            was drawn of them is charged to that author too, in the same commit, and is in the ledger that ``decide`` is
+            given.
+        is_fresh
+            it is known that this run has reserved nothing so far.
+
+        Returns
+        -------
+        How many records exceed a budget that fails the run: nothing was written then. Otherwise 0.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        def rows(table: DataFrame, version: int) -> DataFrame | None:
+        def decide_entries(ledger: DataFrame, version: int) -> Decision[int]:
             self._was_empty = version == 0
-            if not fresh and self.has(terms, RESERVE, REFUSE, ATTRIBUTE):
-                return None
-            records = corrected()
-            owed = None if records is None else attributions(table, terms, records)
-            decided = decide(table if owed is None else table.unionByName(owed))
-            if decided is None:
-                return None
-            admitted = F.col("reason").isNull()
-            made = _entries(
-                decided,
+            if not is_fresh and self.has(terms, RESERVE, REFUSE, ATTRIBUTE):
+                return Decision(None, 0)
+            corrected = find_corrected()
+            owed = None if corrected is None else make_attributions(ledger, terms, corrected)
+            reservation = decide(ledger if owed is None else ledger.unionByName(owed))
+            if reservation.exceeding:
+                return Decision(None, reservation.exceeding)
+            is_admitted = F.col("reason").isNull()
+            entries = _make_entries(
+                reservation.records,
                 terms,
-                kind=F.when(admitted, F.lit(RESERVE)).otherwise(F.lit(REFUSE)),
+                kind=F.when(is_admitted, F.lit(RESERVE)).otherwise(F.lit(REFUSE)),
                 reason=F.col("reason"),
-                reserved_tokens=F.when(admitted, F.col("tokens")).otherwise(F.lit(0)),
-                reserved_draws=admitted.cast("bigint"),
+                reserved_tokens=F.when(is_admitted, F.col("tokens")).otherwise(F.lit(0)),
+                reserved_draws=is_admitted.cast("bigint"),
             )
-            return made if owed is None else _few_files(made.unionByName(owed))
+            return Decision(entries if owed is None else _merge_tasks(entries.unionByName(owed)), 0)
 
-        self.store.compare_and_append(rows, step="reserve")
+        return self.table.compare_and_append(decide_entries, step="reserve")
 
-    def settle(self, terms: Terms, drawn: DataFrame, *, fresh: bool = False) -> None:
-        """Settle a run's reservations from ``drawn``: record_id, author, reserved, tokens (null if not drawn),
-        content_tag; once a run.
+    def settle(self, terms: Terms, drawn: DataFrame, *, is_fresh: bool = False) -> None:
+        """Settle a run's reservations, once a run.
 
-        ``fresh``: it is known that this run has settled nothing so far, and that this process reserved what was drawn.
-        Otherwise reservations are looked up: those that are there are taken back, and no others; what was drawn without
-        one is charged all the same.
+        Parameters
+        ----------
+        terms
+            what a draw of the run costs.
+        drawn
+            record_id, author, reserved, tokens (null if the record was not drawn) and content_tag.
+        is_fresh
+            it is known that this run has settled nothing so far, and that this process reserved what was drawn.
+            Otherwise reservations are looked up. Only reservations that exist are taken back, and what was drawn
+            without one is charged all the same.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        def rows(table: DataFrame, _: int) -> DataFrame | None:
-            if not fresh and self.has(terms, SETTLE):
-                return None
-            paid = charged(table, terms.release).where(F.col("epoch_key") == terms.epoch_key)
+        def decide(ledger: DataFrame, _: int) -> Decision[None]:
+            if not is_fresh and self.has(terms, SETTLE):
+                return Decision(None, None)
+            paid = find_charged(ledger, terms.release).where(F.col("epoch_key") == terms.epoch_key)
             known = paid.select("record_id", "content_tag", F.lit(True).alias("known")).distinct()
-            made = drawn.withColumn("reservations", F.lit(1)) if fresh else self._with_reservations(terms, drawn)
+            reserved = drawn.withColumn("reservations", F.lit(1)) if is_fresh else self._with_reservations(terms, drawn)
             found = (
-                made if self._was_empty or paid.isEmpty() else made.join(known, ["record_id", "content_tag"], "left")
+                reserved
+                if self._was_empty or paid.isEmpty()
+                else reserved.join(known, ["record_id", "content_tag"], "left")
             )
             if "known" not in found.columns:
                 found = found.withColumn("known", F.lit(None).cast("boolean"))
             costs = F.col("tokens").isNotNull() & F.col("known").isNull()
-            return _entries(
+            entries = _make_entries(
                 found,
                 terms,
                 kind=F.lit(SETTLE),
@@ -171,11 +226,12 @@ class Ledger:
                 spent_tokens=F.when(costs, F.col("tokens")).otherwise(F.lit(0)),
                 spent_draws=costs.cast("bigint"),
             )
+            return Decision(entries, None)
 
-        self.store.compare_and_append(rows, step="settle")
+        self.table.compare_and_append(decide, step="settle")
 
     def _with_reservations(self, terms: Terms, drawn: DataFrame) -> DataFrame:
-        """``drawn`` with what was truly reserved for it, and rows for reservations of which nothing was drawn."""
+        """Add to ``drawn`` what was really reserved for it, and rows for reservations of which nothing was drawn."""
         from pyspark.sql import functions as F  # noqa: N812
 
         there = self.entries(terms, RESERVE).select(
@@ -192,50 +248,46 @@ class Ledger:
         return found.withColumns(amounts).drop("reserved_author", "__reserved", "__reservations")
 
     def abandon(self, terms: Terms) -> None:
-        """Charge all that a run has reserved; once a run."""
+        """Charge all that a run has reserved, once a run."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        def rows(_: DataFrame, __: int) -> DataFrame | None:
+        def decide(_: DataFrame, __: int) -> Decision[None]:
             if self.has(terms, SETTLE, ABANDON):
-                return None
+                return Decision(None, None)
             reserved = {f"reserved_{unit}": -F.col(f"reserved_{unit}") for unit in ("tokens", "draws")}
             spent = {f"spent_{unit}": F.col(f"reserved_{unit}") for unit in ("tokens", "draws")}
             entries = self.entries(terms, RESERVE)
-            return entries.withColumns({"kind": F.lit(ABANDON), **spent, **reserved})
+            return Decision(entries.withColumns({"kind": F.lit(ABANDON), **spent, **reserved}), None)
 
-        self.store.compare_and_append(rows, step="abandon")
+        self.table.compare_and_append(decide, step="abandon")
 
     def withdraw(self, terms: Terms, records: DataFrame) -> None:
-        """Write down that ``records`` (record_id) are withdrawn for ever; once a run."""
+        """Record that ``records`` (record_id) are withdrawn for ever, once a run."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        def rows(_: DataFrame, __: int) -> DataFrame | None:
-            return (
-                None
-                if self.has(terms, WITHDRAW)
-                else _marks(records.withColumn("author", F.lit(None)), terms, WITHDRAW)
-            )
+        def decide(_: DataFrame, __: int) -> Decision[None]:
+            if self.has(terms, WITHDRAW):
+                return Decision(None, None)
+            return Decision(_make_marks(records.withColumn("author", F.lit(None)), terms, WITHDRAW), None)
 
-        self.store.compare_and_append(rows, step="withdraw")
+        self.table.compare_and_append(decide, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """The records of a release that somebody asked to be withdrawn, whatever became of its tables:
-        ``record_id``.
-        """
+        """The records of a release that somebody asked to withdraw, whatever became of its tables: ``record_id``."""
         from pyspark.sql import functions as F  # noqa: N812
 
         return (
-            self.store.read()
+            self.table.read()
             .where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
             .select("record_id")
             .distinct()
         )
 
     def knows(self, release: str) -> bool:
-        """Whether the release has entries, under whichever tables."""
+        """Whether the release has entries, whichever tables it drew to."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        return self.store.exists() and not self.store.read().where(F.col("release") == release).isEmpty()
+        return self.table.exists() and not self.table.read().where(F.col("release") == release).isEmpty()
 
     def tables_of(self, release: str) -> list[str]:
         """The identifiers of the tables that a release has drawn to or charged for, without those that were given
@@ -243,47 +295,47 @@ class Ledger:
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        if not self.store.exists():
+        if not self.table.exists():
             return []
-        self.store.check()
-        ours = self.store.read().where(F.col("release") == release)
+        self.table.check()
+        ours = self.table.read().where(F.col("release") == release)
         kinds = ours.groupBy("tables").agg(F.collect_set("kind").alias("kinds"))
         return sorted(row.tables for row in kinds.collect() if RESET not in row.kinds)
 
     def reset(self, release: str, run_id: str, tables: list[str]) -> None:
-        """Give up tables of a release that are gone: another first run may make new ones."""
+        """Give up ``tables`` of a release that are lost, so that its next run may make new ones."""
         import pyarrow as pa
 
         gone = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
         terms = [Terms.naming(release, name, run_id) for name in tables]
 
-        def rows(table: DataFrame, _: int) -> DataFrame | None:
-            row = table.sparkSession.createDataFrame(gone)
-            made = [_marks(row, one, RESET) for one in terms]
+        def decide(ledger: DataFrame, _: int) -> Decision[None]:
+            row = ledger.sparkSession.createDataFrame(gone)
+            made = [_make_marks(row, one, RESET) for one in terms]
             frame = made[0]
             for other in made[1:]:
                 frame = frame.unionByName(other)
-            return frame
+            return Decision(frame, None)
 
-        self.store.compare_and_append(rows, step="reset")
+        self.table.compare_and_append(decide, step="reset")
 
 
-def charged(table: DataFrame, release: str) -> DataFrame:
+def find_charged(ledger: DataFrame, release: str) -> DataFrame:
     """The contexts of a release that have been charged: one row each."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    return table.where((F.col("release") == release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0))
+    return ledger.where((F.col("release") == release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0))
 
 
-def attributions(table: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
-    """Entries that charge what was drawn of ``records`` (record_id, author) to those authors, as far as it has not
-    been.
+def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> DataFrame:
+    """Entries that charge what was drawn of ``records`` (record_id, author) to these authors, unless it has been
+    charged to them.
 
-    Of each record all contexts of the release that have been charged, to whomever, at the price they were charged at.
+    They cover all contexts of a record that the release has charged to anybody, at the price of that time.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    ours = table.where((F.col("release") == terms.release) & (F.col("spent_draws") > 0))
+    ours = ledger.where((F.col("release") == terms.release) & (F.col("spent_draws") > 0))
     entries = ours.withColumn("origin", F.coalesce("origin", "run_id"))
     now = records.where(F.col("author").isNotNull()).select("record_id", F.col("author").alias("now"))
     drawn = entries.where(F.col("kind").isin(SETTLE, ABANDON)).join(now, "record_id")
@@ -307,15 +359,15 @@ def attributions(table: DataFrame, terms: Terms, records: DataFrame) -> DataFram
     )
 
 
-def _marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
-    """Entries of a kind that costs nothing: what a draw would cost is left out."""
+def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
+    """Entries of a kind that costs nothing: the costs of a draw are left out."""
     from pyspark.sql import functions as F  # noqa: N812
 
     none = {name: F.lit(None) for name in ("epoch", "epoch_key", "price", "epsilon", "delta", "metric", "relation")}
-    return _entries(records, terms, kind=F.lit(kind), **none)
+    return _make_entries(records, terms, kind=F.lit(kind), **none)
 
 
-def _entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
+def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
     """``frame`` (record_id, author and what ``columns`` use) as entries."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -331,11 +383,11 @@ def _entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
         else:
             value = F.lit(0 if field.name.startswith(("reserved", "spent")) else None)
         made.append(value.cast(field.dataType).alias(field.name))
-    return _few_files(frame.select(*made))
+    return _merge_tasks(frame.select(*made))
 
 
-def _few_files(entries: DataFrame) -> DataFrame:
-    """Where texts are read tasks are small, and many; a file for each of them would cost more than the entries in
-    it.
+def _merge_tasks(entries: DataFrame) -> DataFrame:
+    """``entries`` in few tasks. Where texts are read, tasks are many and small, and a file for each of them would cost
+    more than the entries in it.
     """
     return entries.coalesce(_TASKS_A_CORE * entries.sparkSession.sparkContext.defaultParallelism)

@@ -1,4 +1,4 @@
-"""What the ledger holds, summed in Spark: spent, reserved and left, by record, author or release, and context by
+"""Reports of the ledger, summed in Spark: what is spent, reserved and left, by record, author or release, or by
 context.
 """
 
@@ -24,7 +24,7 @@ KEYS: dict[Scope, tuple[str, ...]] = {
     "author": ("author",),
     "release": ("release",),
 }
-"""What a row of a report is about, by scope."""
+"""The columns that name a row of a report, by scope."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Selection:
     record: str | None = None
 
     def cuts(self, by: Scope) -> bool:
-        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums are not those that a limit is
-        held against.
+        """Whether it leaves out a part of what a row of ``by`` sums, so that the sums cannot be compared with a
+        limit.
         """
         given = {name for name in ("release", "author", "record") if getattr(self, name) is not None}
         return not given <= {"record": {"release", "record"}, "author": {"author"}, "release": {"release"}}[by]
@@ -47,13 +47,14 @@ def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFra
     """The entries of the ledger at ``path``. Raises :class:`ReleaseError` where there is none."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    store = DeltaTable(spark, path, "ledger")
-    if not store.exists():
+    table = DeltaTable(spark, path, "ledger")
+    if not table.exists():
         raise ReleaseError(
-            f"ledger {path}: is no Delta table. It is made by the first run of a release; name another place."
+            f"ledger {path}: is not a Delta table. The first run of a release makes the ledger: name the ledger.path "
+            "of a release that has run."
         )
-    store.check()
-    entries = store.read().where(F.col("kind").isin(*COSTS))
+    table.check()
+    entries = table.read().where(F.col("kind").isin(*COSTS))
     for column, wanted in (
         ("release", selection.release),
         ("author", selection.author),
@@ -71,30 +72,41 @@ def relation_of(entries: DataFrame) -> Relation:
     return fitting[0] if fitting else Relation.ANY_TEXT
 
 
-def totals(
+def sum_costs(
     entries: DataFrame, by: Scope, budget: Budget, *, release: str | None = None, limited: bool = True
 ) -> DataFrame:
-    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved`` and
-    ``left``.
+    """One row for each record, author or release: its key, contexts and tokens spent, ``spent``, ``reserved``,
+    ``delta`` and ``left``.
 
     Costs are in the unit and for the relation of ``budget``, exactly as admission counts them, and infinite where that
-    does not cover them. A row of a release has besides ``corpus``, the most that an author (or a record without one)
-    has used in it. ``delta`` is the sum of deltas of what is spent and reserved. ``left`` is what the budget's limit
-    leaves; null without a limit and where the costs are infinite. ``release``: the one whose records and corpus are
-    limited; authors are over all releases. With ``limited`` false nothing is. Entries without an author are no
-    author's.
+    does not cover them. ``delta`` is the sum of the deltas of what is spent and reserved. ``left`` is what the budget's
+    limit leaves; it is null without a limit, and where the costs are infinite. A row of a release also has ``corpus``,
+    the maximum that an author (or a record without one) has used in it. Entries without an author count for no author.
+
+    Parameters
+    ----------
+    entries
+        the ledger's entries.
+    by
+        what a row is about.
+    budget
+        unit, relation and limits.
+    release
+        the release whose records and corpus are limited; authors are limited over all releases.
+    limited
+        whether ``budget`` limits anything here; if not, ``left`` is null.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     keys = KEYS[by]
-    # What was charged to a further author counts for authors alone.
+    # What was charged to a further author only counts for authors.
     once = entries.where(F.col("author").isNotNull()) if by == "author" else entries.where(F.col("kind") != ATTRIBUTE)
     found = _used(once, keys, budget)
     used = F.col("spent") + F.col("reserved")
     if by == "release":
         owners = _used(entries.withColumn("owner", owner()), ("release", "owner"), budget)
-        most = owners.groupBy("release").agg(F.max("used").alias("corpus"))
-        found = found.join(most, "release", "left").withColumn("corpus", F.coalesce("corpus", F.lit(0.0)))
+        max_used = owners.groupBy("release").agg(F.max("used").alias("corpus"))
+        found = found.join(max_used, "release", "left").withColumn("corpus", F.coalesce("corpus", F.lit(0.0)))
         used = F.col("corpus")
     limit = {"record": budget.record, "author": budget.author, "release": budget.corpus}[by]
     left: Column = F.lit(None).cast("double")
@@ -106,14 +118,14 @@ def totals(
     return found.select(*named, left.alias("left"))
 
 
-def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
-    """One row for each context that is charged, or reserved by a run that has not ended; and one for each that a
-    further author is charged.
+def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
+    """One row for each context that is charged, or reserved by a run that has not ended, and one for each further
+    author to whom a context is charged.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
-    # Runs are few, and their contexts are not.
+    # There are few runs and many contexts.
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
     spent = entries.where(F.col("kind").isin(SETTLE, ABANDON) & (F.col("spent_draws") > 0))
     further = entries.where(F.col("kind") == ATTRIBUTE)
@@ -141,8 +153,8 @@ def contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     return parts[0].unionByName(parts[1]).unionByName(parts[2])
 
 
-def ordered(rows: DataFrame) -> DataFrame:
-    """The dearest first, then by name."""
+def order_by_cost(rows: DataFrame) -> DataFrame:
+    """``rows``, the most expensive first, then by name."""
     from pyspark.sql import functions as F  # noqa: N812
 
     first = "cost" if "cost" in rows.columns else "spent"

@@ -1,6 +1,4 @@
-"""Keeping a release's tables: purging what was withdrawn, compacting files, removing old ones, and telling what is
-still there.
-"""
+"""Maintenance of a release: purge what was withdrawn, compact files and delete old ones, show what is still there."""
 
 from __future__ import annotations
 
@@ -15,14 +13,13 @@ from wordveil.errors import ReleaseError
 from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.session import require_classic
-from wordveil.spark.release.gate import require_no_open_runs
-from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED
+from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED, Journal
 from wordveil.spark.release.latest import latest_state
-from wordveil.spark.release.publish import check_key
+from wordveil.spark.release.opening import open_release
+from wordveil.spark.release.preconditions import check_key, require_no_open_runs
 from wordveil.spark.release.tables import SEQ_COLUMN, ReleaseTables
+from wordveil.spark.sanitise.materials import ignore
 from wordveil.spark.sanitise.run_log import new_run_id
 
 if TYPE_CHECKING:
@@ -33,39 +30,30 @@ FILE_BYTES = 128 * 2**20
 """Compaction makes no larger files."""
 
 
-def purge(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
-) -> int:
-    """Delete the draws of withdrawn records from the newest version of the draws; returns how many rows that were.
+def purge(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> int:
+    """Delete the draws of withdrawn records from the newest version of the draws. Returns the number of deleted rows.
 
-    Their text stays in old files until they are vacuumed, and in the public table until the next publication.
+    Their text stays in old files until those are vacuumed, and in the public table until the next publication.
     """
+    with open_release(config, session, progress, outcome="the draws are unchanged") as release:
+        require_no_open_runs(release.journal, config.release)
+        progress("purging")
+        return _purge(release.tables.draws, release.journal, config.input.id)
+
+
+def _purge(draws: DeltaTable, journal: Journal, name: str) -> int:
     from pyspark.sql import functions as F  # noqa: N812
 
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with home.held(lambda: progress("waiting for a run of this release")), job_errors("the draws are as they were"):
-        journal = require_no_open_runs(home)
-        progress("purging")
-        withdrawn = (
-            latest_state(home.draws.read(), config.input.id).where(f"status = '{WITHDRAWN}'").select("__id").persist()
-        )
-        try:
-            gone = (F.col("status") != WITHDRAWN) & column(config.input.id).isNotNull()
-            rows = (
-                home.draws.read()
-                .where(gone)
-                .join(withdrawn, column(config.input.id) == F.col("__id"), "left_semi")
-                .count()
-            )
-            if rows:
-                home.draws.delete(withdrawn, config.input.id, f"status <> '{WITHDRAWN}'")
-                version = home.draws.version()
-                journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
-        finally:
-            withdrawn.unpersist()
+    withdrawn = latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id").persist()
+    try:
+        has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
+        rows = draws.read().where(has_draw).join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
+        if rows:
+            draws.delete(withdrawn, name, f"status <> '{WITHDRAWN}'")
+            version = draws.version()
+            journal.add(PURGED, "", lambda _: {"rows": rows, "draws_version": version})
+    finally:
+        withdrawn.unpersist()
     return rows
 
 
@@ -74,30 +62,27 @@ def compact(
     session: Callable[[], SparkSession],
     *,
     retain_hours: int = DEFAULT_RETAIN_HOURS,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = ignore,
 ) -> dict[str, dict[str, int]]:
-    """Write small files together and delete files that no version of the last ``retain_hours`` needs, of draws, public
-    table and ledger.
+    """Merge small files, and delete files that no version of the last ``retain_hours`` needs, of draws, public table
+    and ledger.
 
-    The public table's files are those that its manifest names, so that they stay as they are until the next
+    The public table's files are not merged: its manifest names them, so they stay as they are until the next
     publication. Returns, for each table, files and bytes before and after, data files of old versions included.
     """
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
     done = {}
-    with home.held(lambda: progress("waiting for a run of this release")), job_errors("no row was changed"):
-        journal = require_no_open_runs(home)
-        with _settings(spark, retain_hours):
-            for store in (home.draws, home.public, home.ledger.store):
-                if not store.exists():
+    with open_release(config, session, progress, outcome="no row was changed") as release:
+        tables, journal = release.tables, release.journal
+        require_no_open_runs(journal, config.release)
+        with _compaction_settings(release.spark, retain_hours):
+            for table in (tables.draws, tables.public, tables.ledger.table):
+                if not table.exists():
                     continue
-                progress(f"compacting the {store.kind}")
-                before = _on_disk(store)
-                store.compact(retain_hours, rewrite=store is not home.public)
-                after = _on_disk(store)
-                done[store.kind] = {
+                progress(f"compacting the {table.kind}")
+                before = _files_on_disk(table)
+                table.compact(retain_hours, rewrite=table is not tables.public)
+                after = _files_on_disk(table)
+                done[table.kind] = {
                     "files_before": len(before),
                     "bytes_before": sum(before.values()),
                     "files": len(after),
@@ -108,49 +93,42 @@ def compact(
 
 
 def reset(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
+    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> list[str]:
-    """Give up the tables of a release that are gone, so that a first run may make new ones. Returns Delta's identifiers
-    of what was given up.
+    """Give up the tables of a release that are lost, so that the next run may make new ones. Returns Delta's
+    identifiers of the tables that were given up.
 
-    What was spent stays charged, and records that somebody asked to be withdrawn stay out. Raises :class:`ReleaseError`
+    What was spent stays charged, and records that somebody asked to withdraw stay out. Raises :class:`ReleaseError`
     where the tables are there, or the ledger does not know the release.
     """
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with home.held(lambda: progress("waiting for a run of this release")), job_errors("nothing was given up"):
-        if home.has_tables():
+    with open_release(config, session, progress, outcome="nothing was given up") as release:
+        tables, ledger = release.tables, release.tables.ledger
+        if tables.has_tables():
             raise ReleaseError(
-                f"release {config.release}: its tables, or a part of them, are at {home.path}. This command gives up tables that are lost. "
-                "If what is left is of no use, move it away first. Nothing was done."
+                f"release {config.release}: its tables, or a part of them, are at {tables.path}. This command gives up "
+                "tables that are lost. If what is left is of no use, move it away first. Nothing was done."
             )
-        known = home.ledger.tables_of(config.release)
+        known = ledger.tables_of(config.release)
         if not known:
             raise ReleaseError(
-                f"release {config.release}: the ledger {home.ledger.store.path} knows no tables of it that could be given up. Nothing was done."
+                f"release {config.release}: the ledger {ledger.table.path} knows no tables of it that could be given "
+                "up. Check the release's name and ledger.path. Nothing was done."
             )
-        home.ledger.reset(config.release, new_run_id(), known)
+        ledger.reset(config.release, new_run_id(), known)
     return known
 
 
-def freeze(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
-) -> str:
-    """Mark a release as one whose key is destroyed; returns since when (UTC). Nothing is drawn, gated or published
-    afterwards.
+def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore) -> str:
+    """Mark a release whose key is about to be destroyed: nothing is drawn, gated or published afterwards. Returns since
+    when it is frozen (UTC).
 
-    A second time it does nothing. Raises :class:`ReleaseError` for a release without runs, with an open one, or with
-    another key.
+    To freeze a release a second time does nothing. Raises :class:`ReleaseError` for a release without runs, with an
+    open one, or with another key.
     """
     key = load_key(config.key.file, config.key.env)
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with home.held(lambda: progress("waiting for a run of this release")), job_errors("nothing was destroyed"):
-        journal = require_no_open_runs(home)
+    with open_release(config, session, progress, outcome="nothing was destroyed") as release:
+        journal = release.journal
+        require_no_open_runs(journal, config.release)
         check_key(journal, key, config.release)
         frozen = journal.latest(FROZEN) or journal.add(FROZEN, "", lambda _: {"key": key.fingerprint})
         assert frozen is not None
@@ -158,16 +136,13 @@ def freeze(
 
 
 def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
-    """Where a release stands: its runs, its records, what was published, and withdrawn text that is still there."""
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with job_errors("nothing was changed"):
-        journal = home.journal()
+    """The state of a release: its runs, its records, what was published, and withdrawn text that is still there."""
+    with open_release(config, session, outcome="nothing was changed", is_locked=False) as release:
+        tables, journal = release.tables, release.journal
         states = journal.states()
         facts: dict[str, Any] = {
             "release": config.release,
-            "path": home.path,
+            "path": tables.path,
             "runs": [
                 {
                     "run_id": intent.run_id,
@@ -184,55 +159,57 @@ def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
             "gate": (event := journal.latest(GATE)) and {"at": event.at, **event.body},
             "published": (event := journal.latest(PUBLISHED)) and {"at": event.at, **event.body},
         }
-        if home.draws.exists():
-            facts |= _records(home, config)
+        if tables.draws.exists():
+            facts |= _count_records(tables, config.input.id)
     return facts
 
 
-def _records(home: ReleaseTables, config: Config) -> dict[str, Any]:
+def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
+    """How many records have which status, and where text of withdrawn ones is. ``name``: the id column."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    name = config.input.id
-    state = latest_state(home.draws.read(), name).persist()
+    state = latest_state(tables.draws.read(), name).persist()
     try:
         counts = {str(row.status): int(row["count"]) for row in state.groupBy("status").count().collect()}
         withdrawn = state.where(f"status = '{WITHDRAWN}'").select("__id")
-        rows = home.draws.read().where((F.col("status") == RELEASED) & (F.col(SEQ_COLUMN) >= 0))
-        waiting = (
+        rows = tables.draws.read().where((F.col("status") == RELEASED) & (F.col(SEQ_COLUMN) >= 0))
+        in_draws = (
             rows.join(withdrawn, column(name) == F.col("__id"), "left_semi").select(column(name)).distinct().count()
         )
-        public = 0
-        if home.public.exists():
-            public = home.public.read().join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
+        in_public = 0
+        if tables.public.exists():
+            in_public = tables.public.read().join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
     finally:
         state.unpersist()
     old = {
-        store.kind: len(set(_on_disk(store)) - _live(store)) for store in (home.draws, home.public) if store.exists()
+        table.kind: len(set(_files_on_disk(table)) - _current_files(table))
+        for table in (tables.draws, tables.public)
+        if table.exists()
     }
     return {
-        "draws_version": home.draws.version(),
+        "draws_version": tables.draws.version(),
         "records": counts,
         "withdrawn": {
             "records": counts.get(WITHDRAWN, 0),
-            "in_draws": waiting,
-            "in_public_table": public,
+            "in_draws": in_draws,
+            "in_public_table": in_public,
             "files_of_old_versions": old,
-            "gone": not (waiting or public or any(old.values())),
+            "gone": not (in_draws or in_public or any(old.values())),
         },
     }
 
 
 @contextmanager
-def _settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
-    """What Delta takes from the session alone, set for a while."""
+def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
+    """Set the options that Delta takes only from the session, for the time of the block."""
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nobody writes to a release while it is held, so that no file of a transaction under way can be taken for an
-        # old one.
+        # Nobody writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
+        # one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
     }
-    # Delta lists a table's files by so many tasks: ten thousand, unless told otherwise, whatever the table's size.
+    # Delta lists a table's files by this many tasks. By default these are ten thousand, whatever the table's size.
     wanted["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(4 * spark.sparkContext.defaultParallelism)
     before = {name: spark.conf.get(name, None) for name in wanted}
     for name, value in wanted.items():
@@ -247,15 +224,16 @@ def _settings(spark: SparkSession, retain_hours: int) -> Iterator[None]:
                 spark.conf.set(name, old)
 
 
-def _on_disk(store: DeltaTable) -> dict[str, int]:
-    """Data files under the table, whether a version needs them or not, with their bytes."""
+def _files_on_disk(table: DeltaTable) -> dict[str, int]:
+    """The data files under the table, whether its newest version needs them or not, with their bytes."""
     return {
         name: size
-        for name, size in Files(store.spark, store.path).tree().items()
+        for name, size in Files(table.spark, table.path).tree().items()
         if name.endswith(".parquet") and "_delta_log/" not in name
     }
 
 
-def _live(store: DeltaTable) -> set[str]:
-    root = str(Files(store.spark, store.path).path.toUri().getPath()).rstrip("/") + "/"
-    return {unquote(name).split(root, 1)[1] for name in store.read().inputFiles()}
+def _current_files(table: DeltaTable) -> set[str]:
+    """The data files of the table's newest version."""
+    root = str(Files(table.spark, table.path).path.toUri().getPath()).rstrip("/") + "/"
+    return {unquote(name).split(root, 1)[1] for name in table.read().inputFiles()}

@@ -1,4 +1,4 @@
-"""The public table: released rows of the version that passed the gate, and the signed manifest beside them."""
+"""The public table: the released rows of the version that passed the gate, and a signed manifest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from wordveil.config.load import Config
-from wordveil.crypto.keys import MasterKey, find_key_fault, load_key
+from wordveil.config.schema import OutputSection
+from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
 from wordveil.records.schema import RELEASED
@@ -24,26 +25,39 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.session import require_classic
-from wordveil.spark.release.gate import published_exposes, require_live, require_no_open_runs
+from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.release.latest import latest_rows
+from wordveil.spark.release.opening import open_release
+from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
+from wordveil.spark.sanitise.materials import ignore
+from wordveil.text.policy import TextPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST = "_manifest.json"
-"""Its name inside the public table, where Delta and Parquet readers pass over it."""
+"""The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
-# Hashed by the executors, whole; the public table's files are a fraction of this.
-_HASHED_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What was published; ``manifest_sha256`` is the digest of the manifest's file."""
+    """What was published.
+
+    Attributes
+    ----------
+    table
+        the path of the public table.
+    place
+        the path of its manifest.
+    manifest_sha256
+        the digest of the manifest's file, in hexadecimal.
+    document
+        the signed manifest.
+    """
 
     table: str
     place: str
@@ -69,74 +83,82 @@ class Verified:
 
 
 def publish(
-    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = lambda _: None
+    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> Publication:
-    """Write the public table and its signed manifest, from the version of the draws that passed the gate last.
+    """Write the public table and its signed manifest, from the version of the draws that last passed the gate.
 
-    Raises :class:`ReleaseError` where that is not the version that is there now, in the rules of ``config``; a second
-    time it writes the same table and manifest again.
+    To publish the same version a second time writes the same table and manifest again. Raises :class:`ReleaseError`
+    where that version is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
-    progress("starting Spark")
-    spark = session()
-    require_classic(spark)
-    home = ReleaseTables(spark, config)
-    with (
-        home.held(lambda: progress("waiting for a run of this release")),
-        job_errors("what was published before is as it was"),
-    ):
-        journal = require_no_open_runs(home)
-        require_live(journal, config.release)
-        check_key(journal, key, config.release)
-        gate = _passed(config, home, journal)
+    name, output, rules = config.release, config.output, config.gate.rules
+    with open_release(config, session, progress, outcome="what was published before is unchanged") as release:
+        tables, journal = release.tables, release.journal
+        require_no_open_runs(journal, name)
+        require_live(journal, name)
+        check_key(journal, key, name)
+        gate = _find_passed_gate(tables, journal, rules.digest)
         progress("publishing")
         version = int(gate.body["draws_version"])
-        shown = published_exposes(config, journal)
-        kept = Files(spark, f"{home.path}/manifests/{version:020d}-{_label(shown)}.json")
-        _check_published(home, kept)
-        if config.output.public_table:
-            _check_name(home, config.output.public_table)
-        _write(home, config, journal, version, shown, key.for_release(config.release).layout_seed)
-        if config.output.public_table:
-            quoted = _quoted(config.output.public_table)
-            spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION '{Files(spark, home.public.path).path}'"
+        shown = published_exposes(config.shown, journal)
+        kept = Files(release.spark, f"{tables.path}/manifests/{version:020d}-{_label(shown)}.json")
+        _check_published(tables, kept)
+        if output.public_table:
+            _check_name(tables, output.public_table)
+        newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        released = newest.where(f"status = '{RELEASED}'")
+        _write_rows(tables, released, version, shown, output, config.input.id, key.for_release(name).layout_seed)
+        if output.public_table:
+            location = Files(release.spark, tables.public.path).path
+            release.spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
             )
         progress("signing")
-        document = sign(_manifest(home, config, journal, gate, key, shown), key.signing_key(config.release))
+        manifest = _make_manifest(tables, released, journal, gate, config.policy, rules.digest, key, shown)
+        document = sign(manifest, key.signing_key(name))
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
-        place = f"{home.public.path}/{MANIFEST}"
+        place = f"{tables.public.path}/{MANIFEST}"
         kept.write(text)
-        Files(spark, place).write(text)
+        Files(release.spark, place).write(text)
         body = {
             "draws_version": version,
-            "public_version": document["manifest"]["public_version"],
-            "records": document["manifest"]["records"],
+            "public_version": manifest.public_version,
+            "records": manifest.records,
             "exposes": list(shown),
         }
         journal.add(PUBLISHED, "", lambda _: body)
-    return Publication(home.public.path, place, _digest(text), document)
+    return Publication(tables.public.path, place, _digest(text), document)
 
 
 def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Verified:
-    """The manifest of a published table, if it is sound and the table is as it says; needs neither key nor
-    configuration.
+    """Check a published table against its manifest. This needs neither key nor configuration.
 
-    Raises :class:`ReleaseError` with what differs.
+    Parameters
+    ----------
+    spark
+        a session that has Delta.
+    table
+        the path of the published table.
+    manifest
+        the path of the manifest; None: the one inside the table.
+    public_key
+        the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
+
+    Raises :class:`ReleaseError`, which says what differs.
     """
-    store = DeltaTable(spark, table, "table")
-    place = Files(spark, manifest or f"{store.path}/{MANIFEST}")
+    published = DeltaTable(spark, table, "table")
+    place = Files(spark, manifest or f"{published.path}/{MANIFEST}")
     if not place.exists():
         raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
-    if not store.exists():
-        raise ReleaseError(f"table {table}: is no Delta table.")
+    if not published.exists():
+        raise ReleaseError(f"table {table}: is not a Delta table. Name the directory of a published table.")
     text = place.read()
     try:
         document = json.loads(text)
     except ValueError:
-        raise ReleaseError(f"manifest {place.path}: is not JSON. Take the one that was published.") from None
-    with job_errors("nothing could be verified"), _unchecked(place):
-        return Verified(verify(document, _files(store), public_key), _digest(text))
+        raise ReleaseError(f"manifest {place.path}: is not JSON. Use the one that was published.") from None
+    with job_errors("nothing was verified"), _without_checksums(place):
+        return Verified(verify(document, _hash_files(published), public_key), _digest(text))
 
 
 def _digest(text: str) -> str:
@@ -144,8 +166,8 @@ def _digest(text: str) -> str:
 
 
 @contextmanager
-def _unchecked(files: Files) -> Iterator[None]:
-    """Hadoop's own checksums off, which it keeps beside local files: a changed file is to be named, and not to fail the
+def _without_checksums(files: Files) -> Iterator[None]:
+    """Switch off the checksums that Hadoop keeps beside local files: a changed file must be named, and not fail the
     job.
     """
     files.check_sums(on=False)
@@ -155,55 +177,55 @@ def _unchecked(files: Files) -> Iterator[None]:
         files.check_sums(on=True)
 
 
-def _passed(config: Config, home: ReleaseTables, journal: Journal) -> Event:
-    gate = journal.latest(GATE)
-    hint = "Run `wordveil release gate` with this configuration."
+def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
+    """The last decision of the gate. Raises :class:`ReleaseError` unless it passed the current draws by the ``rules``
+    of that digest.
+    """
+    gate, version = journal.latest(GATE), tables.draws.version()
+    where, hint = f"release {tables.release}:", "Run `wordveil release gate` with this configuration."
     if gate is None:
-        raise ReleaseError(f"release {config.release}: no version has passed the gate. {hint}")
-    if gate.body["draws_version"] != (now := home.draws.version()):
+        raise ReleaseError(f"{where} no version has passed the gate. {hint}")
+    if gate.body["draws_version"] != version:
         raise OutdatedGateError(
-            f"release {config.release}: the draws are at version {now}, the gate has seen {gate.body['draws_version']}. {hint}"
+            f"{where} the draws are at version {version}, and the gate has seen version {gate.body['draws_version']}. "
+            f"{hint}"
         )
-    if gate.body["rules"] != config.gate.rules.digest:
-        raise ReleaseError(
-            f"release {config.release}: the gate's rules have changed since version {now} went through it. {hint}"
-        )
+    if gate.body["rules"] != rules:
+        raise ReleaseError(f"{where} the gate's rules have changed since it measured version {version}. {hint}")
     if not gate.body["passed"]:
         raise ReleaseError(
-            f"release {config.release}: version {now} of the draws did not pass the gate. What passed before stays published."
+            f"{where} version {version} of the draws did not pass the gate. What was published before stays published."
         )
     return gate
 
 
-def check_key(journal: Journal, key: MasterKey, release: str) -> None:
-    """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
-    intents = journal.intents()
-    if problem := find_key_fault(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
-        raise ReleaseError(f"release {release}: {problem}")
-
-
-def _write(
-    home: ReleaseTables, config: Config, journal: Journal, version: int, shown: tuple[str, ...], seed: int
+def _write_rows(
+    tables: ReleaseTables,
+    released: DataFrame,
+    version: int,
+    shown: tuple[str, ...],
+    output: OutputSection,
+    name: str,
+    seed: int,
 ) -> None:
-    """Replace the public table's rows by those of a version of the draws; once for a version and what is shown
-    besides.
+    """Replace the public table's rows by the ``released`` ones of a version of the draws; once for a version and what
+    is ``shown`` besides.
+
+    ``name``: the id column. ``seed``: of the order of rows.
     """
-    from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import StructType
 
-    rows = _newest(home, config, journal, version).where(F.col("status") == RELEASED)
-    names = [name for name in rows.columns if not is_internal(name)]
-    rows = _with_exposures(rows.select(*(column(name) for name in names)), shown)
-    if config.output.order == "hashed":
-        rows = arranged(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
-    public = home.public
-    schema = StructType(rows.schema.fields)
-    public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
+    columns = [column(field) for field in released.columns if not is_internal(field)]
+    rows = _add_exposures(released.select(*columns), shown)
+    if output.order == "hashed":
+        rows = arrange_rows(rows, seed, rows.count(), name, partition_by=output.partition_by)
+    public = tables.public
+    public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
     public.replace(
         rows,
-        idempotency_key=f"publish {config.release} {_label(shown)}",
+        idempotency_key=f"publish {tables.release} {_label(shown)}",
         number=version,
-        records_per_file=config.output.records_per_file,
+        records_per_file=output.records_per_file,
     )
 
 
@@ -211,9 +233,9 @@ def _label(shown: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
 
 
-def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
-    """``rows`` whose ``exposes`` names ``shown`` too, in the order that the draws have: columns last. Their relation is
-    what that leaves.
+def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
+    """Add ``shown`` to the ``exposes`` of ``rows``, in the order that the draws have, columns last. Their relation
+    becomes what that leaves of it.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -230,35 +252,32 @@ def _with_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     return rows.withColumn("privacy", privacy)
 
 
-def _newest(home: ReleaseTables, config: Config, journal: Journal, version: int) -> DataFrame:
-    return latest_rows(home.draws.read(version), config.input.id, len(journal.intents()))
-
-
-def _check_published(home: ReleaseTables, kept: Files) -> None:
+def _check_published(tables: ReleaseTables, kept: Files) -> None:
     """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign
-    them again would vouch for that.
+    them again would vouch for that change.
     """
-    if not (kept.exists() and home.public.exists()):
+    if not (kept.exists() and tables.public.exists()):
         return
     try:
-        with _unchecked(kept):
-            verify(json.loads(kept.read()), _files(home.public), None)
+        with _without_checksums(kept):
+            verify(json.loads(kept.read()), _hash_files(tables.public), None)
     except ReleaseError as error:
         raise ReleaseError(
-            f"public table {home.public.path}: {error} It is not signed again as it is. Move its directory away and publish again: the "
-            "table is then written anew from the draws."
+            f"public table {tables.public.path}: {error} It is not signed again as it is. Move its directory away and "
+            "publish again: the table is then written again from the draws."
         ) from None
 
 
-def _check_name(home: ReleaseTables, name: str) -> None:
+def _check_name(tables: ReleaseTables, name: str) -> None:
     """Raise :class:`ReleaseError` where the catalogue knows another table by the public table's name."""
-    if not home.spark.catalog.tableExists(_quoted(name)):
+    if not tables.spark.catalog.tableExists(_quoted(name)):
         return
-    location = home.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
-    here = str(Files(home.spark, home.public.path).path.toUri().getPath()).rstrip("/")
+    location = tables.spark.sql(f"DESCRIBE DETAIL {_quoted(name)}").first()
+    here = str(Files(tables.spark, tables.public.path).path.toUri().getPath()).rstrip("/")
     if location is None or not str(location["location"]).rstrip("/").endswith(here):
         raise ReleaseError(
-            f"output.public_table = {name}: the catalogue knows another table by that name. Choose another name, or drop it."
+            f"output.public_table = {name}: the catalogue knows another table by that name. Choose another name, or "
+            "drop that table."
         )
 
 
@@ -266,16 +285,22 @@ def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _manifest(
-    home: ReleaseTables, config: Config, journal: Journal, gate: Event, key: MasterKey, shown: tuple[str, ...]
+def _make_manifest(
+    tables: ReleaseTables,
+    released: DataFrame,
+    journal: Journal,
+    gate: Event,
+    policy: TextPolicy,
+    rules: str,
+    key: MasterKey,
+    shown: tuple[str, ...],
 ) -> Manifest:
+    """The manifest of the public table as it is now. ``released``: the draws that it holds; ``rules``: their digest."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    public = home.public
-    version = public.version()
-    table = public.read(version)
-    draws = _newest(home, config, journal, int(gate.body["draws_version"])).where(F.col("status") == RELEASED)
-    facts = draws.agg(
+    public_version = tables.public.version()
+    schema = tables.public.read(public_version).schema
+    facts = released.agg(
         F.count(F.lit(1)).alias("records"),
         F.sort_array(F.collect_set("run_id")).alias("runs"),
         F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
@@ -286,32 +311,32 @@ def _manifest(
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
     return Manifest(
-        release=config.release,
+        release=tables.release,
         draws_version=int(gate.body["draws_version"]),
-        public_version=version,
+        public_version=public_version,
         run_ids=tuple(facts.runs),
         mechanism=first.terms["mechanism_fingerprint"],
         policy=first.terms["policy_fingerprint"],
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
-        relation=related(config.policy.relation, exposes),
+        relation=related(policy.relation, exposes),
         exposes=exposes,
         input=read.source,
         input_version=read.version,
-        n_max=config.policy.n_max,
+        n_max=policy.n_max,
         records=facts.records,
-        rules=config.gate.rules.digest,
+        rules=rules,
         gate=gate_entries(GateResult.from_dict(gate.body)),
-        software=software(home.spark.version),
+        software=software_versions(tables.spark.version),
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        schema=tuple((field.name, field.dataType.simpleString()) for field in table.schema.fields),
-        files=tuple(_files(public)),
+        schema=tuple((field.name, field.dataType.simpleString()) for field in schema.fields),
+        files=tuple(_hash_files(tables.public)),
     )
 
 
-def software(spark_version: str) -> dict[str, str]:
-    """Versions of what drew and wrote. A Spark that was unpacked, or is a platform's own, is no installed package: it
-    says its version itself.
+def software_versions(spark_version: str) -> dict[str, str]:
+    """The versions of the software that drew and wrote. A Spark that was unpacked, or belongs to a platform, is not an
+    installed package: it says its version itself.
     """
     found = {"pyspark": spark_version}
     for name in _SOFTWARE:
@@ -320,16 +345,16 @@ def software(spark_version: str) -> dict[str, str]:
     return found
 
 
-def _files(store: DeltaTable) -> list[File]:
-    """The files of the table's newest version, hashed by the executors."""
+def _hash_files(table: DeltaTable) -> list[File]:
+    """The files of the table's newest version. The executors hash them."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    spark = store.spark
-    place = Files(spark, store.path)
+    spark = table.spark
+    place = Files(spark, table.path)
     root = str(place.path.toUri().getPath()).rstrip("/") + "/"
-    there = place.tree()
-    # A file that is gone is told by its absence: Spark would fail for all of them.
-    names = [name for name in map(unquote, store.read().inputFiles()) if name.split(root, 1)[1] in there]
+    present = place.tree()
+    # A file that is gone is left out, and so found missing: Spark would fail for all files.
+    names = [name for name in map(unquote, table.read().inputFiles()) if name.split(root, 1)[1] in present]
     if not names:
         return []
     contents = spark.read.format("binaryFile").load(names)

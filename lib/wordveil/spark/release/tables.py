@@ -1,14 +1,12 @@
-"""Where a release lives: its draws, its journal, its public table and its manifests, and the ledger it is charged
-to.
-"""
+"""The tables of a release: its draws, its journal, its public table, and the ledger that it is charged to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from wordveil.config.load import Config
+from wordveil.config.schema import OutputSection
 from wordveil.errors import ReleaseError
 from wordveil.records.schema import OUTPUT_FIELDS, STATISTIC_FIELDS
 from wordveil.spark.platform.columns import column
@@ -24,42 +22,57 @@ if TYPE_CHECKING:
 
 SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
 RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
-# In bodies of events: how far the tables were.
+# In bodies of events: the versions of the tables then.
 DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
 
 
 class ReleaseTables:
-    """The tables of one release under ``output.path``, and its ledger. ``session`` has Delta."""
+    """The tables of one release under ``output.path``, and its ledger.
 
-    def __init__(self, spark: SparkSession, config: Config) -> None:
+    Attributes
+    ----------
+    spark
+        a session that has Delta.
+    release
+        the release's name.
+    path
+        the directory of the release, without a slash at its end.
+    draws, public
+        the tables of draws and of published rows.
+    ledger
+        the ledger, which other releases may be charged to as well.
+    """
+
+    def __init__(self, spark: SparkSession, release: str, output: OutputSection, ledger_path: str) -> None:
         self.spark = spark
-        self.release = config.release
-        self.path = config.output.path.rstrip("/")
+        self.release = release
+        self.path = output.path.rstrip("/")
         self.draws = DeltaTable(spark, f"{self.path}/draws", "draws")
         self._journal = DeltaTable(spark, f"{self.path}/journal", "journal")
-        self.public = DeltaTable(spark, config.output.public or f"{self.path}/public", "public table")
-        assert config.ledger is not None
-        self.ledger = Ledger(DeltaTable(spark, config.ledger.path, "ledger"))
-        self._partition_by = config.output.partition_by
+        self.public = DeltaTable(spark, output.public or f"{self.path}/public", "public table")
+        self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
+        self._partition_by = output.partition_by
 
-    @contextmanager
-    def held(self, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
-        """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all
-        of them.
+    def locked(self, waiting: Callable[[], None] = lambda: None) -> AbstractContextManager[bool]:
+        """Have other runs, gates and publications of this release on this machine wait.
+
+        The context yields whether that makes them all wait. ``waiting`` is called once if somebody else has the lock.
         """
-        with exclusive(self.spark, f"{self.path}/release", waiting) as alone:
-            yield alone
+        return exclusive(self.spark, f"{self.path}/release", waiting)
 
     def journal(self) -> Journal:
-        """The release's events. Raises :class:`ReleaseError` where its tables are not all there as its events know
-        them, or another release's events are there.
+        """The release's events.
+
+        Raises :class:`ReleaseError` where one of its tables is missing or older than its events say, and where the
+        events are those of another release.
         """
         with job_errors("nothing was changed"):
             if not self._journal.exists():
                 if self.draws.version() > 0:
                     raise ReleaseError(
-                        f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it nobody knows which records "
-                        "were drawn, changed or withdrawn: restore draws, journal and ledger from one backup, or begin a release of another name."
+                        f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it "
+                        "nobody knows which records were drawn, changed or withdrawn. Restore draws, journal and "
+                        "ledger from one backup, or start a release under another name."
                     )
                 self._require_unknown()
                 return Journal(self._journal)
@@ -68,15 +81,16 @@ class ReleaseTables:
             intents = journal.intents()
             if intents and intents[0].terms["release"] != self.release:
                 raise ReleaseError(
-                    f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. Name another place."
+                    f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. "
+                    "Name another directory."
                 )
             if intents:
                 self._check(self.draws, journal, DRAWS_VERSION)
-                self._check(self.ledger.store, journal, LEDGER_VERSION)
+                self._check(self.ledger.table, journal, LEDGER_VERSION)
         return journal
 
     def has_tables(self) -> bool:
-        """Whether there are a journal or draws."""
+        """Whether there is a journal or a table of draws."""
         return self._journal.exists() or self.draws.exists()
 
     def _require_unknown(self) -> None:
@@ -84,27 +98,29 @@ class ReleaseTables:
         if not self.ledger.tables_of(self.release):
             return
         raise ReleaseError(
-            f"release {self.release}: the ledger {self.ledger.store.path} knows it, and its tables are not at {self.path}. Without them nobody "
-            "knows what was drawn and published. Name the output.path where they are, or restore draws and journal from the backup of this "
-            "ledger. If they are lost for good: `wordveil release reset` gives them up, and the next run begins anew. What was spent stays "
-            "charged then, and withdrawn records stay out."
+            f"release {self.release}: the ledger {self.ledger.table.path} knows it, and its tables are not at "
+            f"{self.path}. Without them nobody knows what was drawn and published. Name the output.path where they "
+            "are, or restore draws and journal from the backup that this ledger is from. If they are lost for good, "
+            "`wordveil release reset` gives them up, and the next run makes new ones. What was spent stays charged, "
+            "and withdrawn records stay out."
         )
 
-    def _check(self, store: DeltaTable, journal: Journal, name: str) -> None:
-        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: it was restored
-        from a backup alone.
+    def _check(self, table: DeltaTable, journal: Journal, name: str) -> None:
+        """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: only this table was
+        restored from a backup.
         """
-        version, seen = store.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
+        version, seen = table.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
         if version < 0:
             raise ReleaseError(
-                f"{store.kind} {store.path}: is gone, though release {self.release} has runs. Without it records would be "
-                "drawn or charged anew: restore it from a backup, or begin a release of another name."
+                f"{table.kind} {table.path}: is gone, though release {self.release} has runs. Without it records would "
+                "be drawn or charged again. Restore it from a backup, or start a release under another name."
             )
-        store.check()
+        table.check()
         if version < seen:
             raise ReleaseError(
-                f"{store.kind} {store.path}: is at version {version}, and the journal of release {self.release} has seen version {seen}: it was "
-                "restored from an older state, in which draws or charges are missing. Restore draws, journal and ledger from one backup."
+                f"{table.kind} {table.path}: is at version {version}, and the journal of release {self.release} has "
+                f"seen version {seen}: it was restored from an older state, in which draws or charges are missing. "
+                "Restore draws, journal and ledger from one backup."
             )
 
     def has_drawn(self, intent: Intent) -> bool:
@@ -112,11 +128,14 @@ class ReleaseTables:
         return self.draws.has(self.idempotency_key(intent))
 
     def idempotency_key(self, intent: Intent) -> str:
-        """Under which name a run appends its draws: a second time does nothing."""
+        """The name under which a run appends its draws: to append a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
     def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
-        """Make the tables that are missing, for the ids and kept columns of ``rows``."""
+        """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``.
+
+        Raises :class:`ReleaseError` where the draws have other columns.
+        """
         with job_errors("nothing was drawn or charged"):
             schema = self.schema(rows, kept, name)
             self.ledger.create()
@@ -132,12 +151,25 @@ class ReleaseTables:
         differing = sorted(name for name in there.keys() | now.keys() if there.get(name) != now.get(name))
         if differing:
             shown = ", ".join(
-                f"{name} ({there.get(name, 'none')} there, {now.get(name, 'none')} now)" for name in differing
+                f"{name} ({there.get(name, 'none')} in the release, {now.get(name, 'none')} in the input)"
+                for name in differing
             )
             raise ReleaseError(
-                f"release {self.release}: its columns differ from the input's: {shown}. A release keeps its columns: cast or name "
-                "them in a view of the input, or begin a release of another name."
+                f"release {self.release}: its columns differ from the input's: {shown}. A release keeps its columns. "
+                "Cast or rename them in a view of the input, or start a release under another name."
             )
+
+    def cast_ids(self, ids: Sequence[str], name: str) -> DataFrame:
+        """``ids`` in the type of the draws' id column ``name``: columns ``__id`` and ``named``, the id as it was given.
+
+        A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
+        """
+        import pyarrow as pa
+        from pyspark.sql import functions as F  # noqa: N812
+
+        kind = self.draws.read().schema[name].dataType
+        given = self.spark.createDataFrame(pa.table({"__id": pa.array(ids, pa.string())}))
+        return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 
     @staticmethod
     def schema(rows: DataFrame, kept: list[str], name: str) -> StructType:

@@ -17,7 +17,7 @@ from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.privacy.relations import Exposure
+from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import STATISTICS, STRUCT_FIELDS
 from wordveil.spark.input.screening import screen_input
@@ -25,7 +25,7 @@ from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.job import sanitise_records
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.run_log import Run
 from wordveil.spark.sanitise.worker import Sanitise, SanitiseColumns
 from wordveil.text.policy import TextPolicy
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "sanitise"
-_LAYOUTS: dict[str, tuple[str, ...]] = {"hashed": (), "input": (str(Exposure.LAYOUT),)}
-"""What each order of rows shows."""
 
 
 def sanitise(
@@ -77,11 +75,13 @@ def sanitise(
             "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
-    if order not in _LAYOUTS:
-        raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(_LAYOUTS)}.")])
-    job = _job(session, bundle, run, checked, policy or {}, columns, how, _LAYOUTS[order])
+    if order not in ORDER_EXPOSES:
+        raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(ORDER_EXPOSES)}.")])
+    job = _job(session, bundle, run, checked, policy or {}, columns, how, ORDER_EXPOSES[order])
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
-    return result if order == "input" else arranged(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
+    return (
+        result if order == "input" else arrange_rows(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
+    )
 
 
 def register(
@@ -104,7 +104,7 @@ def register(
     columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
     check_session(session, allow_unencrypted=allow_unencrypted)
     body = SanitiseColumns(
-        _job(session, bundle, run, checked, policy or {}, columns, how, _LAYOUTS["input"]), max_bytes
+        _job(session, bundle, run, checked, policy or {}, columns, how, ORDER_EXPOSES["input"]), max_bytes
     )
 
     from pyspark.sql.pandas.functions import arrow_udf

@@ -6,34 +6,27 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import find_ngrams, ready_bundle
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
-from wordveil.crypto.keys import load_key
-from wordveil.neighbours.blocks import BuildContext
-from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.config.schema import ColumnsSection, OutputSection
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.records.schema import OUTPUT_FIELDS, REASON_COLUMN, STATISTIC_FIELDS, STATISTICS, TEXT_COLUMN
 from wordveil.spark.input.screening import screen_input
-from wordveil.spark.input.source import NO_PARAMS, read_input
+from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
 from wordveil.spark.platform.progress import TaskProgress, watched
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
-from wordveil.spark.sanitise.distribution import distribute, distribute_model
-from wordveil.spark.sanitise.layout import arranged
-from wordveil.spark.sanitise.report import RunReport
+from wordveil.spark.sanitise.layout import arrange_rows
+from wordveil.spark.sanitise.materials import ignore, load_materials
+from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-
-def _silent(*_: object) -> None:
-    """Report nothing."""
 
 
 def run_sanitise(
@@ -43,58 +36,93 @@ def run_sanitise(
     params: Mapping[str, str] = NO_PARAMS,
     overwrite: bool = False,
     run_id: str | None = None,
-    progress: Callable[[str], None] = _silent,
-    tasks: TaskProgress = _silent,
+    progress: Callable[[str], None] = ignore,
+    tasks: TaskProgress = ignore,
 ) -> RunReport:
-    """Sanitise the corpus of ``config`` and write the output table, whole or not at all.
+    """Sanitise the corpus of ``config`` and write the output table atomically.
 
-    ``session`` is called once everything that needs no Spark is found in order. ``params``: those of ``input.where``.
+    ``session`` is called after all checks that need no Spark have passed. ``params``: those of ``input.where``.
     Raises a :class:`WordveilError` that says what is wrong; the output is then as it was before.
     """
     check_params(config.input.where, params)
-    master = load_key(config.key.file, config.key.env)
-    bundle = ready_bundle(config, BuildContext(progress, tasks))
-    ngrams = find_ngrams(config)
-    run_id = run_id or new_run_id()
+    materials = load_materials(config, progress, tasks)
+    settings = RecordSettings(
+        config.release, run_id or new_run_id(), config.policy, tuple(config.input.keep), config.shown
+    )
     progress("starting Spark")
     spark = session()
     require_classic(spark)
-    draft = draft_output(spark, config.output.path, run_id, overwrite=overwrite)
-    table = read_input(spark, config, params)
-    settings = RecordSettings(config.release, run_id, config.policy, tuple(config.input.keep), config.shown)
-    place, identity = distribute(spark.sparkContext, bundle, config.spark.bundle)
-    model = distribute_model(spark.sparkContext, ngrams, config.spark.bundle)
-    keys = master.for_release(config.release)
-    job = Sanitise(settings, keys, place, identity, model)
+    draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
+    table = open_input(spark, config.input, params).read()
     started = time.perf_counter()
     try:
-        with job_errors(), watched(spark.sparkContext, run_id, tasks):
-            progress("looking for duplicate ids")
-            records = screen_input(table, config.input)
-            rows = sanitise_records(records, job)
-            if config.output.order == "hashed":
-                progress("counting records")
-                names = {"kept": config.input.keep, "partition_by": config.output.partition_by}
-                rows = arranged(rows, keys.layout_seed, table.count(), config.input.id, **names)
-            progress("sanitising")
-            counts = _write(rows, draft.path, config)
+        with (
+            materials.distribute(spark.sparkContext, settings) as job,
+            job_errors(),
+            watched(spark.sparkContext, settings.run_id, tasks),
+        ):
+            counts = write_sanitised(table, draft.path, job, config.input, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
         raise
-    finally:
-        identity.unpersist()
-    notes = (*bundle.manifest["notes"], *map(_leftover_note, draft.files.leftovers()))
-    return _report(
-        config,
-        bundle,
+    notes = tuple(map(_leftover_note, draft.files.leftovers()))
+    return make_report(
         settings,
+        materials.bundle,
+        materials.key.fingerprint,
         counts,
-        time.perf_counter() - started,
-        str(draft.files.path),
-        master.fingerprint,
-        notes,
+        output=str(draft.files.path),
+        seconds=time.perf_counter() - started,
+        notes=notes,
     )
+
+
+def write_sanitised(
+    table: DataFrame,
+    path: str,
+    job: Sanitise,
+    columns: ColumnsSection,
+    output: OutputSection,
+    progress: Callable[[str], None] = ignore,
+) -> dict[str, Any]:
+    """Sanitise ``table`` and write the result as Parquet to ``path``, where nothing may be yet.
+
+    Parameters
+    ----------
+    table
+        the records, with the columns that ``columns`` names.
+    path
+        the directory that is written.
+    job
+        what workers do: it carries text policy, bundle and keys.
+    columns
+        the id, the text and the kept columns, and the longest text in bytes.
+    output
+        the order of rows, the columns that name directories, and the rows of a file; its ``path`` is not used.
+    progress
+        told what begins.
+
+    Returns
+    -------
+    The run's counts, as :func:`wordveil.spark.sanitise.counts.report_counts` names them.
+
+    Raises Spark's errors, and those of workers.
+    """
+    progress("looking for duplicate ids")
+    rows = sanitise_records(screen_input(table, columns), job)
+    if output.order == "hashed":
+        progress("counting records")
+        rows = arrange_rows(
+            rows,
+            job.keys.layout_seed,
+            table.count(),
+            columns.id,
+            kept=columns.keep,
+            partition_by=output.partition_by,
+        )
+    progress("sanitising")
+    return _write(rows, path, output)
 
 
 def _leftover_note(path: str) -> str:
@@ -104,7 +132,7 @@ def _leftover_note(path: str) -> str:
 
 
 def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
-    """The sanitised records of a prepared table, with the statistics columns."""
+    """The sanitised records of a screened table, with the statistics columns."""
 
     def wordveil_sanitise(batches: Any) -> Any:
         return job(batches)
@@ -125,46 +153,16 @@ def _output_schema(records: DataFrame) -> StructType:
     return StructType([*records.schema.fields[:-2], *added.fields])
 
 
-def _write(result: DataFrame, path: str, config: Config) -> dict[str, Any]:
+def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
     """Write the table and return the run's counts, observed in the same pass."""
     from pyspark.sql import Observation
 
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     writer = rows.drop(*STATISTICS).write.mode("error")
-    if config.output.partition_by:
-        writer = writer.partitionBy(*config.output.partition_by)
-    if config.output.records_per_file:
-        writer = writer.option("maxRecordsPerFile", config.output.records_per_file)
+    if output.partition_by:
+        writer = writer.partitionBy(*output.partition_by)
+    if output.records_per_file:
+        writer = writer.option("maxRecordsPerFile", output.records_per_file)
     writer.parquet(path)
     return report_counts(observation.get)
-
-
-def _report(
-    config: Config,
-    bundle: Bundle,
-    settings: RecordSettings,
-    counts: dict[str, Any],
-    seconds: float,
-    output: str,
-    key_fingerprint: str,
-    notes: tuple[str, ...],
-) -> RunReport:
-    terms = release_terms(settings, bundle)
-
-    return RunReport(
-        run_id=settings.run_id,
-        release=config.release,
-        output=output,
-        relation=str(terms.relation),
-        metric=terms.guarantee.metric.identifier,
-        nominal_epsilon=terms.guarantee.nominal_epsilon,
-        epsilon=terms.guarantee.epsilon,
-        exposes=terms.exposes,
-        mechanism_fingerprint=bundle.fingerprint,
-        policy_fingerprint=config.policy.fingerprint,
-        key_fingerprint=key_fingerprint,
-        seconds=seconds,
-        notes=notes,
-        **counts,
-    )

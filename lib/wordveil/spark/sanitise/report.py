@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.records.sanitiser import RecordSettings, release_terms
 
 
 @dataclass(frozen=True)
 class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
-    ``epsilon_bound`` and ``epsilon_pure`` are the least and the greatest price of a released record, None where there
-    is none (no released record; no pure bound under the relation). ``delta`` is the greatest delta of a released
-    record. ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` where the
-    input had not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which the
-    author alone had changed: nothing was drawn for them.
+    ``epsilon_bound`` and ``epsilon_pure`` are the minimum and maximum price of a released record, None where there is
+    none (no released record; no pure bound under the relation). ``delta`` is the maximum delta of a released record.
+    ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` if the input had
+    not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which only the
+    author had changed: nothing was drawn for them.
     """
 
     run_id: str
@@ -64,3 +68,40 @@ class RunReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {**self.__dict__, "unknown_rate": self.unknown_rate, "tokens_per_second": self.tokens_per_second}
+
+
+def make_report(
+    settings: RecordSettings,
+    bundle: Bundle,
+    key_fingerprint: str,
+    counts: Mapping[str, Any],
+    *,
+    output: str,
+    seconds: float,
+    notes: tuple[str, ...] = (),
+    changes: str = "all",
+    input_version: int | None = None,
+) -> RunReport:
+    """The report of a run under ``settings``. ``notes`` follow those of the bundle.
+
+    ``counts``: as :func:`wordveil.spark.sanitise.counts.report_counts` names them, and ``corrected`` of a release.
+    """
+    terms = release_terms(settings, bundle)
+    return RunReport(
+        run_id=settings.run_id,
+        release=settings.release,
+        output=output,
+        relation=str(terms.relation),
+        metric=terms.guarantee.metric.identifier,
+        nominal_epsilon=terms.guarantee.nominal_epsilon,
+        epsilon=terms.guarantee.epsilon,
+        exposes=terms.exposes,
+        mechanism_fingerprint=bundle.fingerprint,
+        policy_fingerprint=settings.policy.fingerprint,
+        key_fingerprint=key_fingerprint,
+        seconds=seconds,
+        notes=(*bundle.manifest["notes"], *notes),
+        changes=changes,
+        input_version=input_version,
+        **counts,
+    )

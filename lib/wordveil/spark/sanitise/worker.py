@@ -25,7 +25,7 @@ from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_ref
 from wordveil.records.schema import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN
 from wordveil.text.slots import NgramModel
 
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""Opening a release for a command: its session, its tables and, unless the command only looks, its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from wordveil.config.load import Config
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.session import require_classic
+from wordveil.spark.release.journal import Journal
+from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.sanitise.materials import ignore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class OpenRelease:
+    """A release that a command works on.
+
+    Attributes
+    ----------
+    spark
+        a classic session that has Delta.
+    tables
+        the release's tables and its ledger.
+    is_exclusive
+        whether nobody else can work on the release until it is closed.
+    """
+
+    spark: SparkSession
+    tables: ReleaseTables
+    is_exclusive: bool
+
+    @cached_property
+    def journal(self) -> Journal:
+        """The release's events, read at the first use. Raises as :meth:`ReleaseTables.journal`."""
+        return self.tables.journal()
+
+
+@contextmanager
+def open_release(
+    config: Config,
+    session: Callable[[], SparkSession],
+    progress: Callable[[str], None] = ignore,
+    *,
+    outcome: str,
+    waiting_for: str = "a run",
+    is_locked: bool = True,
+) -> Iterator[OpenRelease]:
+    """Open the release of ``config``, and close it after the ``with`` block.
+
+    Parameters
+    ----------
+    config
+        a configuration with ``output.format: delta``.
+    session
+        starts the Spark session, or returns the running one.
+    progress
+        told what begins, and what is waited for.
+    outcome
+        what is true when a Spark job of the block fails; it completes the sentence "the Spark job failed and".
+    waiting_for
+        what holds the lock as a rule.
+    is_locked
+        whether other runs, gates and publications of the release on this machine wait until it is closed.
+
+    Raises :class:`PlatformError` for a session that cannot be used. Spark's errors in the block become a
+    :class:`SparkJobError`.
+    """
+    progress("starting Spark")
+    spark = session()
+    require_classic(spark)
+    assert config.ledger is not None
+    tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
+    lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None
+    with lock or nullcontext(enter_result=False) as is_exclusive, job_errors(outcome):
+        yield OpenRelease(spark, tables, is_exclusive)

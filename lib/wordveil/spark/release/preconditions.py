@@ -1,0 +1,88 @@
+"""What must be true of a release before a command may work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wordveil.crypto.keys import MasterKey, find_key_fault
+from wordveil.errors import ReleaseError
+from wordveil.records.schema import REQUESTED, WITHDRAWN
+from wordveil.spark.release.journal import FROZEN, Intent, Journal
+from wordveil.spark.release.latest import latest_state
+from wordveil.spark.release.tables import ReleaseTables
+
+
+def require_runs(journal: Journal, release: str) -> None:
+    """Raise :class:`ReleaseError` for a release that no run has begun."""
+    if not journal.intents():
+        raise ReleaseError(f"release {release}: has no runs. Run `wordveil sanitise` first.")
+
+
+def require_no_open_runs(journal: Journal, release: str) -> None:
+    """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
+    require_runs(journal, release)
+    if found := journal.open_intents():
+        raise ReleaseError(
+            f"run {found[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
+        )
+
+
+def require_live(journal: Journal, release: str) -> None:
+    """Raise :class:`ReleaseError` for a release that is frozen."""
+    if (frozen := journal.latest(FROZEN)) is not None:
+        raise ReleaseError(
+            f"release {release}: has been frozen since {frozen.at}, when its key was destroyed. What is published "
+            "stays published, and nothing can be drawn, gated or published any more. Start a release under another "
+            "name, with another key."
+        )
+
+
+def check_key(journal: Journal, key: MasterKey, release: str) -> None:
+    """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
+    intents = journal.intents()
+    if problem := find_key_fault(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
+        raise ReleaseError(f"release {release}: {problem}")
+
+
+def require_same_terms(journal: Journal, terms: Mapping[str, str], release: str) -> None:
+    """Raise :class:`ReleaseError` where ``terms`` differ from those that a release with runs began with."""
+    recorded = journal.intents()[0].terms
+    for name, value in terms.items():
+        if recorded[name] != value:
+            raise ReleaseError(
+                f"release {release}: {name} is {value[:60]} now and was {recorded[name][:60]} in its first run. A "
+                "release keeps one bundle, one text policy, one key and one set of columns. Use those of its first "
+                "run, or start a release under another name."
+            )
+
+
+def require_known_ids(tables: ReleaseTables, ids: Sequence[str], name: str) -> None:
+    """Raise :class:`ReleaseError` where some of ``ids`` are not in the release, or have been withdrawn.
+
+    ``name``: the id column. The message quotes one of these ids.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    known = latest_state(tables.draws.read(), name)
+    known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)))
+    missing = tables.cast_ids(ids, name).join(known, "__id", "left_anti")
+    if (example := missing.first()) is not None:
+        raise ReleaseError(
+            f"{missing.count():,} of the ids are not in release {tables.release}, or have been withdrawn; "
+            f"{example.named!r} is one of them. Nothing was done. Remove them from the list, or correct them."
+        )
+
+
+def require_feed(last: Intent, intent: Intent) -> None:
+    """Raise :class:`ReleaseError` where the input's change feed does not lead from the ``last`` run to this one."""
+    if last.source_id != intent.source_id:
+        raise ReleaseError(
+            f"input {intent.source}: is not the table that the release has read so far, so its change feed does not "
+            "say what changed since. Compare contents once with --set input.changes=scan; add --full-snapshot if the "
+            "table holds the whole corpus."
+        )
+    if intent.version < last.version:
+        raise ReleaseError(
+            f"input {intent.source}: is at version {intent.version}, and the release has read version {last.version}. "
+            "A change feed does not lead back. Compare contents with --set input.changes=scan"
+        )

@@ -1,0 +1,301 @@
+"""What a run of a release does: it writes down what it is going to do, then reserves, draws and settles. Each step is
+done once, whatever crashes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from wordveil.config.schema import InputSection
+from wordveil.errors import ReleaseError
+from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.release.budgets import Budget
+from wordveil.spark.input.source import InputTable, open_input
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.progress import TaskProgress, watched
+from wordveil.spark.release.journal import FINISHED, INTENT, REFUSED, Event, Intent, Journal, intent_body
+from wordveil.spark.release.ledger import Terms
+from wordveil.spark.release.opening import OpenRelease
+from wordveil.spark.release.preconditions import (
+    check_key,
+    require_feed,
+    require_known_ids,
+    require_live,
+    require_same_terms,
+)
+from wordveil.spark.release.steps import RunSteps
+from wordveil.spark.release.tables import ReleaseTables
+from wordveil.spark.sanitise.counts import NOTHING
+from wordveil.spark.sanitise.materials import Materials
+from wordveil.spark.sanitise.report import RunReport, make_report
+from wordveil.spark.sanitise.run_log import new_run_id
+
+
+@dataclass(frozen=True)
+class ReleaseRunner:
+    """Runs of one release that is open.
+
+    Attributes
+    ----------
+    release
+        the session, the tables, and whether nobody else can work on them.
+    materials
+        key, bundle and n-gram model.
+    settings
+        what the rows of a run that begins now say; without a run id.
+    source
+        the input.
+    budget
+        the limits of a run that begins now; None: there are none.
+    records_per_file
+        the most rows of a file of draws; None for the default.
+    params
+        the values of the parameters of ``input.where``.
+    progress, tasks
+        told what begins, and how many tasks are done.
+    """
+
+    release: OpenRelease
+    materials: Materials
+    settings: RecordSettings
+    source: InputSection
+    budget: Budget | None
+    records_per_file: int | None
+    params: dict[str, str]
+    progress: Callable[[str], None]
+    tasks: TaskProgress
+
+    def run(self, run_id: str | None, *, full_snapshot: bool) -> RunReport:
+        """See :func:`wordveil.spark.release.run.run_release`."""
+        while True:
+            journal = self._read_journal()
+            self._finish_open(journal)
+            if run_id is not None and (done := journal.finished(run_id)) is not None:
+                return RunReport.from_dict(done)
+            table = open_input(self.release.spark, self.source, self.params)
+            if not table.is_delta:
+                raise ReleaseError(
+                    f"input {self.source.source}: is not a Delta table. A release reads a Delta table, so that a run "
+                    "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
+                )
+            intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
+            last = journal.last_of(intent.slice)
+            if last is not None and not full_snapshot and last.reads_as(intent):
+                return self._report(replace(intent, changes="none"), NOTHING, 0.0)
+            self._tables.create(table.read(intent.version), self.source.keep, self.source.id)
+            if (report := self._begin(journal, intent, table)) is not None:
+                return report
+
+    def withdraw(self, run_id: str | None, ids: list[str]) -> RunReport:
+        """See :func:`wordveil.spark.release.run.withdraw`."""
+        while True:
+            journal = self._read_journal()
+            if not journal.intents():
+                raise ReleaseError(
+                    f"release {self._name}: has no runs, so there is nothing to withdraw. Check release and "
+                    "output.path."
+                )
+            self._finish_open(journal)
+            if run_id is not None and (done := journal.finished(run_id)) is not None:
+                return RunReport.from_dict(done)
+            intent = Intent(
+                run_id=run_id or new_run_id(),
+                seq=0,
+                kind="withdraw",
+                terms=self._fixed_terms(),
+                epoch=self.materials.key.epoch,
+                epochs=self.materials.key.epoch_fingerprints,
+                shown=self.settings.shown,
+                ids=tuple(sorted(set(ids))),
+            )
+            require_known_ids(self._tables, intent.ids, self.source.id)
+            if (report := self._begin(journal, intent, None)) is not None:
+                return report
+
+    @property
+    def _tables(self) -> ReleaseTables:
+        return self.release.tables
+
+    @property
+    def _name(self) -> str:
+        return self.settings.release
+
+    def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
+        """Begin a run. None where somebody else has added to the journal since the run was decided."""
+        known = len(journal.events)
+        event = journal.add(
+            INTENT,
+            intent.run_id,
+            lambda seq: intent_body(replace(intent, seq=seq)),
+            unless=lambda events: len(events) != known,
+        )
+        if event is None:
+            return None
+        return self._execute(journal, replace(intent, seq=event.seq), table, is_fresh=self.release.is_exclusive)
+
+    def _execute(
+        self, journal: Journal, intent: Intent, table: InputTable | None, *, is_fresh: bool = False
+    ) -> RunReport:
+        started = time.perf_counter()
+        context, settings = self.release.spark.sparkContext, self._settings_of(intent)
+        give_up = f"`wordveil release abandon {intent.run_id}`"
+        outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
+        with self.materials.distribute(context, replace(settings, internal=2), intent.epoch) as job:
+            steps = RunSteps(
+                self._tables,
+                intent,
+                table,
+                terms=self._ledger_terms(intent),
+                columns=self.source,
+                n_max=self.settings.policy.n_max,
+                records_per_file=self.records_per_file,
+                progress=self.progress,
+                is_fresh=is_fresh,
+            )
+            try:
+                with job_errors(outcome), watched(context, intent.run_id, self.tasks):
+                    if exceeding := steps.reserve(job):
+                        _refuse(journal, intent, exceeding)
+                    steps.draw(job)
+                    steps.settle()
+                    report = self._report(intent, steps.counts(), time.perf_counter() - started)
+                    journal.add(
+                        FINISHED,
+                        intent.run_id,
+                        lambda _: report.to_dict(),
+                        unless=lambda events: _has_ended(events, intent),
+                    )
+            finally:
+                steps.close()
+        return report
+
+    def _read_journal(self) -> Journal:
+        """The release's current journal. Raises :class:`ReleaseError` where it does not allow another run."""
+        journal = self._tables.journal()
+        require_live(journal, self._name)
+        if journal.intents():
+            check_key(journal, self.materials.key, self._name)
+            require_same_terms(journal, self._fixed_terms(), self._name)
+        return journal
+
+    def _finish_open(self, journal: Journal) -> None:
+        """Finish the interrupted runs, with the settings that they started with."""
+        for intent in journal.open_intents():
+            self.progress(f"finishing the interrupted run {intent.run_id} with the settings that it started with")
+            table = self._reopen_input(intent) if intent.kind == "sanitise" else None
+            self._execute(journal, intent, table)
+
+    def _reopen_input(self, intent: Intent) -> InputTable:
+        """The input of an interrupted run, at its version."""
+        hint = (
+            "Finish the run with its own configuration, or give it up, which charges it in full: "
+            f"`wordveil release abandon {intent.run_id}`"
+        )
+        if self.source.source != intent.source:
+            raise ReleaseError(
+                f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
+                f"{self.source.source}. {hint}"
+            )
+        pinned = {"where": intent.where or None, "version": intent.version, "timestamp": None}
+        table = open_input(self.release.spark, self.source.model_copy(update=pinned), intent.params)
+        if table.table_id != intent.source_id:
+            raise ReleaseError(
+                f"run {intent.run_id} was interrupted while it read {intent.source}, and another table has been made "
+                f"there since. {hint}"
+            )
+        return table
+
+    def _settings_of(self, intent: Intent) -> RecordSettings:
+        """What a run's rows say: what was true when it began."""
+        return replace(self.settings, run_id=intent.run_id, shown=intent.shown)
+
+    def _ledger_terms(self, intent: Intent) -> Terms:
+        """What a draw of a run costs."""
+        return Terms.of(
+            release_terms(self._settings_of(intent), self.materials.bundle),
+            tables=self._tables.draws.identifier(),
+            run_id=intent.run_id,
+            epoch=intent.epoch,
+            epoch_key=intent.epochs[intent.epoch - 1],
+        )
+
+    def _fixed_terms(self) -> dict[str, str]:
+        """What is the same in all runs of a release."""
+        source = self.source
+        columns = {"id": source.id, "text": source.text, "author": source.author, "keep": source.keep}
+        return {
+            "release": self._name,
+            "mechanism_fingerprint": self.materials.bundle.fingerprint,
+            "policy_fingerprint": self.settings.policy.fingerprint,
+            "key_fingerprint": self.materials.key.fingerprint,
+            "columns": json.dumps(columns),
+            "ledger": self._tables.ledger.table.path,
+        }
+
+    def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
+        """What a new run is going to do."""
+        source = self.source
+        if full_snapshot and source.where:
+            raise ReleaseError(
+                "--full-snapshot: input.where selects a part of the input, and a record outside that part has not left "
+                "the corpus. Remove --full-snapshot or input.where."
+            )
+        intent = Intent(
+            run_id=run_id,
+            seq=0,
+            kind="sanitise",
+            terms=self._fixed_terms(),
+            epoch=self.materials.key.epoch,
+            epochs=self.materials.key.epoch_fingerprints,
+            source=source.source,
+            source_id=table.table_id or "",
+            version=-1 if table.latest_version is None else table.latest_version,
+            where=source.where or "",
+            params=self.params,
+            full_snapshot=full_snapshot,
+            budgets=self.budget.to_dict() if self.budget else None,
+            max_bytes=source.max_bytes,
+            shown=self.settings.shown,
+            anew=self._had_other_tables(journal),
+        )
+        last = journal.last_of(intent.slice)
+        if last is None or source.changes != "feed" or full_snapshot:
+            changes = "scan" if any(other.kind == "sanitise" for other in journal.intents()) else "all"
+            return replace(intent, changes=changes, null_id_count=journal.null_id_count(intent.slice))
+        require_feed(last, intent)
+        return replace(intent, changes="feed", since=last.version, retried=not last.refuses_as(intent))
+
+    def _had_other_tables(self, journal: Journal) -> bool:
+        """Whether the release had other tables before, which were given up."""
+        begun = journal.intents()
+        return begun[0].anew if begun else self._tables.ledger.knows(self._name)
+
+    def _report(self, intent: Intent, counts: Mapping[str, Any], seconds: float) -> RunReport:
+        reads_input = intent.kind == "sanitise"
+        return make_report(
+            self._settings_of(intent),
+            self.materials.bundle,
+            self.materials.key.fingerprint,
+            counts,
+            output=self._tables.path,
+            seconds=seconds,
+            changes=intent.changes if reads_input else intent.kind,
+            input_version=intent.version if reads_input else None,
+        )
+
+
+def _refuse(journal: Journal, intent: Intent, exceeding: int) -> NoReturn:
+    journal.add(REFUSED, intent.run_id, lambda _: {"over": exceeding})
+    raise ReleaseError(
+        f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged. "
+        "Raise the limit, leave records out with input.where, or set on_exceeded: quarantine."
+    )
+
+
+def _has_ended(events: list[Event], intent: Intent) -> bool:
+    """Whether a run has finished: another process may have finished it too."""
+    return any(event.event == FINISHED and event.run_id == intent.run_id for event in events)

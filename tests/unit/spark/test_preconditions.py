@@ -1,0 +1,134 @@
+"""What must be true of a release before a command works on it, told from the journal's events alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from wordveil.crypto.keys import MasterKey
+from wordveil.errors import ReleaseError
+from wordveil.spark.release.journal import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, Journal
+from wordveil.spark.release.preconditions import (
+    check_key,
+    require_feed,
+    require_live,
+    require_no_open_runs,
+    require_same_terms,
+)
+
+KEY = MasterKey(bytes(range(32)))
+TERMS = {"key_fingerprint": KEY.fingerprint, "policy_fingerprint": "p1"}
+FIRST = Intent(
+    run_id="night-1",
+    seq=1,
+    kind="sanitise",
+    terms=TERMS,
+    epoch=1,
+    epochs=KEY.epoch_fingerprints,
+    source="/lake/tickets",
+    source_id="table-1",
+    version=4,
+)
+
+
+class NoTable:
+    """The journal's table before a first run."""
+
+    def exists(self) -> bool:
+        """There is none."""
+        return False
+
+
+def journal_of(*events: tuple[str, str, dict[str, Any]]) -> Journal:
+    """A journal with these events: their kind, their run and their body."""
+    journal = Journal(NoTable())  # type: ignore[arg-type]
+    journal.events = [
+        Event(number, kind, run_id, "2026-11-20T02:00:00Z", body)
+        for number, (kind, run_id, body) in enumerate(events, 1)
+    ]
+    return journal
+
+
+def begun(intent: Intent) -> tuple[str, str, dict[str, Any]]:
+    """The event that a run has begun."""
+    return (INTENT, intent.run_id, asdict(intent))
+
+
+def finished(run_id: str, null_ids: int = 0) -> tuple[str, str, dict[str, Any]]:
+    """The event that a run has finished."""
+    return (FINISHED, run_id, {"quarantined": {"null_id": null_ids} if null_ids else {}})
+
+
+def test_a_release_without_runs_has_nothing_to_gate():
+    with pytest.raises(ReleaseError, match=r"release support: has no runs\. Run `wordveil sanitise` first"):
+        require_no_open_runs(journal_of(), "support")
+
+
+def test_an_open_run_is_named_until_it_ends():
+    with pytest.raises(ReleaseError, match="run night-1 was interrupted"):
+        require_no_open_runs(journal_of(begun(FIRST)), "support")
+    require_no_open_runs(journal_of(begun(FIRST), finished("night-1")), "support")
+    require_no_open_runs(journal_of(begun(FIRST), (ABANDONED, "night-1", {})), "support")
+
+
+def test_a_frozen_release_says_since_when():
+    require_live(journal_of(begun(FIRST)), "support")
+    with pytest.raises(ReleaseError, match="release support: has been frozen since 2026-11-20T02:00:00Z"):
+        require_live(journal_of(begun(FIRST), (FROZEN, "", {})), "support")
+
+
+def test_another_key_is_refused():
+    check_key(journal_of(begun(FIRST)), KEY, "support")
+    with pytest.raises(ReleaseError, match=r"release support: .*key"):
+        check_key(journal_of(begun(FIRST)), MasterKey(bytes(range(32, 64))), "support")
+
+
+def test_other_terms_are_named_with_what_they_were_in_the_first_run():
+    journal = journal_of(begun(FIRST), finished("night-1"), begun(replace(FIRST, run_id="night-2", seq=2)))
+    require_same_terms(journal, TERMS, "support")
+    with pytest.raises(ReleaseError, match="policy_fingerprint is p2 now and was p1 in its first run"):
+        require_same_terms(journal, {**TERMS, "policy_fingerprint": "p2"}, "support")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"source_id": "table-2"}, r"is not the table that the release has read so far.*input\.changes=scan"),
+        ({"version": 3}, r"is at version 3, and the release has read version 4.*input\.changes=scan"),
+    ],
+)
+def test_a_feed_that_does_not_lead_here_is_refused(changes: dict[str, Any], problem: str):
+    with pytest.raises(ReleaseError, match=f"input /lake/tickets: {problem}"):
+        require_feed(FIRST, replace(FIRST, **changes))
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_feed_leads_to_the_same_version_and_to_later_ones(version: int):
+    require_feed(FIRST, replace(FIRST, version=version))
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"run_id": "night-2", "seq": 2, "epoch": 2}, True),
+        ({"version": 5}, False),
+        ({"source_id": "table-2"}, False),
+        ({"max_bytes": 10}, False),
+        ({"budgets": {"record": 1.0}}, False),
+    ],
+)
+def test_runs_read_the_same_if_nothing_they_read_or_refuse_differs(changes: dict[str, Any], same: bool):
+    assert FIRST.reads_as(replace(FIRST, **changes)) is same
+
+
+def test_records_without_an_id_are_counted_over_the_finished_runs_of_a_slice():
+    other = replace(FIRST, run_id="night-2", where="day = 'x'")
+    again = replace(FIRST, run_id="night-3")
+    open_run = replace(FIRST, run_id="night-4")
+    runs = [begun(FIRST), finished("night-1", 2), begun(other), finished("night-2", 5), begun(again)]
+    journal = journal_of(*runs, finished("night-3", 1), begun(open_run))
+    assert journal.null_id_count(FIRST.slice) == 3
+    assert journal.null_id_count(other.slice) == 5
+    assert journal.null_id_count("no such slice") == 0
