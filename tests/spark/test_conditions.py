@@ -191,7 +191,7 @@ def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(delta_table, "committed", dies)
+        patched.setattr(delta_table, "after_commit", dies)
         with pytest.raises(KeyboardInterrupt):
             lake.run(config)
     told: list[str] = []

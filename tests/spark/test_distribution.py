@@ -68,10 +68,10 @@ CLUSTER_SCRIPT = """
 import json, sys
 from pathlib import Path
 import pyspark
-from wordveil.config import load_config
-from wordveil.spark import job
-from wordveil.spark.distribution import distribute
-from wordveil.spark.session import build_session
+from wordveil.config.load import load_config
+from wordveil.spark.sanitise import job
+from wordveil.spark.sanitise.distribution import distribute
+from wordveil.spark.platform.session import build_session
 
 config = load_config(Path(sys.argv[1]))
 spark = build_session(config.spark)

@@ -15,7 +15,7 @@ from sparking import WORDS, Workspace, read_output, write_delta
 from wordveil.cli import app
 from wordveil.config.arguments import parse_arguments
 from wordveil.errors import ConfigError, NgramError
-from wordveil.spark.builds.ngrams import LONGEST_TEXT, build_ngrams
+from wordveil.spark.builds.ngrams import MAX_TEXT_BYTES, build_ngrams
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import sample_table
 from wordveil.spark.sanitise.frames import sanitise
@@ -58,7 +58,7 @@ def ngrams(monkeypatch, capsys, spark, *arguments: object) -> dict[str, object]:
 
 def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace, monkeypatch, capsys):
     """The digest covers every count; texts that cannot be read are left out; Delta gives the same model as Parquet."""
-    spoilt = [*PUBLIC, None, "東京は雨", "x" * (LONGEST_TEXT + 1)]
+    spoilt = [*PUBLIC, None, "東京は雨", "x" * (MAX_TEXT_BYTES + 1)]
     place = public_table(workspace, spoilt)
     store = workspace.root / "models"
     arguments = ["--text", "body", "--output", store, "--public", "--max-n", 3, "--min-count", 3]

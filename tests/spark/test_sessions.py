@@ -28,8 +28,8 @@ def in_a_process(code: str, *arguments: object) -> dict:
 PREAMBLE = """
 import json, sys
 from wordveil.errors import PlatformError
-from wordveil.sections import SparkSection
-from wordveil.spark.session import ENCRYPTION, build_session
+from wordveil.config.schema import SparkSection
+from wordveil.spark.platform.session import ENCRYPTION, build_session
 def refusal(section, **options):
     try:
         build_session(section, **options)

@@ -10,7 +10,7 @@ import pytest
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table as stores
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.sanitise.counts import observed
+from wordveil.spark.sanitise.counts import read_observation
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_name_appends_once(spark, store: DeltaTable):
         store.append(
             spark.range(3).observe(observation, F.sum("id").alias("sum")), step="draws", idempotency_key="run 1"
         )
-        seen.append(observed(observation))
+        seen.append(read_observation(observation))
     assert seen == [{"sum": 3}, None]
     assert store.has("run 1")
     assert not store.has("run 2")
@@ -49,7 +49,7 @@ def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pyt
     """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an
     object store.
     """
-    monkeypatch.setattr(stores, "exclusive", lambda *_: nullcontext(False))
+    monkeypatch.setattr(stores, "hold_lock", lambda *_: nullcontext(False))
     seen: list[int] = []
 
     def other(table, _):

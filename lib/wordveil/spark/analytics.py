@@ -88,14 +88,14 @@ def analyse(
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     progress("counting terms")
     with job_errors("the tables of before are as they were"):
-        words = _words(rows, text, stop_words).cache()
+        words = _split_words(rows, text, stop_words).cache()
         try:
             records, documents = words.count(), words.where("size(words) > 0").count()
-            terms = _terms(words, min_documents).cache()
+            terms = _count_terms(words, min_documents).cache()
             kept = terms.count()
             total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
             progress("finding topics")
-            found = _topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            found = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
             _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
             flat = [
@@ -119,7 +119,7 @@ def _check_output(table: str, output: str) -> None:
         )
 
 
-def _words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
+def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     """A row a record: its words, in lower case, without the stop-words."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -129,7 +129,7 @@ def _words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     return rows.select(F.coalesce(words, F.array().cast("array<string>")).alias("words"))
 
 
-def _terms(words: DataFrame, min_documents: int) -> DataFrame:
+def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
     """How often each term stands, and in how many documents; the most frequent first."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -142,7 +142,7 @@ def _terms(words: DataFrame, min_documents: int) -> DataFrame:
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
 
 
-def _topics(
+def _find_topics(
     words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int
 ) -> list[list[tuple[str, float]]]:
     """The heaviest terms of each topic with their weights; the same ones for the same table."""

@@ -20,18 +20,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def on_session(session: Callable[[], SparkSession]) -> ReadPairs:
+def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
     """What reads pairs with the executors of ``session``, which is called where they lie as Parquet; text is read on
     the driver.
     """
 
     def read(path: Path, settings: TrainingSettings) -> pa.Table:
-        return pairs_of(session(), path, settings) if path.exists() and is_parquet(path) else read_pairs(path)
+        return (
+            read_pairs_from_parquet(session(), path, settings)
+            if path.exists() and is_parquet(path)
+            else read_pairs(path)
+        )
 
     return read
 
 
-def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
+def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
     """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no
     order.
 

@@ -43,7 +43,7 @@ def _search(file: str, metric: str, most: int | None, within: float) -> Neighbou
     return Task(metric, np.load(file, mmap_mode="r"), most, within).search()
 
 
-def on_executors(
+def compute_on_executors(
     session: Callable[[], SparkSession],
 ) -> Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
     """What computes blocks on the executors of ``session``, which is called once there is something to do."""

@@ -30,9 +30,9 @@ from wordveil.version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LONGEST_TEXT = 4 * 2**20
+MAX_TEXT_BYTES = 4 * 2**20
 """Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
-MOST_NGRAMS = 50_000_000
+MAX_NGRAMS = 50_000_000
 """A driver needs some 70 bytes for each while it builds."""
 
 
@@ -43,7 +43,7 @@ def _silent(_: str) -> None:
 @dataclass(frozen=True)
 class BuiltNgrams:
     """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not
-    UTF-8, longer than :data:`LONGEST_TEXT` or of a script that the tokeniser refuses.
+    UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a script that the tokeniser refuses.
     """
 
     model: NgramModel
@@ -69,22 +69,22 @@ def build_ngrams(
 
     spark = table.sparkSession
     with job_errors("no n-gram model was written"):
-        texts = _texts(table, text)
+        texts = _select_texts(table, text)
         progress("counting words")
         rows = table.count()
-        words, counts, total = _frequent_words(texts, settings)
+        words, counts, total = _count_words(texts, settings)
         progress("counting n-grams")
         sent = spark.sparkContext.broadcast(words)
-        grams = _frequent_grams(texts, CountGrams(settings, sent), settings).persist(StorageLevel.DISK_ONLY)
+        grams = _count_grams(texts, CountGrams(settings, sent), settings).persist(StorageLevel.DISK_ONLY)
         try:
             number = grams.count()
-            if number > MOST_NGRAMS:
+            if number > MAX_NGRAMS:
                 raise NgramError(
-                    f"{number:,} n-grams stand {settings.min_count} times or more; a model holds {MOST_NGRAMS:,} at most. "
+                    f"{number:,} n-grams stand {settings.min_count} times or more; a model holds {MAX_NGRAMS:,} at most. "
                     "Raise --min-count, or lower --max-n."
                 )
             progress(f"collecting {number:,} n-grams")
-            found, numbers = _collected(grams, settings, number)
+            found, numbers = _collect_grams(grams, settings, number)
         finally:
             grams.unpersist()
             sent.unpersist()
@@ -100,7 +100,7 @@ def build_ngrams(
     return BuiltNgrams(open_model(path), read, rows - read)
 
 
-def _texts(table: DataFrame, name: str) -> DataFrame:
+def _select_texts(table: DataFrame, name: str) -> DataFrame:
     """The texts alone, as strings that can be read."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import BinaryType, StringType
@@ -114,11 +114,11 @@ def _texts(table: DataFrame, name: str) -> DataFrame:
         raise ConfigError("command line", [Fault("--text", name, problem)])
     text = column(name)
     as_string = text.cast("string")
-    fit = text.isNotNull() & (F.octet_length(text) <= LONGEST_TEXT) & F.is_valid_utf8(as_string)
+    fit = text.isNotNull() & (F.octet_length(text) <= MAX_TEXT_BYTES) & F.is_valid_utf8(as_string)
     return table.where(fit).select(as_string.alias("text"))
 
 
-def _mapped(
+def _map_batches(
     frame: DataFrame, body: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: Any
 ) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -129,14 +129,16 @@ def _mapped(
     return frame.mapInArrow(wordveil_ngrams, from_arrow_schema(pa.schema(fields)))
 
 
-def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
+def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
     """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the
     words of all texts.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = _mapped(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
+    counted = (
+        _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
+    )
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         total = counted.where(F.col("word") != "").agg(F.sum("number")).first()
@@ -165,19 +167,21 @@ def _one_array(words: Any) -> pa.StringArray:
     return pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
 
 
-def _frequent_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
+def _count_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = _mapped(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
+    counted = _map_batches(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
     return counted.where(F.col("number") >= settings.min_count)
 
 
-def _collected(grams: DataFrame, settings: NgramSettings, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _collect_grams(
+    grams: DataFrame, settings: NgramSettings, number: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The n-grams in the order of a trie: int32 ``(number, max_n)`` and int64 ``(number,)``."""
     code = Grams(settings.max_n)
     found, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
     place = 0
-    for block, counts in _mapped(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
+    for block, counts in _map_batches(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
         rows = code.decode(bytes(block))
         found[place : place + len(rows)] = rows
         numbers[place : place + len(rows)] = np.frombuffer(bytes(counts), "<i8")

@@ -79,7 +79,7 @@ def _problems(spark: SparkSession, plan: Any, section: InputSection) -> Iterator
         return
     if not plan.condition().deterministic():
         yield "lets in other records each time it is asked, so that some could be lost or be there twice. Remove rand() and the like."
-    look = _Look(spark, section.text).at(plan.condition())
+    look = _ConditionInspector(spark, section.text).inspect(plan.condition())
     if look.reads and not section.shown:
         yield (
             f"reads {section.text}, the text column, in a way that only Spark sees, so that exposes does not say condition. Name the "
@@ -101,7 +101,7 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _ConditionInspector:
     """Looks through a condition, or with ``column`` None through a subquery, where any column may be the text.
 
     ``refers``: whether what stands for an expression that is used twice stands for the text.
@@ -111,35 +111,35 @@ class _Look:
     column: str | None
     refers: bool = False
 
-    def at(self, node: Any) -> _Found:
+    def inspect(self, node: Any) -> _Found:
         """What stands at and below an expression."""
         if self._is_subquery(node):
-            return _Found(reads=True, risks=_Look(self.spark, None).in_query(node.plan()))
+            return _Found(reads=True, risks=_ConditionInspector(self.spark, None).inspect_query(node.plan()))
         if self._is_text(node):
             return _Found(reads=True)
-        below = self._below(node)
+        below = self._inspect_children(node)
         reads = any(found.reads for found in below)
-        own = (_shown(node),) if reads and not _is_safe(node, below) else ()
+        own = (_name_function(node),) if reads and not _is_safe(node, below) else ()
         return _Found(reads, (*own, *(risk for found in below for risk in found.risks)))
 
-    def _below(self, node: Any) -> list[_Found]:
+    def _inspect_children(self, node: Any) -> list[_Found]:
         """What stands at and below each child. What is used twice stands last, with its value in a place of its own."""
         children = _items(node.children())
         if _kind(node) != "With":
-            return [self.at(child) for child in children]
-        used = [self.at(child) for child in children[1:]]
+            return [self.inspect(child) for child in children]
+        used = [self.inspect(child) for child in children[1:]]
         refers = self.refers or any(found.reads for found in used)
-        return [replace(self, refers=refers).at(children[0]), *used]
+        return [replace(self, refers=refers).inspect(children[0]), *used]
 
-    def in_query(self, plan: Any) -> tuple[str, ...]:
+    def inspect_query(self, plan: Any) -> tuple[str, ...]:
         """The functions in a query that could fail on what it reads."""
         children = _items(plan.children())
         own = () if not children or _kind(plan) in _PLANS else (_kind(plan).lower(),)
-        looked = [self.at(expression) for expression in _items(plan.expressions())]
+        looked = [self.inspect(expression) for expression in _items(plan.expressions())]
         return (
             *own,
             *(risk for found in looked for risk in found.risks),
-            *(risk for child in children for risk in self.in_query(child)),
+            *(risk for child in children for risk in self.inspect_query(child)),
         )
 
     def _is_subquery(self, node: Any) -> bool:
@@ -175,7 +175,7 @@ def _is_safe_cast(node: Any) -> bool:
     return source.typeName() in _NUMBERS and bool(node.canUpCast(source, target))
 
 
-def _shown(node: Any) -> str:
+def _name_function(node: Any) -> str:
     """A function as a message names it."""
     return f"cast to {node.dataType().simpleString()}" if _kind(node) == "Cast" else str(node.prettyName())
 

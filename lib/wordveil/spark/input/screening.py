@@ -60,7 +60,7 @@ def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFra
     from pyspark.sql import functions as F  # noqa: N812
 
     record_id = column(columns.id)
-    table, duplicate = _marked(table, _repeated_ids(table, columns.id), columns.id)
+    table, duplicate = _mark_duplicates(table, _find_repeated_ids(table, columns.id), columns.id)
     reason = (
         F.when(record_id.isNull(), NULL_ID)
         .when(~F.is_valid_utf8(record_id) if _is_string(table, columns.id) else F.lit(False), INVALID_ID)
@@ -75,7 +75,7 @@ def _is_string(table: DataFrame, name: str) -> bool:
     return isinstance(table.schema[name].dataType, StringType)
 
 
-def _repeated_ids(table: DataFrame, name: str) -> DataFrame:
+def _find_repeated_ids(table: DataFrame, name: str) -> DataFrame:
     """The ids, column ``__id``, that stand in more than one record."""
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -93,7 +93,7 @@ def _may_repeat(table: DataFrame, name: str) -> bool:
     return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
 
 
-def _marked(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
+def _mark_duplicates(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
     """The table, and a condition that is true for each record whose id is among ``repeated``.
 
     The ids are counted first: as a rule there are none, and the texts then meet no join.

@@ -20,7 +20,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import require_delta
-from wordveil.spark.platform.errors import condition, input_errors, silenced
+from wordveil.spark.platform.errors import condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import gateway
 
@@ -59,9 +59,9 @@ class InputTable:
 
         Raises :class:`InputError`, and :class:`ConfigError` for faults of columns, version or condition.
         """
-        frame = self._frame(version)
+        frame = self._load_version(version)
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
-        return self._filtered(frame)
+        return self._filter(frame)
 
     def changes(self, first: int, last: int) -> DataFrame:
         """What the versions ``first`` to ``last`` changed, by Delta's change data feed, with ``_change_type`` and
@@ -80,26 +80,26 @@ class InputTable:
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
-        return self._filtered(frame)
+        return self._filter(frame)
 
-    def first_files(self, rows: int) -> DataFrame:
+    def read_first_files(self, rows: int) -> DataFrame:
         """The records of the first files that hold ``rows`` records: a limit alone would open every file there is.
 
         All of the table where it has no files of its own. Raises as :meth:`read`, and Spark's errors.
         """
-        frame = self._frame(None)
+        frame = self._load_version(None)
         files = frame.inputFiles()
         taken = 1
         while taken < len(files):
             # Spark lists local files as file:///x and calls them file:/x in their metadata.
             names = [*files[:taken], *(name.replace("file:///", "file:/", 1) for name in files[:taken])]
-            part = self._filtered(frame.where(frame.metadataColumn("_metadata").getField("file_path").isin(names)))
+            part = self._filter(frame.where(frame.metadataColumn("_metadata").getField("file_path").isin(names)))
             if part.count() >= rows:
                 return part
             taken *= 4
-        return self._filtered(frame)
+        return self._filter(frame)
 
-    def _frame(self, version: int | None) -> DataFrame:
+    def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
         options = {"versionAsOf": str(chosen)} if self.is_delta else {}
         at = self.section.model_copy(update={"version": chosen, "timestamp": None})
@@ -113,13 +113,13 @@ class InputTable:
         assert self.section.path is not None
         return reader.format(self.section.format or "parquet").load(self.section.path)
 
-    def _filtered(self, frame: DataFrame) -> DataFrame:
+    def _filter(self, frame: DataFrame) -> DataFrame:
         if self.section.where is None:
             return frame
         with _condition_errors(self.section.where, frame.columns):
             # Alone, so that nothing but one expression can stand there: no parenthesis, LIMIT or UNION ends it.
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.section.where)  # noqa: SLF001
-            found = _where(self.spark, frame, self.section.where, self.params)
+            found = _apply_condition(self.spark, frame, self.section.where, self.params)
             check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.section)  # noqa: SLF001 - PySpark has no way to ask
         return found
 
@@ -142,7 +142,7 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
     if section.timestamp is not None:
         options["timestampAsOf"] = section.timestamp
     with input_errors(section.setting, section.source, _kind(section)), _version_errors(section):
-        snapshot = _snapshot(table._load(options))  # noqa: SLF001
+        snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
     if section.format == "delta":
@@ -189,7 +189,7 @@ def _kind(section: InputSection) -> str:
     ]
 
 
-def _snapshot(frame: DataFrame) -> Any:
+def _find_snapshot(frame: DataFrame) -> Any:
     """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version to
     keep to.
     """
@@ -218,7 +218,7 @@ def _version_errors(section: InputSection) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except PySparkException as error:
         name = condition(error)
@@ -258,7 +258,7 @@ def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]
         ) from None
 
 
-def _where(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:
+def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:
     view = f"wordveil_{secrets.token_hex(8)}"
     before = spark.conf.get(_BIND_LATE, None)
     frame.createTempView(view)
@@ -277,7 +277,7 @@ def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
         name = condition(error)

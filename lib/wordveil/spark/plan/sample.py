@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # A sample lies in the driver's memory; more records would hardly change its figures.
-MOST_RECORDS = 100_000
+MAX_RECORDS = 100_000
 _BATCH = 1024
 _A_MILLION = 1_000_000
 
@@ -76,8 +76,8 @@ def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted
 
     Raises :class:`ConfigError`, and :class:`BundleError` where there is no bundle: a preview builds none.
     """
-    if rows is not None and not 1 <= rows <= MOST_RECORDS:
-        raise ConfigError("command line", [Fault("--sample", str(rows), f"1 to {MOST_RECORDS:,} records.")])
+    if rows is not None and not 1 <= rows <= MAX_RECORDS:
+        raise ConfigError("command line", [Fault("--sample", str(rows), f"1 to {MAX_RECORDS:,} records.")])
     if rows is None and words is None:
         return None
     bundle = find_bundle(config)
@@ -138,15 +138,15 @@ def sample_table(
         progress("counting rows")
         number = table.count()
         progress(f"reading {min(rows, number):,} records")
-        records = screen_input(source.first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
+        records = screen_input(source.read_first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
         # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors'
         # disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
-    return TableSample(inspect(_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
+    return TableSample(inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
 
 
-def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
+def _make_batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
     """Rows of text and reason as batches as small as the job's."""
     for start in range(0, len(rows), _BATCH):
         texts, reasons = zip(*rows[start : start + _BATCH], strict=True)

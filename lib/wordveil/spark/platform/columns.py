@@ -40,12 +40,12 @@ def _schema_faults(schema: StructType, columns: ColumnsSection) -> Iterable[Faul
                 "a backtick in a column's name cannot be quoted in Spark. Rename the column in a view of the input.",
             )
         elif name not in schema.names:
-            yield Fault(where, name, f"the table has no such column.{_columns(name, schema.names)}")
+            yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names)}")
         elif problem := _type_problem(where, schema[name].dataType):
             yield Fault(where, name, problem)
 
 
-def _columns(name: str, names: list[str]) -> str:
+def _suggest_column(name: str, names: list[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     return f" Did you mean {near[0]}?" if near else f" It has: {', '.join(names)}."
 

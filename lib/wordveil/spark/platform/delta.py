@@ -37,15 +37,15 @@ def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -
     options = {name: value for name, value in OPTIONS.items() if name not in given} | _extensions(given)
     if submitted:
         return options
-    found = _jars_in(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
+    found = _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
     if found:
-        return {**options, "spark.jars": _joined(given.get("spark.jars"), *map(str, found))}
-    return {**options, "spark.jars.packages": _joined(*_packages(given.get("spark.jars.packages")))}
+        return {**options, "spark.jars": _join(given.get("spark.jars"), *map(str, found))}
+    return {**options, "spark.jars.packages": _join(*_packages(given.get("spark.jars.packages")))}
 
 
 def _extensions(given: dict[str, str]) -> dict[str, str]:
     others = given.get("spark.sql.extensions")
-    return {"spark.sql.extensions": others if others and EXTENSION in others else _joined(others, EXTENSION)}
+    return {"spark.sql.extensions": others if others and EXTENSION in others else _join(others, EXTENSION)}
 
 
 def require_delta(session: SparkSession) -> None:
@@ -115,7 +115,7 @@ def _packages(others: str | None) -> list[str]:
     return [*rest, package]
 
 
-def _jars_in(directory: str) -> list[Path]:
+def _find_jars(directory: str) -> list[Path]:
     found = sorted(Path(directory).glob("*.jar"))
     missing = [name for name in _JARS if not any(name in path.name for path in found)]
     if missing:
@@ -125,5 +125,5 @@ def _jars_in(directory: str) -> list[Path]:
     return found
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return ",".join(part for part in parts if part)

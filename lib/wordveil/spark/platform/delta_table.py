@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-from wordveil.spark.platform.locks import exclusive
+from wordveil.spark.platform.locks import hold_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,11 +32,11 @@ PROPERTIES: dict[str, str] = {
 }
 
 
-def _unseen(step: str) -> None:
+def _ignore_commit(step: str) -> None:
     """Called after each commit; tests put something that kills in its place."""
 
 
-committed: Callable[[str], None] = _unseen
+after_commit: Callable[[str], None] = _ignore_commit
 
 
 class DeltaTable:
@@ -76,7 +76,7 @@ class DeltaTable:
             return
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table
             # in both.
             place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
@@ -89,7 +89,7 @@ class DeltaTable:
             if partition_by:
                 builder = builder.partitionedBy(*partition_by)
             builder.execute()
-        committed(f"create {self.kind}")
+        after_commit(f"create {self.kind}")
 
     def identifier(self) -> str:
         """Delta's own name of the table, another one once it is deleted and made anew."""
@@ -123,7 +123,7 @@ class DeltaTable:
 
     def append(self, frame: DataFrame, *, step: str, idempotency_key: str, records_per_file: int | None = None) -> None:
         """Append in one commit; a second time under the same name ``idempotency_key`` does nothing."""
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             writer = (
                 frame.write.format("delta")
                 .mode("append")
@@ -136,7 +136,7 @@ class DeltaTable:
             except Exception as error:
                 if not _lost_race(error):
                     raise
-        committed(step)
+        after_commit(step)
 
     def replace(
         self, rows: DataFrame, *, idempotency_key: str, number: int, records_per_file: int | None = None
@@ -144,7 +144,7 @@ class DeltaTable:
         """Replace all rows in one commit; under one name ``idempotency_key`` a ``number`` that is not greater than the
         last does nothing.
         """
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             writer = (
                 rows.write.format("delta")
                 .mode("overwrite")
@@ -157,7 +157,7 @@ class DeltaTable:
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
             writer.save(self.path)
-        committed(self.kind)
+        after_commit(self.kind)
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
         """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet
@@ -165,10 +165,10 @@ class DeltaTable:
         """
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             table = delta_tables.DeltaTable.forPath(self.spark, self.path).alias("t")
             table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
-        committed(f"delete {self.kind}")
+        after_commit(f"delete {self.kind}")
 
     def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
         """Delete files that no version of the last ``retain_hours`` needs; with ``rewrite``, write small ones together
@@ -176,12 +176,12 @@ class DeltaTable:
         """
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             table = delta_tables.DeltaTable.forPath(self.spark, self.path)
             if rewrite:
                 table.optimize().executeCompaction()
             table.vacuum(retain_hours)
-        committed(f"compact {self.kind}")
+        after_commit(f"compact {self.kind}")
 
     def compare_and_append(self, rows: Callable[[DataFrame, int], DataFrame | None], *, step: str) -> int:
         """Append ``rows(table, version)`` if the table is still at ``version`` when they are written; else look again.
@@ -191,7 +191,7 @@ class DeltaTable:
         conflicts.
         """
         for _ in range(_ATTEMPTS):
-            with exclusive(self.spark, self.path) as locked:
+            with hold_lock(self.spark, self.path) as locked:
                 snapshot = self._snapshot()
                 version = int(snapshot.version())
                 frame = rows(self.read(version), version)
@@ -202,7 +202,7 @@ class DeltaTable:
                     # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or
                     # so each time.
                     writer.save(self.path)
-                    committed(step)
+                    after_commit(step)
                     return self.version()
                 # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
                 token = secrets.token_hex(16)
@@ -215,7 +215,7 @@ class DeltaTable:
                     if not _lost_race(error):
                         raise
                 if (done := self._commit_of(token, version)) is not None:
-                    committed(step)
+                    after_commit(step)
                     return done
         raise ReleaseError(
             f"{self.kind} {self.path}: others wrote to it {_ATTEMPTS} times while it was looked at. Try again later."

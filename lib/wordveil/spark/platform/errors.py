@@ -43,7 +43,7 @@ def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
         raise SparkJobError(f"the Spark job failed and {outcome}: {cause(error)}") from None
@@ -58,14 +58,14 @@ def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[Non
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
         raise InputError(f"{setting} = {source}: not readable as a {kind}: {cause(error)}") from None
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def silence_query_logs() -> Iterator[None]:
     """Keeps PySpark from printing the errors of queries itself: their messages may quote values of records."""
     from pyspark.logger import PySparkLogger
 

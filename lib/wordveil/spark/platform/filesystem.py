@@ -66,22 +66,22 @@ class Files:
         """Delete whatever is there."""
         self._system.delete(path, True)
 
-    def matching(self, name: str) -> list[Any]:
+    def list_matching(self, name: str) -> list[Any]:
         """Paths in this one's directory by a glob of their name, in order."""
         found = self._system.globStatus(self.sibling(name)) or []
         return [status.getPath() for status in found]
 
-    def children(self) -> list[Any]:
+    def list_children(self) -> list[Any]:
         """Paths in this directory; none where there is no such directory."""
         if not self._system.exists(self.path):
             return []
         return [status.getPath() for status in self._system.listStatus(self.path)]
 
-    def check_sums(self, *, on: bool) -> None:
+    def verify_checksums(self, *, on: bool) -> None:
         """Whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
         self._system.setVerifyChecksum(on)
 
-    def tree(self) -> dict[str, int]:
+    def list_files(self) -> dict[str, int]:
         """All files below this directory, by their paths relative to it, with their bytes."""
         found: dict[str, int] = {}
         if not self._system.exists(self.path):
@@ -128,7 +128,7 @@ class Files:
         finally:
             stream.close()
 
-    def leftovers(self) -> list[str]:
+    def list_drafts(self) -> list[str]:
         """Drafts of this path beside it: other runs write them, or interrupted ones left them."""
         parent = self.path.getParent()
         if not self._system.exists(parent):

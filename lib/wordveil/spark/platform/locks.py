@@ -23,7 +23,7 @@ _held = threading.local()
 
 
 @contextmanager
-def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
     """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
 
     Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are

@@ -18,7 +18,7 @@ TaskProgress = Callable[[int, int], None]
 
 
 @contextmanager
-def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
+def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
     """Runs the body's Spark jobs as job group ``group`` and reports on them; cancels them if the body is
     interrupted.
     """

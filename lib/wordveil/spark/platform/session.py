@@ -78,8 +78,8 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
                 running.conf.set(name, value)
-        return _checked(running, section, delta=delta)
-    submitted = _submitted()
+        return _check(running, section, delta=delta)
+    submitted = _submitted_options()
     master = submitted.get("spark.master") or section.master or "local[*]"
     if section.master not in (None, master):
         raise PlatformError(
@@ -102,10 +102,10 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
     builder = SparkSession.builder.appName(section.app_name).master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return _checked(_started(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
+    return _check(_start(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
 
 
-def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
+def _start(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
 
     try:
@@ -119,7 +119,7 @@ def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
         ) from None
 
 
-def _checked(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
+def _check(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
     require_encryption(session, allow_unencrypted=section.allow_unencrypted)
     if delta:
         require_delta(session)
@@ -161,7 +161,7 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
         )
 
 
-def _submitted() -> dict[str, str]:
+def _submitted_options() -> dict[str, str]:
     """What spark-submit was given, where it started this process; only the JVM knows."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}

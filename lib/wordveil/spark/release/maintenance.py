@@ -251,7 +251,7 @@ def _on_disk(store: DeltaTable) -> dict[str, int]:
     """Data files under the table, whether a version needs them or not, with their bytes."""
     return {
         name: size
-        for name, size in Files(store.spark, store.path).tree().items()
+        for name, size in Files(store.spark, store.path).list_files().items()
         if name.endswith(".parquet") and "_delta_log/" not in name
     }
 

@@ -29,7 +29,7 @@ from wordveil.spark.release.gate import published_exposes, require_live, require
 from wordveil.spark.release.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.tables import ReleaseTables, is_internal
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -148,11 +148,11 @@ def _unchecked(files: Files) -> Iterator[None]:
     """Hadoop's own checksums off, which it keeps beside local files: a changed file is to be named, and not to fail the
     job.
     """
-    files.check_sums(on=False)
+    files.verify_checksums(on=False)
     try:
         yield
     finally:
-        files.check_sums(on=True)
+        files.verify_checksums(on=True)
 
 
 def _passed(config: Config, home: ReleaseTables, journal: Journal) -> Event:
@@ -195,7 +195,7 @@ def _write(
     names = [name for name in rows.columns if not is_internal(name)]
     rows = _with_exposures(rows.select(*(column(name) for name in names)), shown)
     if config.output.order == "hashed":
-        rows = arranged(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
+        rows = arrange_rows(rows, seed, rows.count(), config.input.id, partition_by=config.output.partition_by)
     public = home.public
     schema = StructType(rows.schema.fields)
     public.create(schema, partition_by=config.output.partition_by, indexed=[config.input.id])
@@ -327,7 +327,7 @@ def _files(store: DeltaTable) -> list[File]:
     spark = store.spark
     place = Files(spark, store.path)
     root = str(place.path.toUri().getPath()).rstrip("/") + "/"
-    there = place.tree()
+    there = place.list_files()
     # A file that is gone is told by its absence: Spark would fail for all of them.
     names = [name for name in map(unquote, store.read().inputFiles()) if name.split(root, 1)[1] in there]
     if not names:

@@ -21,7 +21,7 @@ from wordveil.records.schema import NULL_ID
 from wordveil.release.budgets import Charge, ReleaseFacts, budget_faults
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.progress import TaskProgress, watched
+from wordveil.spark.platform.progress import TaskProgress, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.gate import require_live
 from wordveil.spark.release.journal import ABANDONED, FINISHED, INTENT, REFUSED, Event, Intent, Journal, intent_body
@@ -200,7 +200,7 @@ class ReleaseRunner:
                 job_errors(
                     f"run {intent.run_id} is open: start it again, or give it up by `wordveil release abandon {intent.run_id}`"
                 ),
-                watched(self.spark.sparkContext, intent.run_id, self.tasks),
+                watch_tasks(self.spark.sparkContext, intent.run_id, self.tasks),
             ):
                 over = work.reserve(job)
                 if over:

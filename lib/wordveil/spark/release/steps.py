@@ -22,7 +22,7 @@ from wordveil.spark.release.changes import (
 from wordveil.spark.release.latest import filter_by_ids, latest_state
 from wordveil.spark.release.ledger import REFUSE
 from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN
-from wordveil.spark.sanitise.counts import aggregates, counted, observed, report_counts
+from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
@@ -108,7 +108,7 @@ class RunSteps:
         rows = self._with_copies(rows.observe(observation, *aggregates()))
         key, size = self._home.idempotency_key(self._intent), self._output.records_per_file
         self._home.draws.append(rows, step="draws", idempotency_key=key, records_per_file=size)
-        self._observed = observed(observation)
+        self._observed = read_observation(observation)
 
     def settle(self) -> None:
         """Settle the reservations from the draws."""
@@ -135,7 +135,7 @@ class RunSteps:
         if self._observed is not None:
             return {**report_counts(self._observed), "corrected": self._copies}
         copied = self._mine().where(~self._own())
-        return {**counted(self._mine().where(self._own())), "corrected": copied.count()}
+        return {**count_rows(self._mine().where(self._own())), "corrected": copied.count()}
 
     def refuse_unknown_ids(self) -> None:
         """Raise :class:`ReleaseError` where ids to withdraw are not in the release, or have been withdrawn."""

@@ -14,7 +14,7 @@ from wordveil.records.schema import OUTPUT_FIELDS, STATISTIC_FIELDS
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.locks import exclusive
+from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.ledger import Ledger
 
@@ -47,7 +47,7 @@ class ReleaseTables:
         """Keep other runs, gates and publications of this release on this machine waiting; yields whether that is all
         of them.
         """
-        with exclusive(self.spark, f"{self.path}/release", waiting) as alone:
+        with hold_lock(self.spark, f"{self.path}/release", waiting) as alone:
             yield alone
 
     def journal(self) -> Journal:

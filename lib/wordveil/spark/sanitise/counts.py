@@ -52,14 +52,14 @@ def aggregates() -> list[Column]:
     ]
 
 
-def counted(rows: DataFrame) -> dict[str, Any]:
+def count_rows(rows: DataFrame) -> dict[str, Any]:
     """What :func:`report_counts` makes of ``rows``."""
     found = rows.agg(*aggregates()).first()
     assert found is not None
     return report_counts(found.asDict())
 
 
-def observed(observation: Observation) -> dict[str, Any] | None:
+def read_observation(observation: Observation) -> dict[str, Any] | None:
     """What was observed of the rows that were written; None where none were, since Delta had them before."""
     values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here perhaps for ever
     if not values.future().isCompleted():

@@ -25,7 +25,7 @@ from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.job import sanitise_records
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.run_log import Run
 from wordveil.spark.sanitise.worker import Sanitise, SanitiseColumns
 from wordveil.text.policy import TextPolicy
@@ -81,7 +81,9 @@ def sanitise(
         raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(_LAYOUTS)}.")])
     job = _job(session, bundle, run, checked, policy or {}, columns, how, _LAYOUTS[order])
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
-    return result if order == "input" else arranged(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
+    return (
+        result if order == "input" else arrange_rows(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
+    )
 
 
 def register(

@@ -18,11 +18,11 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, read_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
-from wordveil.spark.platform.progress import TaskProgress, watched
+from wordveil.spark.platform.progress import TaskProgress, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
-from wordveil.spark.sanitise.layout import arranged
+from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.report import RunReport
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
@@ -68,14 +68,14 @@ def run_sanitise(
     job = Sanitise(settings, keys, place, identity, model)
     started = time.perf_counter()
     try:
-        with job_errors(), watched(spark.sparkContext, run_id, tasks):
+        with job_errors(), watch_tasks(spark.sparkContext, run_id, tasks):
             progress("looking for duplicate ids")
             records = screen_input(table, config.input)
             rows = sanitise_records(records, job)
             if config.output.order == "hashed":
                 progress("counting records")
                 names = {"kept": config.input.keep, "partition_by": config.output.partition_by}
-                rows = arranged(rows, keys.layout_seed, table.count(), config.input.id, **names)
+                rows = arrange_rows(rows, keys.layout_seed, table.count(), config.input.id, **names)
             progress("sanitising")
             counts = _write(rows, draft.path, config)
             draft.publish(overwrite=overwrite)
@@ -84,7 +84,7 @@ def run_sanitise(
         raise
     finally:
         identity.unpersist()
-    notes = (*bundle.manifest["notes"], *map(_leftover_note, draft.files.leftovers()))
+    notes = (*bundle.manifest["notes"], *map(_leftover_note, draft.files.list_drafts()))
     return _report(
         config,
         bundle,

@@ -26,7 +26,7 @@ TASK_ROWS = 50_000
 _ORDER, _TASK, _TIE = "__order", "__task", "__tie"
 
 
-def arranged(
+def arrange_rows(
     rows: DataFrame, seed: int, number: int, name: str, *, kept: Sequence[str] = (), partition_by: Sequence[str] = ()
 ) -> DataFrame:
     """``rows``, so many, in the order of keyed hashes of their ids, which stand in the column ``name``.

@@ -81,7 +81,7 @@ class Run:
             "key_fingerprint": self.key_fingerprint,
         }
         files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
-        for other in files.matching("*.json"):
+        for other in files.list_matching("*.json"):
             self._check_terms(terms, json.loads(files.read(other)))
         if files.exists():
             return  # the same run in the same terms, once more

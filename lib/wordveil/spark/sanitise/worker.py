@@ -74,7 +74,7 @@ class Sanitise:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
-        with _silenced():
+        with _hide_messages():
             sanitiser = self.sanitiser()
             for batch in batches:
                 yield from sanitiser.sanitise(batch)
@@ -88,7 +88,7 @@ class Inspect:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises :class:`WorkerError` as :class:`Sanitise` does."""
-        with _silenced():
+        with _hide_messages():
             sanitiser = self.job.sanitiser()
             for batch in batches:
                 yield from sanitiser.inspect(batch)
@@ -105,7 +105,7 @@ class SanitiseColumns:
 
     def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
         """Raises :class:`WorkerError` as :class:`Sanitise` does."""
-        with _silenced():
+        with _hide_messages():
             reason = refusals(ids, texts, self.max_bytes)
             readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
             sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
@@ -116,13 +116,13 @@ class SanitiseColumns:
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
+def _hide_messages() -> Iterator[None]:
     try:
         yield
     except WordveilError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
-        raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
+        raise WorkerError(f"{type(error).__name__} at {_find_place(error.__traceback__)}") from None
 
 
 @lru_cache(maxsize=2)
@@ -158,10 +158,10 @@ def keep_archives() -> None:
     if sys.version_info < (3, 13):
         for finder in sys.path_importer_cache.values():
             if isinstance(finder, zipimporter):
-                finder.invalidate_caches = _reader_of_changes(finder)  # type: ignore[method-assign]
+                finder.invalidate_caches = _invalidate_if_changed(finder)  # type: ignore[method-assign]
 
 
-def _reader_of_changes(finder: zipimporter) -> Callable[[], None]:
+def _invalidate_if_changed(finder: zipimporter) -> Callable[[], None]:
     known = _stamp(finder.archive)
 
     def read_if_changed() -> None:
@@ -181,7 +181,7 @@ def _stamp(archive: str) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _place(traceback: TracebackType | None) -> str:
+def _find_place(traceback: TracebackType | None) -> str:
     """The innermost line of this package in a traceback."""
     place = "an unknown place"
     while traceback is not None:
