@@ -54,8 +54,10 @@ class Budget:
         what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta:
         its epsilon alone bounds nothing there. None: none is expected.
 
-    Raises :class:`ValueError` for a limit that is no finite number of at least 0, a delta of 1 or more, or an empty
-    unit.
+    Raises
+    ------
+    ValueError
+        If a limit is no finite number of at least 0, a delta is 1 or more, or the unit is empty.
     """
 
     unit: str

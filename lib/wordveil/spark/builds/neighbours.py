@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from wordveil.neighbours.blocks import Span, Task
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.workers import require_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SpanLists:
-    """What an executor does: the lists of one span. The points come as a Spark file; they are public."""
+    """What an executor does: it computes the lists of one span. The points are public and reach it as a Spark file."""
 
     file: str
     metric: str
@@ -46,12 +47,13 @@ def _search(file: str, metric: str, most: int | None, within: float) -> Neighbou
 def compute_on_executors(
     session: Callable[[], SparkSession],
 ) -> Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
-    """What computes blocks on the executors of ``session``, which is called once there is something to do."""
+    """Return a function that computes blocks on the executors of ``session``, which is called once there is work."""
 
     def compute(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         if not spans:
             return
         context = session().sparkContext
+        require_workers(context)
         with tempfile.TemporaryDirectory(prefix="wordveil-points-") as directory, job_errors():
             file = Path(directory) / f"wordveil-points-{task.digest}.npy"
             np.save(file, task.points)

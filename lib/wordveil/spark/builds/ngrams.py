@@ -23,6 +23,7 @@ from wordveil.config.checks import did_you_mean
 from wordveil.errors import ConfigError, Fault, NgramError
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.workers import require_workers
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assembled
 from wordveil.version import __version__
@@ -68,6 +69,7 @@ def build_ngrams(
     from pyspark import StorageLevel
 
     spark = table.sparkSession
+    require_workers(spark.sparkContext)
     with job_errors("no n-gram model was written"):
         texts = _select_texts(table, text)
         progress("counting words")

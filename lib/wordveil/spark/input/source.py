@@ -20,7 +20,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import require_delta
-from wordveil.spark.platform.errors import condition, input_errors, silence_query_logs
+from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import gateway
 
@@ -221,7 +221,7 @@ def _version_errors(section: InputSection) -> Iterator[None]:
         with silence_query_logs():
             yield
     except PySparkException as error:
-        name = condition(error)
+        name = error_condition(error)
         setting, value = ("timestamp", section.timestamp) if section.timestamp else ("version", section.version)
         if name == "UNSUPPORTED_FEATURE.TIME_TRAVEL":
             problem = "only Delta tables have versions. Remove it."
@@ -248,7 +248,7 @@ def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]
     try:
         yield
     except PySparkException as error:
-        if condition(error) != "DELTA_MISSING_CHANGE_DATA":
+        if error_condition(error) != "DELTA_MISSING_CHANGE_DATA":
             raise
         name = section.table or f"delta.`{section.path}`"
         raise InputError(
@@ -280,7 +280,7 @@ def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
         with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
-        name = condition(error)
+        name = error_condition(error)
         if name.startswith("UNRESOLVED_COLUMN"):
             told = re.search(r"with name (`[^,\n]*?`) cannot be resolved", str(error))
             column = told[1].strip("`") if told else ""

@@ -46,7 +46,7 @@ def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
         with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
-        raise SparkJobError(f"the Spark job failed and {outcome}: {cause(error)}") from None
+        raise SparkJobError(f"the Spark job failed and {outcome}: {describe_cause(error)}") from None
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[Non
         with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
-        raise InputError(f"{setting} = {source}: not readable as a {kind}: {cause(error)}") from None
+        raise InputError(f"{setting} = {source}: not readable as a {kind}: {describe_cause(error)}") from None
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def silence_query_logs() -> Iterator[None]:
             logger.disabled = was
 
 
-def condition(error: BaseException) -> str:
+def error_condition(error: BaseException) -> str:
     """Spark's name for what happened; the type of the error where there is none."""
     found = getattr(error, "getCondition", lambda: None)()
     if found is None and (java := _JAVA.search(str(error))):
@@ -88,7 +88,7 @@ def condition(error: BaseException) -> str:
     return found or type(error).__name__
 
 
-def cause(error: BaseException) -> str:
+def describe_cause(error: BaseException) -> str:
     """A line that names the cause and cannot quote a record: a worker's own error, a file name, or Spark's error
     class.
     """
@@ -97,7 +97,7 @@ def cause(error: BaseException) -> str:
         return worker[1]
     if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
         return f"the workers' Python has no {module[1]}. Install wordveil there, or set PYSPARK_PYTHON to a Python that has it."
-    name, file = condition(error), _FILE.search(text)
+    name, file = error_condition(error), _FILE.search(text)
     if "No space left on device" in text or "Disk quota exceeded" in text:
         return f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Make room and start again."
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "Spark's own log has the details.")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
 
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
-    """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
+    """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``).
+
+    Raises :class:`wordveil.errors.PlatformError` where the session's Python workers could not read it.
+    """
+    require_workers(context)
     return _place(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(bundle.identity)
 
 
@@ -39,10 +44,10 @@ def _place(context: SparkContext, directory: Path, name: str, how: str) -> Bundl
 
 
 def _send(context: SparkContext, directory: Path, name: str) -> BundlePlace:
-    """Add a directory to the session as an archive; a session that has it already sends it no second time."""
+    """Add a directory to the session as an archive; a session that has it does not send it again."""
     if not any(name in archive for archive in context.listArchives):
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
-        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may ask for it until the session ends
+        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
         draft = home / name
         with tarfile.open(draft, "w") as archive:
             for file in sorted(directory.iterdir()):
