@@ -157,8 +157,8 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
             "reads body, the text column, in a way that only Spark sees, so that exposes does not say condition",
         ),
         ("id in (select id from canaries)", "reads body, the text column, in a way that only Spark sees"),
-        ("starts(day)", "has a function that Spark rewrites into a query, and nothing says what it reads"),
-        ("any_long()", "has a function that Spark rewrites into a query, and nothing says what it reads"),
+        ("starts(day)", "uses a function that Spark rewrites into a query, so that what it reads is unknown"),
+        ("any_long()", "uses a function that Spark rewrites into a query, so that what it reads is unknown"),
     ],
 )
 def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(

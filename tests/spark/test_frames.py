@@ -109,7 +109,8 @@ def test_bad_rows_of_sql_are_quarantined(spark, bundle: Path):
         "rows_bad"
     )
     found = spark.sql(
-        "select id, s.reason, s.text is null as hidden, s.status from (select id, sanitise_tests(id, body) s from rows_bad)"
+        "select id, s.reason, s.text is null as hidden, s.status from (select id, sanitise_tests(id, body) s from "
+        "rows_bad)"
     ).collect()
     assert {(row["id"], row["reason"], row["hidden"]) for row in found} == {
         ("a", None, False),

@@ -31,5 +31,5 @@ def test_the_hierarchy_is_the_same(spark, tmp_path):
     assert there.words == here.words
     assert np.array_equal(there.edges, here.edges)
     pq.write_table(pa.table({"word": ["a"], "hypernym": ["b"], "count": [0]}), tmp_path / "bad.parquet")
-    with pytest.raises(EmbeddingError, match="count is under 1"):
+    with pytest.raises(EmbeddingError, match="a count under 1"):
         read_on_executors(lambda: spark)(tmp_path, replace(settings, stop_words="keep"))

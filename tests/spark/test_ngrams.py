@@ -82,7 +82,7 @@ def test_a_model_is_built_of_public_text_alone_and_faults_are_named(spark, works
         build_ngrams(table, "bdy", workspace.root / "models", SETTINGS, "here")
     with pytest.raises(ConfigError, match="--text = n: is of type bigint"):
         build_ngrams(spark.range(3).toDF("n"), "n", workspace.root / "models", SETTINGS, "here")
-    with pytest.raises(NgramError, match="no word stands 100000 times"):
+    with pytest.raises(NgramError, match="no word occurs at least 100000 times"):
         build_ngrams(table, "body", workspace.root / "models", NgramSettings(min_count=100_000), "here")
 
 

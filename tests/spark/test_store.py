@@ -81,12 +81,12 @@ def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
 def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
     foreign = DeltaTable(spark, str(tmp_path / "foreign"), "ledger")
     spark.range(1).write.format("delta").save(foreign.path)
-    with pytest.raises(ReleaseError, match="was not made by wordveil"):
+    with pytest.raises(ReleaseError, match="was not created by wordveil"):
         foreign.create(spark.range(0).schema)
     newer = DeltaTable(spark, str(tmp_path / "newer"), "ledger")
     newer.create(spark.range(0).schema)
     spark.sql(f"ALTER TABLE delta.`{newer.path}` SET TBLPROPERTIES ('wordveil.formatVersion' = '99')")
-    with pytest.raises(ReleaseError, match="format_version 99"):
+    with pytest.raises(ReleaseError, match="format version 99"):
         newer.check()
 
 

@@ -130,7 +130,8 @@ def test_the_lint_sees_imports_wherever_they_stand(tmp_path, monkeypatch):
     path = tmp_path / "crypto" / "keys.py"
     path.parent.mkdir()
     path.write_text(
-        "from wordveil.errors import E\ndef f():\n    from wordveil.records.sanitiser import g\n    from wordveil import spark\n"
+        "from wordveil.errors import E\ndef f():\n    from wordveil.records.sanitiser import g\n    from wordveil "
+        "import spark\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "LIB", tmp_path)
     assert upward(path) == ["keys.py:3 imports records", "keys.py:4 imports spark"]

@@ -1,4 +1,4 @@
-"""Lists of neighbours computed by Spark's executors, for vocabularies that keep one machine busy for long."""
+"""Lists of neighbours computed by Spark's executors, for vocabularies that take one machine too long."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SpanLists:
     within: float
 
     def __call__(self, span: Span) -> tuple[Span, NeighbourLists]:
-        """The span and its lists."""
+        """Return the span and its lists."""
         from pyspark import SparkFiles
 
         with threadpool_limits(1):
@@ -59,7 +59,7 @@ def compute_on_executors(
             np.save(file, task.points)
             context.addFile(str(file))
             work = SpanLists(file.name, task.metric, task.most, task.within)
-            # One task a block; the driver takes their results one at a time.
+            # One task for each block; the driver takes their results one at a time.
             yield from context.parallelize(list(spans), len(spans)).map(work).toLocalIterator(prefetchPartitions=True)
 
     return compute

@@ -1,8 +1,8 @@
 """Building an n-gram model of public text on Spark.
 
-Two passes over the texts: words are counted first, then the n-grams of the words that are frequent enough, as any other
-stands less often still. Executors count in batches and Spark adds up; what is frequent enough comes to the driver
-sorted, a partition at a time, so that its memory holds the model and little else.
+There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
+frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. What is frequent
+enough reaches the driver sorted, one partition at a time, so that its memory holds little besides the model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 4 * 2**20
 """Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
 MAX_NGRAMS = 50_000_000
-"""A driver needs some 70 bytes for each while it builds."""
+"""A driver needs about 70 bytes for each while it builds."""
 
 
 def _silent(_: str) -> None:
@@ -43,8 +43,8 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not
-    UTF-8, longer than :data:`MAX_TEXT_BYTES` or of a script that the tokeniser refuses.
+    """A model that was built, and its source: ``texts`` were counted; ``left_out`` are those that are null, not UTF-8,
+    longer than :data:`MAX_TEXT_BYTES` or of a script that the tokeniser refuses.
     """
 
     model: NgramModel
@@ -63,8 +63,8 @@ def build_ngrams(
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
     ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
-    Raises
-    :class:`ConfigError` for the column, :class:`NgramError` where the model would hold no word or too many n-grams.
+    Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams,
+    and :class:`wordveil.errors.PlatformError` if the session's Python workers cannot count.
     """
     from pyspark import StorageLevel
 
@@ -82,7 +82,8 @@ def build_ngrams(
             number = grams.count()
             if number > MAX_NGRAMS:
                 raise NgramError(
-                    f"{number:,} n-grams stand {settings.min_count} times or more; a model holds {MAX_NGRAMS:,} at most. "
+                    f"{number:,} n-grams occur at least {settings.min_count} times, and a model holds at most "
+                    f"{MAX_NGRAMS:,}. "
                     "Raise --min-count, or lower --max-n."
                 )
             progress(f"collecting {number:,} n-grams")
@@ -103,7 +104,7 @@ def build_ngrams(
 
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:
-    """The texts alone, as strings that can be read."""
+    """Select the texts alone, as strings that can be read."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import BinaryType, StringType
 
@@ -112,7 +113,7 @@ def _select_texts(table: DataFrame, name: str) -> DataFrame:
         raise ConfigError("command line", [Fault("--text", name, f"the table has no such column.{near}")])
     kind = table.schema[name].dataType
     if not isinstance(kind, (StringType, BinaryType)):
-        problem = f"is of type {kind.simpleString()}; text is a string (or binary, read as UTF-8)."
+        problem = f"is of type {kind.simpleString()}. The text must be a string, or binary that holds UTF-8."
         raise ConfigError("command line", [Fault("--text", name, problem)])
     text = column(name)
     as_string = text.cast("string")
@@ -132,8 +133,8 @@ def _map_batches(
 
 
 def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the
-    words of all texts.
+    """Count words: the beginning of a text and the words that are frequent enough, the most frequent first; their
+    counts; and the number of words in all texts.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812
@@ -149,8 +150,8 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
         )
     finally:
         counted.unpersist()
-    # By number, then by bytes: the same whatever order Spark gives them in. The empty string, the beginning of a text,
-    # comes first.
+    # By number, then by bytes: the same whatever order Spark returns them in. The empty string, the beginning of a
+    # text, comes first.
     words = found.column("word").cast(pa.string())
     keyed = pa.table(
         {"word": words, "number": found.column("number"), "start": pc.cast(pc.equal(words, ""), pa.int8())}
@@ -158,8 +159,8 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
     keyed = keyed.sort_by([("start", "descending"), ("number", "descending"), ("word", "ascending")]).combine_chunks()
     if keyed.num_rows < 2:
         raise NgramError(
-            f"no word stands {settings.min_count} times or more in the text, so that the model would keep none. "
-            "Take more text, or lower --min-count."
+            f"no word occurs at least {settings.min_count} times in the text, so the model would hold none. "
+            "Use more text, or lower --min-count."
         )
     words, numbers = keyed.column("word").combine_chunks(), keyed.column("number").to_numpy()
     return _one_array(words), numbers, int(total[0] if total else 0)
@@ -179,7 +180,7 @@ def _count_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) ->
 def _collect_grams(
     grams: DataFrame, settings: NgramSettings, number: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The n-grams in the order of a trie: int32 ``(number, max_n)`` and int64 ``(number,)``."""
+    """Collect the n-grams, int32 ``(number, max_n)``, and their counts, int64 ``(number,)``, in the order of a trie."""
     code = Grams(settings.max_n)
     found, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
     place = 0

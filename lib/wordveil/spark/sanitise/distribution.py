@@ -1,9 +1,10 @@
 """How a bundle, and the n-gram model of a text policy, reach the executors.
 
 A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
-place where the executors see the driver's path, or sent once to each executor as an uncompressed archive, which Spark
-unpacks beside the executor's other files. Either way workers map the files into memory: one copy an executor, however
-many Python workers it runs. An n-gram model goes the same ways; its digest, which the policy names, is its identity.
+place where the executors see the driver's path. Otherwise it is sent once to each executor as an uncompressed archive,
+which Spark unpacks beside the executor's other files. Either way workers map the files into memory: one copy for each
+executor, however many Python workers it runs. An n-gram model is distributed likewise; its digest, which the policy
+names, is its identity.
 """
 
 from __future__ import annotations
@@ -30,15 +31,17 @@ def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundleP
     Raises :class:`wordveil.errors.PlatformError` where the session's Python workers could not read it.
     """
     require_workers(context)
-    return _place(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(bundle.identity)
+    return _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(
+        bundle.identity
+    )
 
 
 def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
-    """Make an n-gram model readable by every executor; None where there is none. ``how``: as for the bundle."""
-    return None if model is None else _place(context, model.path, f"wordveil-ngrams-{model.digest}", how)
+    """Make an n-gram model readable by every executor; None if there is none. ``how``: as for the bundle."""
+    return None if model is None else _distribute_directory(context, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 
-def _place(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
+def _distribute_directory(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
     shared = how == "path" or (how == "auto" and str(context.master).startswith("local["))
     return BundlePlace(str(directory.resolve()), archive=False) if shared else _send(context, directory, f"{name}.tar")
 

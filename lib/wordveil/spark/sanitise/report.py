@@ -10,11 +10,11 @@ from typing import Any
 class RunReport:
     """What a run did. Counts are of this run's input; nothing here is text.
 
-    ``epsilon_bound`` and ``epsilon_pure`` are the least and the greatest price of a released record, None where there
-    is none (no released record; no pure bound under the relation). ``delta`` is the greatest delta of a released
-    record. ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` where the
-    input had not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which the
-    author alone had changed: nothing was drawn for them.
+    ``epsilon_bound`` and ``epsilon_pure`` are the minimum and maximum price of a released record, None where there is
+    none (no released record; no pure bound under the relation). ``delta`` is the maximum delta of a released record.
+    ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` if the input had
+    not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which only the
+    author had changed: nothing was drawn for them.
     """
 
     run_id: str
@@ -46,12 +46,12 @@ class RunReport:
 
     @property
     def unknown_rate(self) -> float | None:
-        """The share of words outside the vocabulary, in released records."""
+        """The share of words in released records that are not in the vocabulary."""
         return self.unknown / self.words if self.words else None
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens drawn a second, over the time from reading to the finished table."""
+        """Tokens drawn per second, over the time from reading to the finished table."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     @classmethod
