@@ -83,8 +83,7 @@ def build_ngrams(
             if number > MAX_NGRAMS:
                 raise NgramError(
                     f"{number:,} n-grams occur at least {settings.min_count} times, and a model holds at most "
-                    f"{MAX_NGRAMS:,}. "
-                    "Raise --min-count, or lower --max-n."
+                    f"{MAX_NGRAMS:,}. Raise --min-count, or lower --max-n."
                 )
             progress(f"collecting {number:,} n-grams")
             found, numbers = _collect_grams(grams, settings, number)

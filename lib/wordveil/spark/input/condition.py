@@ -77,29 +77,25 @@ def _problems(spark: SparkSession, plan: Any, section: InputSection) -> Iterator
     if _kind(plan) != "Filter" or _kind(plan.child()) != "SubqueryAlias":
         yield (
             "uses a function that Spark rewrites into a query, so that what it reads is unknown. Filter by it in a "
-            "view of "
-            "public columns."
+            "view of public columns."
         )
         return
     if not plan.condition().deterministic():
         yield (
             "selects other records each time Spark computes it, so that some could be lost or read twice. Remove "
-            "rand() "
-            "and similar functions."
+            "rand() and similar functions."
         )
     look = _ConditionInspector(spark, section.text).inspect(plan.condition())
     if look.reads and not section.shown:
         yield (
             f"reads {section.text}, the text column, in a way that only Spark sees, so that exposes does not list "
-            "condition. "
-            "Name the column itself, or filter in a view of public columns."
+            "condition. Name the column itself, or filter in a view of public columns."
         )
     if look.risks:
         yield (
-            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {section.text}, the text "
-            "column: if that fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, "
-            "which cannot "
-            "fail, or filter in a view of public columns."
+            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {section.text}, the text column: if that "
+            "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
+            "or filter in a view of public columns."
         )
 
 

@@ -258,9 +258,8 @@ def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]
             raise
         name = section.table or f"delta.`{section.path}`"
         raise InputError(
-            f"{section.setting} = {section.source}: its change data feed ({_FEED}) was off in some of the "
-            f"versions {first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It "
-            "holds "
+            f"{section.setting} = {section.source}: its change data feed ({_FEED}) was off in some of the versions "
+            f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It holds "
             "changes from then on; earlier ones need the complete table."
         ) from None
 

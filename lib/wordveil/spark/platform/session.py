@@ -138,8 +138,7 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
     ):
         raise PlatformError(
             "a standalone cluster needs spark.authenticate.secret, with the same value on master, workers and driver. "
-            "Set it "
-            "in a spark-defaults.conf that only its owner can read, as docs/deploy.md shows, or set "
+            "Set it in a spark-defaults.conf that only its owner can read, as docs/deploy.md shows, or set "
             "spark.allow_unencrypted: true."
         )
     return ENCRYPTION
@@ -158,10 +157,9 @@ def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> Non
     if missing and not allow_unencrypted and not _is_local(str(context.master)):
         raise PlatformError(
             f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}. Without them, ids and a "
-            "release's "
-            "subkeys cross the network or are written to scratch unencrypted. Start the session with them. To allow "
-            "it, "
-            "set spark.allow_unencrypted: true in the configuration, or pass allow_unencrypted=True in code."
+            "release's subkeys cross the network or are written to scratch unencrypted. Start the session with them. "
+            "To allow it, set spark.allow_unencrypted: true in the configuration, or pass allow_unencrypted=True in "
+            "code."
         )
 
 

@@ -152,8 +152,7 @@ def _hint() -> str:
     return (
         f"Set PYSPARK_PYTHON={sys.executable} in the environment before the session starts, or spark.pyspark.python "
         "where spark-submit starts it. On a cluster, name a Python on the executors that has wordveil, or send one "
-        "with "
-        "spark.archives. SparkContext.addPyFile adds wordveil alone, where only wordveil is missing."
+        "with spark.archives. SparkContext.addPyFile adds wordveil alone, where only wordveil is missing."
     )
 
 
