@@ -21,6 +21,27 @@ from wordveil.version import __version__
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
+# As a worker of Python 3.10 sees itself where PySpark compares versions.
+OLD = """
+import runpy
+import sys
+
+import pyspark.worker_util
+
+
+class Old:
+    version_info = (3, 10, 0, "final", 0)
+
+    def __getattr__(self, name):
+        return getattr(sys, name)
+
+
+pyspark.worker_util.sys = Old()
+del sys.argv[1]  # -m
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
 def write_script(path: Path, text: str) -> Path:
     path.write_text(text)
     path.chmod(0o755)
@@ -39,8 +60,7 @@ def pythons(tmp_path: Path) -> dict[str, Path]:
         "isolated": write_script(tmp_path / "isolated", f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n'),
         "old": write_script(
             tmp_path / "old",
-            f"#!{sys.executable}\nimport runpy, sys\nsys.version_info = (3, 6, 0, 'final', 0)\n"
-            "del sys.argv[1:2]\nrunpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)\n",
+            f"#!{sys.executable}\n{OLD}",
         ),
         "none": tmp_path / "none",
     }
@@ -82,7 +102,7 @@ found["status"] = [row.status for row in rows]
 from wordveil.spark.platform import workers
 times = []
 for _ in range(5):
-    workers._sound.clear()
+    workers._checked_contexts.clear()
     started = time.perf_counter()
     require_workers(spark.sparkContext)
     times.append(time.perf_counter() - started)
@@ -111,7 +131,7 @@ def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(workspa
         assert "\n" not in found[name]
     assert f"(Python {HERE}), which cannot import {', '.join(MODULES[:-1])} and {MODULES[-1]}." in found["empty"]
     assert "which cannot import pyspark." in found["isolated"]
-    assert f"(Python 3.6), and the driver runs Python {HERE}." in found["old"]
+    assert f"(Python 3.10), and the driver runs Python {HERE}." in found["old"]
     assert "which does not start." in found["none"]
     assert found["register"] == found["none"]
     assert found["recorded"] is False
@@ -128,7 +148,7 @@ def test_a_worker_that_fits_is_no_problem():
 @pytest.mark.parametrize(
     ("worker", "message"),
     [
-        (("/usr/bin/python3", "3.6", __version__, ()), rf"\(Python 3\.6\), and the driver runs Python {HERE}\. Set"),
+        (("/usr/bin/python3", "3.10", __version__, ()), rf"\(Python 3\.10\), and the driver runs Python {HERE}\. Set"),
         (("/usr/bin/python3", HERE, "", ("wordveil",)), "which cannot import wordveil. Set PYSPARK_PYTHON="),
         (("/usr/bin/python3", HERE, __version__, ("numba", "scipy")), "which cannot import numba and scipy. Set"),
         (

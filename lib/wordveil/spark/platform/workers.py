@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl")
 """What a worker imports to sanitise; all but the first come with wordveil."""
-_sound: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+_checked_contexts: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def require_workers(context: SparkContext) -> None:
         message names what is missing and how to fix it.
     """
     executable = str(context.pythonExec)
-    if _sound.get(context) == executable:
+    if _checked_contexts.get(context) == executable:
         return
     if problem := describe_problem(_ask_worker(context)):
         raise PlatformError(problem)
-    _sound[context] = executable
+    _checked_contexts[context] = executable
 
 
 def describe_problem(worker: WorkerPython) -> str:
