@@ -131,8 +131,13 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     if session is None:
         return artifacts.build_bundle(settings)
     chosen = _check_given(session, settings.spark, delta=False)
-    work = BuildContext(compute=compute_on_executors(lambda: chosen))
-    return artifacts.build_bundle(settings, work, read_on_executors(lambda: chosen))
+
+    def start() -> SparkSession:
+        require_workers(chosen.sparkContext)
+        return chosen
+
+    work = BuildContext(compute=compute_on_executors(start))
+    return artifacts.build_bundle(settings, work, read_on_executors(start))
 
 
 def open_bundle(path: str | Path) -> Bundle:

@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from wordveil.neighbours.blocks import Span, Task
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.workers import require_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +52,6 @@ def compute_on_executors(
         if not spans:
             return
         context = session().sparkContext
-        require_workers(context)
         with tempfile.TemporaryDirectory(prefix="wordveil-points-") as directory, job_errors():
             file = Path(directory) / f"wordveil-points-{task.digest}.npy"
             np.save(file, task.points)

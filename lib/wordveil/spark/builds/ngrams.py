@@ -23,7 +23,6 @@ from wordveil.config.checks import did_you_mean
 from wordveil.errors import ConfigError, Fault, NgramError
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.workers import require_workers
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assembled
 from wordveil.version import __version__
@@ -63,13 +62,11 @@ def build_ngrams(
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
     ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
-    Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams,
-    and :class:`wordveil.errors.PlatformError` if the session's Python workers cannot count.
+    Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
     """
     from pyspark import StorageLevel
 
     spark = table.sparkSession
-    require_workers(spark.sparkContext)
     with job_errors("no n-gram model was written"):
         texts = _select_texts(table, text)
         progress("counting words")

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
 
@@ -26,11 +25,7 @@ if TYPE_CHECKING:
 
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
-    """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``).
-
-    Raises :class:`wordveil.errors.PlatformError` where the session's Python workers could not read it.
-    """
-    require_workers(context)
+    """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
     return _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(
         bundle.identity
     )
