@@ -130,7 +130,7 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
     settings = load_config(config)
     if session is None:
         return artifacts.build_bundle(settings)
-    chosen = _check_given(session, settings.spark, delta=False)
+    chosen = _open_session(session, settings.spark, delta=False)
 
     def start() -> SparkSession:
         require_workers(chosen.sparkContext)
@@ -207,9 +207,11 @@ def make_plan(
     >>> wordveil.make_plan("conf/job.yaml").epsilon_bound
     """
     settings = load_config(config)
-    return plan.make_plan(
-        settings, lambda: _open_session(session, settings, workers=False), params=params, look=check_records
-    )
+
+    def start() -> SparkSession:
+        return _open_session(session, settings.spark, delta=_needs_delta(settings))
+
+    return plan.make_plan(settings, start, params=params, look=check_records)
 
 
 def run_job(
@@ -276,7 +278,9 @@ def run_job(
         raise ConfigError("arguments", faults)
 
     def start() -> SparkSession:
-        return _open_session(session, settings, workers=True)
+        chosen = _open_session(session, settings.spark, delta=_needs_delta(settings))
+        require_workers(chosen.sparkContext)
+        return chosen
 
     if is_release:
         return run_release(settings, start, params=params, run_id=run_id, full_snapshot=full_snapshot)
@@ -343,7 +347,7 @@ def read_ledger(
     place = path if settings is None or settings.ledger is None else settings.ledger.path
     selection = ledger_report.Selection(release, author, record)
     with job_errors("nothing was changed"):
-        spark = _open_ledger_session(session, settings)
+        spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
         entries = ledger_report.read_ledger(spark, place or "", selection)
         budget = _find_budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
         if by == "context":
@@ -377,25 +381,14 @@ def _find_budget(settings: Config | None) -> Budget | None:
     return settings.budgets.budget if settings.budgets else Budget(PURE, settings.relation)
 
 
-def _open_ledger_session(session: SparkSession | None, settings: Config | None) -> SparkSession:
-    section = settings.spark if settings else SparkSection()
-    return build_session(section, delta=True) if session is None else _check_given(session, section, delta=True)
+def _needs_delta(settings: Config) -> bool:
+    return settings.input.needs_delta or settings.output.format == "delta"
 
 
-def _open_session(session: SparkSession | None, settings: Config, *, workers: bool) -> SparkSession:
-    """The session of a job: the given one, checked, or the configuration's. ``workers``: whether it needs Python."""
-    delta = settings.input.needs_delta or settings.output.format == "delta"
-    chosen = (
-        build_session(settings.spark, delta=delta)
-        if session is None
-        else _check_given(session, settings.spark, delta=delta)
-    )
-    if workers:
-        require_workers(chosen.sparkContext)
-    return chosen
-
-
-def _check_given(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
+def _open_session(session: SparkSession | None, section: SparkSection, *, delta: bool) -> SparkSession:
+    """Check the given session, which is used as it is; without one, take or start that of the configuration."""
+    if session is None:
+        return build_session(section, delta=delta)
     check_session(session, allow_unencrypted=section.allow_unencrypted)
     if delta:
         require_delta(session)

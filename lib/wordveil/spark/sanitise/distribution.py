@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
-    return _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(
-        bundle.identity
-    )
+    place = _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how)
+    return place, context.broadcast(bundle.identity)
 
 
 def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
