@@ -18,5 +18,5 @@ if __name__ == "__main__":
         if left[0] == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    delta_table.committed = committed
+    delta_table.after_commit = committed
     main(sys.argv[2:])

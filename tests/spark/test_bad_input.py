@@ -104,15 +104,15 @@ def test_an_empty_delta_table_gives_an_empty_table(spark, workspace: Workspace, 
 
 def test_a_directory_without_files_is_named(job: Job):
     job.path.mkdir()
-    assert "There is no data file in it" in job.fails(InputError)
+    assert "It has no data file" in job.fails(InputError)
 
 
 @pytest.mark.parametrize(
     ("columns", "fault"),
     [
         ({"text": "bodi"}, "input.text = bodi: the table has no such column. Did you mean body?"),
-        ({"id": "ratio"}, "input.id = ratio: is of type double; ids are strings or whole numbers"),
-        ({"text": "ratio"}, "input.text = ratio: is of type double; text is a string"),
+        ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
+        ({"text": "ratio"}, "input.text = ratio: is of type double. The text must be a string"),
     ],
 )
 def test_columns_of_a_delta_table_are_checked(spark, workspace: Workspace, columns, fault):
@@ -260,7 +260,7 @@ def test_a_deleted_file_of_a_delta_table_fails_the_job(spark, workspace: Workspa
     gone.unlink()
     message = job.fails(SparkJobError)
     assert gone.name in message
-    assert "deleted, or vacuumed away" in message
+    assert "it was deleted, or vacuumed" in message
 
 
 def test_a_vacuumed_version_of_a_delta_table_fails_the_job(spark, workspace: Workspace):
@@ -274,7 +274,7 @@ def test_a_vacuumed_version_of_a_delta_table_fails_the_job(spark, workspace: Wor
         spark.sql(f"VACUUM delta.`{job.path}` RETAIN 0 HOURS")
     finally:
         spark.conf.unset(check)
-    assert "vacuumed away from an older version" in job.fails(SparkJobError, input={"version": 1})
+    assert "vacuumed from an older version" in job.fails(SparkJobError, input={"version": 1})
     assert job.run().records == 9
 
 
@@ -303,17 +303,19 @@ def test_a_damaged_commit_of_a_delta_log_is_named(spark, workspace: Workspace):
 
 @KINDS
 def test_what_is_no_table_is_named(job: Job, kind: str):
-    assert f"input.path = {job.path}: no such file or directory." in job.fails(InputError)
+    assert f"input.path = {job.path}: there is no such file or directory." in job.fails(InputError)
     job.path.write_text(CANARY)
-    assert f"input.path = {job.path}: not readable as a {kind.title()} table" in job.fails(InputError)
+    assert f"input.path = {job.path}: cannot be read as a {kind.title()} table" in job.fails(InputError)
     below = job.path / "more"
-    assert f"input.path = {below}: no such file or directory." in job.fails(InputError, input={"path": str(below)})
+    assert f"input.path = {below}: there is no such file or directory." in job.fails(
+        InputError, input={"path": str(below)}
+    )
     assert "input.path = nowhere://x/y: not readable" in job.fails(InputError, input={"path": "nowhere://x/y"})
 
 
 def test_a_parquet_table_is_no_delta_table(spark, workspace: Workspace):
     Job(spark, workspace, "parquet").add(records(3))
-    assert "Not a Delta table. Say `format: parquet`" in delta_only(spark, workspace).fails(InputError)
+    assert "It is not a Delta table. Set `format: parquet`" in delta_only(spark, workspace).fails(InputError)
 
 
 def test_a_value_that_the_condition_cannot_cast_is_not_quoted(job: Job):
@@ -327,7 +329,7 @@ def test_an_output_below_a_file_is_named_before_anything_is_drawn(job: Job):
     (job.workspace.root / "file").write_text("x")
     place = job.workspace.root / "file" / "output"
     message = job.fails(ConfigError, output={"path": str(place)})
-    assert f"output.path = {place}: no directory can be made beside it" in message
+    assert f"output.path = {place}: no directory can be created beside it" in message
 
 
 @pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
@@ -352,7 +354,7 @@ def test_a_read_only_output_is_named(workspace: Workspace):
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
     assert done.returncode == ConfigError.exit_code, done.stderr
-    assert f"output.path = {place}/output: no directory can be made beside it" in done.stderr
+    assert f"output.path = {place}/output: no directory can be created beside it" in done.stderr
     assert CANARY not in done.stdout + done.stderr
 
 

@@ -166,8 +166,8 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
             "reads body, the text column, in a way that only Spark sees, so that exposes does not say condition",
         ),
         ("id in (select id from canaries)", "reads body, the text column, in a way that only Spark sees"),
-        ("starts(day)", "has a function that Spark rewrites into a query, and nothing says what it reads"),
-        ("any_long()", "has a function that Spark rewrites into a query, and nothing says what it reads"),
+        ("starts(day)", "uses a function that Spark rewrites into a query, so that what it reads is unknown"),
+        ("any_long()", "uses a function that Spark rewrites into a query, so that what it reads is unknown"),
     ],
 )
 def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
@@ -201,7 +201,7 @@ def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(delta_table, "committed", dies)
+        patched.setattr(delta_table, "after_commit", dies)
         with pytest.raises(KeyboardInterrupt):
             lake.run(config)
     told: list[str] = []

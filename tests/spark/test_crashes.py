@@ -50,7 +50,7 @@ def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
         if len(steps) == number:
             raise DiedError(step)
 
-    monkeypatch.setattr(delta_table, "committed", committed)
+    monkeypatch.setattr(delta_table, "after_commit", committed)
     return steps
 
 
@@ -64,7 +64,7 @@ def test_a_run_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: 
         steps.append(step)
         raise DiedError(step)
 
-    monkeypatch.setattr(delta_table, "committed", committed)
+    monkeypatch.setattr(delta_table, "after_commit", committed)
     for _ in range(8):
         with pytest.raises(DiedError):
             lake.run(run_id="night-1")
@@ -95,7 +95,7 @@ def test_what_was_interrupted_is_finished_as_it_began_though_the_input_moved_on(
         lake.run(run_id="night-1")
     assert seen[-1] == "reserve"
     assert lake.reserved() == 6 * 24, "what is reserved counts until it is settled"
-    monkeypatch.setattr(delta_table, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
     lake.write(corpus(7).slice(6, 1))
     report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")
@@ -121,7 +121,7 @@ def test_an_abandoned_run_is_charged_in_full_and_never_drawn(lake: Lake, monkeyp
     die_at(monkeypatch, 5)
     with pytest.raises(DiedError):
         lake.run(run_id="night-1")
-    monkeypatch.setattr(delta_table, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     abandon(lake.config(), lambda: lake.spark, "night-1")
     assert lake.draws() == []
     assert (sum(lake.spent().values()), lake.reserved()) == (6 * 24, 0)
@@ -165,7 +165,7 @@ def test_two_runs_of_one_release_wait_for_each_other(lake: Lake, tmp_path: Path)
 
 def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, monkeypatch: pytest.MonkeyPatch):
     """Without the lock of one machine, as on an object store: the second comes in while the first makes up its mind."""
-    monkeypatch.setattr(delta_table, "exclusive", lambda *_: nullcontext(False))
+    monkeypatch.setattr(delta_table, "hold_lock", lambda *_: nullcontext(False))
     place = delta_table.DeltaTable(lake.spark, str(lake.root / "journal"), "journal")
     Journal.create(place)
     journal, other = Journal(place), Journal(place)
@@ -195,7 +195,7 @@ def test_a_retry_draws_in_the_epoch_that_its_run_began_in(lake: Lake, monkeypatc
     die_at(monkeypatch, 5)
     with pytest.raises(DiedError):
         lake.run(run_id="night-1")
-    monkeypatch.setattr(delta_table, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     rotate_key(lake.root / "key")
     lake.run(run_id="night-1")
     assert lake.draws() == reference.draws()

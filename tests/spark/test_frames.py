@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import wordveil
+from releasing import Lake
 from sparking import KEY, Workspace, corpus, read_output
+from wordveil import Run, register, sanitise
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
-from wordveil.spark import Run, register, sanitise
 from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
@@ -30,7 +33,11 @@ def bundle(workspace: Workspace) -> Path:
 
 
 def recorded(workspace: Workspace, **changes: str) -> Run:
-    settings = {"release": "tests", "records": str(workspace.root / "runs"), "key_file": str(workspace.root / "key")}
+    settings = {
+        "release": "tests",
+        "run_log_dir": str(workspace.root / "runs"),
+        "key_file": str(workspace.root / "key"),
+    }
     return Run.recorded(**{**settings, **changes})
 
 
@@ -235,12 +242,15 @@ def test_streams_and_spark_connect_are_refused_by_name(spark, bundle: Path):
 
 
 def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bundle: Path, monkeypatch, capsys):
-    workspace.write_corpus(
+    path = workspace.write_corpus(
         pa.table({"ticket_id": ["1", "2"], "body": ["one two", "three"], "product": ["a", "b"]}), "raw-tickets"
     )
+    (workspace.root / "conf").mkdir()
+    workspace.write_config("conf/job.yaml", input={"path": str(path), "id": "ticket_id", "keep": ["product"]})
     monkeypatch.setenv("WORDVEIL_KEY", KEY)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     blocks = re.findall(r"```python\n(.*?)```", DOC.read_text("utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
+    assert len(blocks) >= 5
     names = {"spark": spark}
     places = {
         "/lake/bundles/FINGERPRINT": str(bundle),
@@ -252,3 +262,30 @@ def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bund
             block = block.replace(written, real)  # noqa: PLW2901
         exec(block, names)  # noqa: S102 - our own documentation
     assert "released" in capsys.readouterr().out
+    assert names["report"].records == 2
+    assert len(read_output(workspace.root / "output", "ticket_id")) == 2
+
+
+def test_plan_job_and_ledger_of_a_release_in_code(spark, workspace: Workspace):
+    lake = Lake(spark, workspace)
+    lake.write(corpus(12))
+    settings = lake.config()
+    planned = wordveil.make_plan(settings, session=spark, check_records=True)
+    assert planned.has_records
+    assert planned.output_format == "delta"
+    report = wordveil.run_job(settings, session=spark)
+    assert report.released == report.records == 12
+    (row,) = wordveil.read_ledger(settings, session=spark).collect()
+    assert (row["release"], row["contexts"], row["reserved"]) == ("support", 12, 0.0)
+    by_record = wordveil.read_ledger(path=str(lake.ledger), by="record", record="r00003", session=spark)
+    assert [found["spent"] for found in by_record.collect()] == [pytest.approx(report.epsilon_pure[1])]
+    assert wordveil.read_ledger(settings, by="context", session=spark).count() == 12
+    with pytest.raises(ConfigError, match="never overwritten"):
+        wordveil.run_job(settings, session=spark, overwrite=True)
+
+
+def test_a_session_of_the_callers_builds_bundles_too(spark, workspace: Workspace):
+    config = workspace.config(mechanism={"name": "exponential", "epsilon": 4.0, "neighbours": 5, "gamma": 2.0})
+    built = wordveil.build_bundle(config, session=spark)
+    assert wordveil.open_bundle(built.path).fingerprint == built.fingerprint
+    assert wordveil.build_bundle(config).path == built.path

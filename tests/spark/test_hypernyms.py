@@ -12,7 +12,7 @@ import pytest
 from wordveil.embeddings.training.hypernyms import build_hierarchy, read_pairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
-from wordveil.spark.builds.hypernyms import on_session
+from wordveil.spark.builds.hypernyms import read_on_executors
 
 
 def test_the_hierarchy_is_the_same(spark, tmp_path):
@@ -25,11 +25,11 @@ def test_the_hierarchy_is_the_same(spark, tmp_path):
             tmp_path / f"{part}.parquet",
         )
     settings = TrainingSettings(min_count=3, min_links=5)
-    added = on_session(lambda: spark)(tmp_path, settings)
+    added = read_on_executors(lambda: spark)(tmp_path, settings)
     assert added.num_rows < 600
     here, there = build_hierarchy(read_pairs(tmp_path), settings, "pairs"), build_hierarchy(added, settings, "pairs")
     assert there.words == here.words
     assert np.array_equal(there.edges, here.edges)
     pq.write_table(pa.table({"word": ["a"], "hypernym": ["b"], "count": [0]}), tmp_path / "bad.parquet")
-    with pytest.raises(EmbeddingError, match="count is under 1"):
-        on_session(lambda: spark)(tmp_path, replace(settings, stop_words="keep"))
+    with pytest.raises(EmbeddingError, match="a count under 1"):
+        read_on_executors(lambda: spark)(tmp_path, replace(settings, stop_words="keep"))

@@ -16,7 +16,7 @@ import pytest
 
 import helpers
 from sparking import WORDS, Workspace, packed_session
-from wordveil.spark import Run, sanitise
+from wordveil import Run, sanitise
 from wordveil.spark.sanitise.job import run_sanitise
 
 RECORDS, FILES = 200, 5

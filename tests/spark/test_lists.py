@@ -9,7 +9,7 @@ from sparking import Workspace
 from wordveil.config.artifacts import build_bundle
 from wordveil.geometry.spaces import SPACES
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.spark.builds.neighbours import on_executors
+from wordveil.spark.builds.neighbours import compute_on_executors
 
 
 @pytest.mark.parametrize("metric", sorted(SPACES))
@@ -18,7 +18,7 @@ def test_lists_are_the_same(spark, metric: str, monkeypatch: pytest.MonkeyPatch)
     vectors = 0.1 * np.random.default_rng(1).standard_normal((300, 8))  # short enough for the ball
     points = SPACES[metric].points(vectors.astype(np.float32))
     here = BuildContext().lists(SPACES[metric], points, 12, np.inf, 10**6)
-    there = BuildContext(compute=on_executors(lambda: spark)).lists(SPACES[metric], points, 12, np.inf, 10**6)
+    there = BuildContext(compute=compute_on_executors(lambda: spark)).lists(SPACES[metric], points, 12, np.inf, 10**6)
     for name in ("offsets", "ids", "distances", "cut"):
         assert np.array_equal(getattr(here, name), getattr(there, name))
 
@@ -26,7 +26,7 @@ def test_lists_are_the_same(spark, metric: str, monkeypatch: pytest.MonkeyPatch)
 def test_the_bundle_is_the_same(spark, workspace: Workspace):
     mechanism = {"name": "exponential", "epsilon": 4.0, "neighbours": 5, "gamma": 2.0}
     config = workspace.config(mechanism=mechanism)
-    there = build_bundle(config, BuildContext(compute=on_executors(lambda: spark)))
+    there = build_bundle(config, BuildContext(compute=compute_on_executors(lambda: spark)))
     again = config.model_copy(update={"bundle_store": str(workspace.root / "another")})
     assert build_bundle(again).fingerprint == there.fingerprint
 
@@ -38,5 +38,5 @@ def test_no_session_is_started_where_every_block_is_kept(workspace: Workspace):
     space, points = SPACES["euclidean"], np.random.default_rng(2).standard_normal((50, 3))
     kept = workspace.root / "parts"
     BuildContext(kept=kept).lists(space, points, 5, np.inf, 10**6)
-    context = BuildContext(kept=kept, compute=on_executors(session))  # type: ignore[arg-type]
+    context = BuildContext(kept=kept, compute=compute_on_executors(session))  # type: ignore[arg-type]
     context.lists(space, points, 5, np.inf, 10**6)

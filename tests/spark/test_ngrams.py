@@ -15,7 +15,7 @@ from sparking import WORDS, Workspace, read_output, write_delta
 from wordveil.cli import app
 from wordveil.config.arguments import parse_arguments
 from wordveil.errors import ConfigError, NgramError
-from wordveil.spark.builds.ngrams import LONGEST_TEXT, build_ngrams
+from wordveil.spark.builds.ngrams import MAX_TEXT_BYTES, build_ngrams
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import sample_table
 from wordveil.spark.sanitise.frames import sanitise
@@ -58,7 +58,7 @@ def ngrams(monkeypatch, capsys, spark, *arguments: object) -> dict[str, object]:
 
 def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace, monkeypatch, capsys):
     """The digest covers every count; texts that cannot be read are left out; Delta gives the same model as Parquet."""
-    spoilt = [*PUBLIC, None, "東京は雨", "x" * (LONGEST_TEXT + 1)]
+    spoilt = [*PUBLIC, None, "東京は雨", "x" * (MAX_TEXT_BYTES + 1)]
     place = public_table(workspace, spoilt)
     store = workspace.root / "models"
     arguments = ["--text", "body", "--output", store, "--public", "--max-n", 3, "--min-count", 3]
@@ -82,7 +82,7 @@ def test_a_model_is_built_of_public_text_alone_and_faults_are_named(spark, works
         build_ngrams(table, "bdy", workspace.root / "models", SETTINGS, "here")
     with pytest.raises(ConfigError, match="--text = n: is of type bigint"):
         build_ngrams(spark.range(3).toDF("n"), "n", workspace.root / "models", SETTINGS, "here")
-    with pytest.raises(NgramError, match="no word stands 100000 times"):
+    with pytest.raises(NgramError, match="no word occurs at least 100000 times"):
         build_ngrams(table, "body", workspace.root / "models", NgramSettings(min_count=100_000), "here")
 
 

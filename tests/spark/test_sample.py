@@ -14,7 +14,7 @@ from wordveil.cli import app
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
-from wordveil.spark.plan.sample import MOST_RECORDS, check_preview, make_preview
+from wordveil.spark.plan.sample import MAX_RECORDS, check_preview, make_preview
 
 CANARY = "zqxcanaryzqx"
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
     with pytest.raises(BundleError, match="wordveil build"):
         check_preview(config, 10, None)
     build_bundle(config)
-    for rows in (0, -1, MOST_RECORDS + 1):
+    for rows in (0, -1, MAX_RECORDS + 1):
         with pytest.raises(ConfigError, match="--sample"):
             check_preview(config, rows, None)
     with pytest.raises(ConfigError, match="zorblax"):

@@ -64,7 +64,9 @@ options = {"spark.jars.ivy": sys.argv[1], "spark.jars.ivySettings": sys.argv[1] 
 print(json.dumps([refusal(SparkSection(master="local[1]", options=options), delta=True)]))
 """
     (message,) = in_a_process(code, tmp_path)
-    assert "could not be fetched. Set spark.delta_jars to a directory that has them" in message
+    assert (
+        "could not fetch Delta's jars, or others of spark.jars.packages. Set spark.delta_jars to a directory" in message
+    )
 
 
 def test_a_session_that_lacks_delta_is_refused(tmp_path: Path):
@@ -75,8 +77,8 @@ first.stop()
 print(json.dumps([running, refusal(SparkSection(delta_jars=sys.argv[1]), delta=True)]))
 """
     running, without_jars = in_a_process(code, delta_jars())
-    assert "the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in running
-    assert "its Java process began without Delta's jars" in without_jars
+    assert "but the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in running
+    assert "its Java process started without Delta's jars" in without_jars
 
 
 # local-cluster writes beside pyspark, where test_distribution.py counts files: the two never run at once.
@@ -123,7 +125,7 @@ def test_a_standalone_cluster_needs_a_secret(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     with pytest.raises(
-        PlatformError, match=r"needs spark\.authenticate\.secret: the same on master, workers and driver"
+        PlatformError, match=r"needs spark\.authenticate\.secret, with the same value on master, workers and driver"
     ):
         build_session(SparkSection(master="spark://127.0.0.1:1"))
 
@@ -134,7 +136,7 @@ def test_the_shared_session_is_encrypted(spark):
 
 def test_jars_come_from_the_directory_that_is_named(tmp_path: Path):
     (tmp_path / "io.delta_delta-spark_4.1_2.13-4.4.0.jar").touch()
-    with pytest.raises(PlatformError, match=r"spark\.delta_jars = .*: holds no jar of delta-storage\."):
+    with pytest.raises(PlatformError, match=r"spark\.delta_jars = .*: the directory has no jar of delta-storage\."):
         delta.delta_options({}, str(tmp_path), submitted=False)
     (tmp_path / "delta-storage.jar").touch()
     given = {

@@ -79,7 +79,7 @@ def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspa
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 'r00004'")
     assert run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark).records == 9
     with pytest.raises(
-        ConfigError, match=r"is a Delta table. As Parquet its deleted and replaced records would be read too"
+        ConfigError, match=r"is a Delta table. Read as Parquet, it would include deleted and replaced records"
     ):
         read_input(spark, workspace.config(input={"format": "parquet"}))
 
@@ -120,7 +120,10 @@ def test_a_version_or_a_time_is_chosen(spark, table: Path):
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        ({"version": 7}, "input.version = 7: the Delta table has no such version, or no longer. It has 0 to 2."),
+        (
+            {"version": 7},
+            "input.version = 7: the Delta table does not have this version, or no longer has it. It has 0 to 2.",
+        ),
         ({"timestamp": "2000-01-01"}, "input.timestamp = 2000-01-01: is before the first version"),
         ({"timestamp": "2999-01-01 00:00:00"}, "input.timestamp = 2999-01-01 00:00:00: is after the latest version"),
         ({"timestamp": "2026-W01-1"}, "input.timestamp = 2026-W01-1: is no date or time that Spark reads"),
@@ -152,13 +155,13 @@ def test_tables_of_the_catalogue_are_read_by_name(spark, catalogue: str):
     for name, count in (("old", 4), ("few", 2)):
         source = open_input(spark, section(None, table=f"{catalogue}.{name}", **plain))
         assert (source.latest_version, source.table_id, source.is_delta) == (None, None, False)
-        assert ids(source.read()) == ids(source.first_files(count)) == names(0, count)
+        assert ids(source.read()) == ids(source.read_first_files(count)) == names(0, count)
         with pytest.raises(ConfigError, match=r"input\.version = 0: only Delta tables have versions"):
             open_input(spark, section(None, table=f"{catalogue}.{name}", version=0, **plain))
         with pytest.raises(InputError, match="only Delta tables have a change data feed"):
             source.changes(0, 1)
     for name in ("lake.none", "nowhere.tickets", "a.b.c", "x y"):
-        with pytest.raises(InputError, match=rf"input.table = {name}: not readable as a table: [A-Z_]+. "):
+        with pytest.raises(InputError, match=rf"input.table = {name}: cannot be read as a table: [A-Z_]+. "):
             open_input(spark, section(None, table=name, **plain))
 
 
@@ -227,16 +230,16 @@ def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kin
 @pytest.mark.parametrize(
     ("where", "problem"),
     [
-        ("dayy = 'x'", "names a column that the table does not have: dayy. Did you mean day?"),
+        ("dayy = 'x'", "names the column dayy, which the table does not have. Did you mean day?"),
         ("day = ", "is not one condition in Spark SQL."),
         ("true) or (true", "is not one condition in Spark SQL."),
         ("note > 1 limit 3", "is not one condition in Spark SQL."),
         ("true union all select * from x", "is not one condition in Spark SQL."),
-        ("note", "is no condition: it is not true or false."),
-        ("body", "is no condition: it is not true or false."),
-        ("sum(note) > 1", "Spark cannot use it as a condition: INVALID_WHERE_CONDITION."),
-        ("nofunction(note) = 1", "Spark cannot use it as a condition: UNRESOLVED_ROUTINE."),
-        ("rand() < 0.5", "lets in other records each time it is asked"),
+        ("note", "is not a condition, because its value is not true or false."),
+        ("body", "is not a condition, because its value is not true or false."),
+        ("sum(note) > 1", "Spark cannot use it as a condition (INVALID_WHERE_CONDITION)."),
+        ("nofunction(note) = 1", "Spark cannot use it as a condition (UNRESOLVED_ROUTINE)."),
+        ("rand() < 0.5", "selects other records each time Spark computes it"),
     ],
 )
 def test_conditions_that_cannot_be_used_are_named_before_any_row_is_read(

@@ -49,7 +49,7 @@ def test_a_swap_that_lost_looks_again(spark, store: DeltaTable, monkeypatch: pyt
     """Another swap, and an append, come in between the look and the write, as they can where there is no lock: on an
     object store.
     """
-    monkeypatch.setattr(stores, "exclusive", lambda *_: nullcontext(False))
+    monkeypatch.setattr(stores, "hold_lock", lambda *_: nullcontext(False))
     seen: list[int] = []
 
     def other(table, _):
@@ -81,12 +81,12 @@ def test_a_place_may_be_named_with_its_file_system(spark, tmp_path: Path):
 def test_a_table_of_another_format_is_refused(spark, tmp_path: Path):
     foreign = DeltaTable(spark, str(tmp_path / "foreign"), "ledger")
     spark.range(1).write.format("delta").save(foreign.path)
-    with pytest.raises(ReleaseError, match="was not made by wordveil"):
+    with pytest.raises(ReleaseError, match="was not created by wordveil"):
         foreign.create(spark.range(0).schema)
     newer = DeltaTable(spark, str(tmp_path / "newer"), "ledger")
     newer.create(spark.range(0).schema)
     spark.sql(f"ALTER TABLE delta.`{newer.path}` SET TBLPROPERTIES ('wordveil.formatVersion' = '99')")
-    with pytest.raises(ReleaseError, match="format_version 99"):
+    with pytest.raises(ReleaseError, match="format version 99"):
         newer.check()
 
 

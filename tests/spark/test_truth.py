@@ -55,14 +55,14 @@ def die_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
         if step == wanted:
             raise DiedError(step)
 
-    monkeypatch.setattr(delta_table, "committed", committed)
+    monkeypatch.setattr(delta_table, "after_commit", committed)
 
 
 def interrupt(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, config: Any) -> None:
     die_after(monkeypatch, step)
     with pytest.raises(DiedError):
         lake.run(config, run_id="night-1")
-    monkeypatch.setattr(delta_table, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
 
 
 def charged(lake: Lake) -> dict[str, int]:
@@ -326,7 +326,7 @@ def test_a_withdrawal_that_dies_is_finished_and_known_to_the_ledger_once(lake: L
         die_after(monkeypatch, step)
         with pytest.raises(DiedError):
             withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
-    monkeypatch.setattr(delta_table, "committed", lambda _: None)
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     withdraw(config, lambda: lake.spark, ["r00002"], run_id="erasure")
     assert [row["record_id"] for row in lake.entries() if row["kind"] == "withdraw"] == ["r00002"]
     assert lake.newest()["r00002"]["status"] == "withdrawn"

@@ -37,11 +37,11 @@ def build(
         work = BuildContext(progress, steps)
         read: ReadPairs = read_pairs
         if on_spark:
-            from wordveil.spark.builds.hypernyms import on_session
-            from wordveil.spark.builds.neighbours import on_executors
+            from wordveil.spark.builds.hypernyms import read_on_executors
+            from wordveil.spark.builds.neighbours import compute_on_executors
 
-            work = replace(work, compute=on_executors(prepare_session(settings)))
-            read = on_session(prepare_session(settings))
+            work = replace(work, compute=compute_on_executors(prepare_session(settings)))
+            read = read_on_executors(prepare_session(settings))
         bundle = build_bundle(settings, work, read)
     if as_json:
         print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})

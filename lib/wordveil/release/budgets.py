@@ -54,8 +54,10 @@ class Budget:
         what the deltas of each scope with a limit may add up to. A pure unit needs it where a mechanism has a delta,
         because its epsilon alone bounds nothing there. None: the mechanism has none.
 
-    Raises :class:`ValueError` for a limit that is not a finite number of at least 0, a delta outside [0, 1), or an
-    empty unit.
+    Raises
+    ------
+    ValueError
+        If a limit is no finite number of at least 0, a delta is 1 or more, or the unit is empty.
     """
 
     unit: str

@@ -70,7 +70,10 @@ class Manifest:
     files
         the table's files.
 
-    Raises :class:`ValueError` for values that must not be published, cannot be signed or name a file outside the table.
+    Raises
+    ------
+    ValueError
+        If something must not be published, cannot be signed, or names a file outside the table.
     """
 
     release: str

@@ -1,4 +1,4 @@
-"""Terms and topics of a published table: what a reader may do with it, by Spark alone."""
+"""Terms and topics of a published table: an analysis that a reader can do with Spark alone."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ class Analysis:
     Attributes
     ----------
     table, public_version, output
-        what was read and where the tables lie.
+        what was read and where the tables are.
     records
-        records of the table; ``documents`` of them have a term.
+        records of the table.
+    documents
+        records that have a term.
     terms
-        different terms, stop-words apart, that stand in enough documents.
+        different terms, without stop-words, that occur in enough documents.
     occurrences
-        how often these stand in all documents.
+        how often these terms occur in all documents.
     topics
-        the heaviest terms of each topic; fewer topics than were asked for where there are fewer documents, none without
-        terms.
+        the terms of each topic with the highest weights; fewer topics than requested if there are fewer documents, none
+        without terms.
     """
 
     table: str
@@ -71,31 +73,31 @@ def analyse(
     """Count the terms of a published table and find topics among them by latent Dirichlet allocation; write both as
     Delta tables.
 
-    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many;
-    ``shown``: how many terms stand for each. ``min_documents``: terms of fewer documents are left out. ``vocabulary``:
-    so many of the most frequent terms enter the topics. Each table is replaced in one commit.
+    ``version``: the table's version to read, by default the latest. ``text``: its column of text. ``topics``: how many
+    topics; ``shown``: how many terms describe each. ``min_documents``: terms of fewer documents are left out.
+    ``vocabulary``: how many of the most frequent terms the topics use. Each table is replaced in one commit.
 
     Raises :class:`InputError` for a table that cannot be read, :class:`ConfigError` for an output inside it.
     """
     _check_output(table, output)
     store = DeltaTable(spark, table, "table")
     if not store.exists():
-        raise InputError(f"--table = {table}: is no Delta table. Name the directory that holds _manifest.json.")
+        raise InputError(f"--table = {table}: there is no Delta table. Name the directory that holds _manifest.json.")
     chosen = store.version() if version is None else version
     with input_errors("--table", table, f"Delta table at version {chosen}"):
         rows = store.read(chosen)
     if text not in rows.columns:
         raise InputError(f"--text = {text}: the table has no such column. It has: {', '.join(rows.columns)}.")
     progress("counting terms")
-    with job_errors("the tables of before are as they were"):
-        words = _words(rows, text, stop_words).cache()
+    with job_errors("the earlier tables are unchanged"):
+        words = _split_words(rows, text, stop_words).cache()
         try:
             records, documents = words.count(), words.where("size(words) > 0").count()
-            terms = _terms(words, min_documents).cache()
+            terms = _count_terms(words, min_documents).cache()
             kept = terms.count()
             total = int(terms.agg({"count": "sum"}).collect()[0][0] or 0)
             progress("finding topics")
-            found = _topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
+            found = _find_topics(words, vocabulary, min_documents, min(topics, documents), shown) if kept else []
             progress("writing")
             _replace(spark, f"{output}/{TERMS}", terms.selectExpr(f"{chosen}L AS public_version", "*"), _TERMS_SCHEMA)
             flat = [
@@ -115,12 +117,12 @@ def _check_output(table: str, output: str) -> None:
     here, there = (path.rstrip("/") + "/" for path in (output, table))
     if here.startswith(there) or there.startswith(here):
         raise ConfigError(
-            "command line", [Fault("--output", output, "is the table, inside it or around it. Choose another place.")]
+            "command line", [Fault("--output", output, "is the table, inside it or around it. Choose another path.")]
         )
 
 
-def _words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
-    """A row a record: its words, in lower case, without the stop-words."""
+def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
+    """Split each record's text into its words, in lower case, without the stop-words."""
     from pyspark.sql import functions as F  # noqa: N812
 
     found = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
@@ -129,11 +131,11 @@ def _words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     return rows.select(F.coalesce(words, F.array().cast("array<string>")).alias("words"))
 
 
-def _terms(words: DataFrame, min_documents: int) -> DataFrame:
-    """How often each term stands, and in how many documents; the most frequent first."""
+def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
+    """Count how often each term occurs, and in how many documents; the most frequent first."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    # Numbered in a step of its own: beside explode the words would be numbered, and not the records.
+    # Numbered in a separate step: together with explode, Spark would number the words and not the records.
     numbered = words.withColumn("document", F.monotonically_increasing_id()).select(
         "document", F.explode("words").alias("term")
     )
@@ -142,10 +144,10 @@ def _terms(words: DataFrame, min_documents: int) -> DataFrame:
     return terms.where(F.col("documents") >= min_documents).orderBy(F.desc("count"), "term")
 
 
-def _topics(
+def _find_topics(
     words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int
 ) -> list[list[tuple[str, float]]]:
-    """The heaviest terms of each topic with their weights; the same ones for the same table."""
+    """Find the terms of each topic with the highest weights; the same ones for the same table."""
     from pyspark.ml.clustering import LDA
     from pyspark.ml.feature import CountVectorizer
 
@@ -153,7 +155,7 @@ def _topics(
     counter = CountVectorizer(
         inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)
     ).fit(documents)
-    # At least two: one topic is the list of frequent terms, which the other table is.
+    # At least two: a single topic would be the list of frequent terms, which the other table holds.
     model: LDAModel = LDA(k=max(topics, 2), maxIter=20, seed=1).fit(counter.transform(documents).select("features"))
     described = model.describeTopics(shown).orderBy("topic").collect()
     return [

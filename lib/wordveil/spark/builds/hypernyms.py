@@ -1,6 +1,4 @@
-"""Pairs of words and hypernyms that lie as a large Parquet table: added up and thinned by Spark before they reach the
-driver.
-"""
+"""Pairs of words and hypernyms in a large Parquet table: Spark sums and filters them before they reach the driver."""
 
 from __future__ import annotations
 
@@ -20,24 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def on_session(session: Callable[[], SparkSession]) -> ReadPairs:
-    """What reads pairs with the executors of ``session``, which is called where they lie as Parquet; text is read on
-    the driver.
+def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
+    """Return a function that reads pairs from Parquet with the executors of ``session``, and pairs from text on the
+    driver. Only Parquet calls ``session``.
     """
 
     def read(path: Path, settings: TrainingSettings) -> pa.Table:
-        return pairs_of(session(), path, settings) if path.exists() and is_parquet(path) else read_pairs(path)
+        return (
+            read_pairs_from_parquet(session(), path, settings)
+            if path.exists() and is_parquet(path)
+            else read_pairs(path)
+        )
 
     return read
 
 
-def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
-    """The distinct pairs at ``path`` that counts and stop-words let through, as a table of ``PAIR_SCHEMA``, in no
-    order.
+def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.Table:
+    """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, as a table of ``PAIR_SCHEMA``,
+    in no order.
 
-    Filters that look at one pair run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes of
-    the result what it makes of all pairs. The path must be one that every executor sees. Raises :class:`EmbeddingError`
-    and
+    Filters of single pairs run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes the same of
+    the result as of all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
     :class:`wordveil.errors.SparkJobError`.
     """
     from pyspark.sql import functions as sql
@@ -49,12 +50,11 @@ def pairs_of(spark: SparkSession, path: Path, settings: TrainingSettings) -> pa.
         count = sql.col("count") if "count" in names else sql.lit(1)
         pairs = frame.select(word, hypernym, count.cast("bigint").alias("count"))
         bad = pairs.where(
-            "word is null or hypernym is null or trim(word) = '' or trim(hypernym) = '' or not coalesce(count >= 1, false)"
+            "word is null or hypernym is null or trim(word) = '' or trim(hypernym) = '' or not coalesce(count >= 1, "
+            "false)"
         )
         if bad.head(1):
-            raise EmbeddingError(
-                f"{path}: a pair lacks a word or a hypernym, or its count is under 1. Remove such pairs."
-            )
+            raise EmbeddingError(f"{path}: a pair has no word, no hypernym, or a count under 1. Remove such pairs.")
         taken = pairs.where("word != hypernym")
         if settings.left_out:
             stop = sorted(settings.left_out)

@@ -1,4 +1,4 @@
-"""Lists of neighbours computed by Spark's executors, for vocabularies that keep one machine busy for long."""
+"""Lists of neighbours computed by Spark's executors, for vocabularies that take one machine too long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SpanLists:
-    """What an executor does: the lists of one span. The points come as a Spark file; they are public."""
+    """What an executor does: it computes the lists of one span. The points are public and reach it as a Spark file."""
 
     file: str
     metric: str
@@ -30,7 +30,7 @@ class SpanLists:
     within: float
 
     def __call__(self, span: Span) -> tuple[Span, NeighbourLists]:
-        """The span and its lists."""
+        """Return the span and its lists."""
         from pyspark import SparkFiles
 
         with threadpool_limits(1):
@@ -43,10 +43,10 @@ def _search(file: str, metric: str, most: int | None, within: float) -> Neighbou
     return Task(metric, np.load(file, mmap_mode="r"), most, within).search()
 
 
-def on_executors(
+def compute_on_executors(
     session: Callable[[], SparkSession],
 ) -> Callable[[Task, Sequence[Span]], Iterable[tuple[Span, NeighbourLists]]]:
-    """What computes blocks on the executors of ``session``, which is called once there is something to do."""
+    """Return a function that computes blocks on the executors of ``session``, which is called once there is work."""
 
     def compute(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
         if not spans:
@@ -57,7 +57,7 @@ def on_executors(
             np.save(file, task.points)
             context.addFile(str(file))
             work = SpanLists(file.name, task.metric, task.most, task.within)
-            # One task a block; the driver takes their results one at a time.
+            # One task for each block; the driver takes their results one at a time.
             yield from context.parallelize(list(spans), len(spans)).map(work).toLocalIterator(prefetchPartitions=True)
 
     return compute

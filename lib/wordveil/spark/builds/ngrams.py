@@ -1,8 +1,8 @@
 """Building an n-gram model of public text on Spark.
 
-Two passes over the texts: words are counted first, then the n-grams of the words that are frequent enough, as any other
-stands less often still. Executors count in batches and Spark adds up; what is frequent enough comes to the driver
-sorted, a partition at a time, so that its memory holds the model and little else.
+There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
+frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. What is frequent
+enough reaches the driver sorted, one partition at a time, so that its memory holds little besides the model.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from wordveil.version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LONGEST_TEXT = 4 * 2**20
+MAX_TEXT_BYTES = 4 * 2**20
 """Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
-MOST_NGRAMS = 50_000_000
-"""A driver needs some 70 bytes for each while it builds."""
+MAX_NGRAMS = 50_000_000
+"""A driver needs about 70 bytes for each while it builds."""
 
 
 def _silent(_: str) -> None:
@@ -42,8 +42,8 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class BuiltNgrams:
-    """A model that was built, and what it was counted over: ``texts`` counted; ``left_out``, those that are null, not
-    UTF-8, longer than :data:`LONGEST_TEXT` or of a script that the tokeniser refuses.
+    """A model that was built, and its source: ``texts`` were counted; ``left_out`` are those that are null, not UTF-8,
+    longer than :data:`MAX_TEXT_BYTES` or of a script that the tokeniser refuses.
     """
 
     model: NgramModel
@@ -62,29 +62,28 @@ def build_ngrams(
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 
     ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
-    Raises
-    :class:`ConfigError` for the column, :class:`NgramError` where the model would hold no word or too many n-grams.
+    Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
     """
     from pyspark import StorageLevel
 
     spark = table.sparkSession
     with job_errors("no n-gram model was written"):
-        texts = _texts(table, text)
+        texts = _select_texts(table, text)
         progress("counting words")
         rows = table.count()
-        words, counts, total = _frequent_words(texts, settings)
+        words, counts, total = _count_words(texts, settings)
         progress("counting n-grams")
         sent = spark.sparkContext.broadcast(words)
-        grams = _frequent_grams(texts, CountGrams(settings, sent), settings).persist(StorageLevel.DISK_ONLY)
+        grams = _count_grams(texts, CountGrams(settings, sent), settings).persist(StorageLevel.DISK_ONLY)
         try:
             number = grams.count()
-            if number > MOST_NGRAMS:
+            if number > MAX_NGRAMS:
                 raise NgramError(
-                    f"{number:,} n-grams stand {settings.min_count} times or more; a model holds {MOST_NGRAMS:,} at most. "
-                    "Raise --min-count, or lower --max-n."
+                    f"{number:,} n-grams occur at least {settings.min_count} times, and a model holds at most "
+                    f"{MAX_NGRAMS:,}. Raise --min-count, or lower --max-n."
                 )
             progress(f"collecting {number:,} n-grams")
-            found, numbers = _collected(grams, settings, number)
+            found, numbers = _collect_grams(grams, settings, number)
         finally:
             grams.unpersist()
             sent.unpersist()
@@ -100,8 +99,8 @@ def build_ngrams(
     return BuiltNgrams(open_model(path), read, rows - read)
 
 
-def _texts(table: DataFrame, name: str) -> DataFrame:
-    """The texts alone, as strings that can be read."""
+def _select_texts(table: DataFrame, name: str) -> DataFrame:
+    """Select the texts alone, as strings that can be read."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import BinaryType, StringType
 
@@ -110,15 +109,15 @@ def _texts(table: DataFrame, name: str) -> DataFrame:
         raise ConfigError("command line", [Fault("--text", name, f"the table has no such column.{near}")])
     kind = table.schema[name].dataType
     if not isinstance(kind, (StringType, BinaryType)):
-        problem = f"is of type {kind.simpleString()}; text is a string (or binary, read as UTF-8)."
+        problem = f"is of type {kind.simpleString()}. The text must be a string, or binary that holds UTF-8."
         raise ConfigError("command line", [Fault("--text", name, problem)])
     text = column(name)
     as_string = text.cast("string")
-    fit = text.isNotNull() & (F.octet_length(text) <= LONGEST_TEXT) & F.is_valid_utf8(as_string)
+    fit = text.isNotNull() & (F.octet_length(text) <= MAX_TEXT_BYTES) & F.is_valid_utf8(as_string)
     return table.where(fit).select(as_string.alias("text"))
 
 
-def _mapped(
+def _map_batches(
     frame: DataFrame, body: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: Any
 ) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -129,14 +128,16 @@ def _mapped(
     return frame.mapInArrow(wordveil_ngrams, from_arrow_schema(pa.schema(fields)))
 
 
-def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
-    """The beginning of a text and the words that are frequent enough, the most frequent first; their counts; and the
-    words of all texts.
+def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringArray, NDArray[np.int64], int]:
+    """Count words: the beginning of a text and the words that are frequent enough, the most frequent first; their
+    counts; and the number of words in all texts.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = _mapped(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
+    counted = (
+        _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
+    )
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         total = counted.where(F.col("word") != "").agg(F.sum("number")).first()
@@ -145,8 +146,8 @@ def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.Strin
         )
     finally:
         counted.unpersist()
-    # By number, then by bytes: the same whatever order Spark gives them in. The empty string, the beginning of a text,
-    # comes first.
+    # By number, then by bytes: the same whatever order Spark returns them in. The empty string, the beginning of a
+    # text, comes first.
     words = found.column("word").cast(pa.string())
     keyed = pa.table(
         {"word": words, "number": found.column("number"), "start": pc.cast(pc.equal(words, ""), pa.int8())}
@@ -154,8 +155,8 @@ def _frequent_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.Strin
     keyed = keyed.sort_by([("start", "descending"), ("number", "descending"), ("word", "ascending")]).combine_chunks()
     if keyed.num_rows < 2:
         raise NgramError(
-            f"no word stands {settings.min_count} times or more in the text, so that the model would keep none. "
-            "Take more text, or lower --min-count."
+            f"no word occurs at least {settings.min_count} times in the text, so the model would hold none. "
+            "Use more text, or lower --min-count."
         )
     words, numbers = keyed.column("word").combine_chunks(), keyed.column("number").to_numpy()
     return _one_array(words), numbers, int(total[0] if total else 0)
@@ -165,19 +166,21 @@ def _one_array(words: Any) -> pa.StringArray:
     return pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
 
 
-def _frequent_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
+def _count_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
-    counted = _mapped(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
+    counted = _map_batches(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
     return counted.where(F.col("number") >= settings.min_count)
 
 
-def _collected(grams: DataFrame, settings: NgramSettings, number: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The n-grams in the order of a trie: int32 ``(number, max_n)`` and int64 ``(number,)``."""
+def _collect_grams(
+    grams: DataFrame, settings: NgramSettings, number: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Collect the n-grams, int32 ``(number, max_n)``, and their counts, int64 ``(number,)``, in the order of a trie."""
     code = Grams(settings.max_n)
     found, numbers = np.empty((number, settings.max_n), np.int32), np.empty(number, np.int64)
     place = 0
-    for block, counts in _mapped(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
+    for block, counts in _map_batches(grams.orderBy("gram"), pack, PACKED_FIELDS).toLocalIterator():
         rows = code.decode(bytes(block))
         found[place : place + len(rows)] = rows
         numbers[place : place + len(rows)] = np.frombuffer(bytes(counts), "<i8")

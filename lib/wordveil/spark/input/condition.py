@@ -1,5 +1,5 @@
-"""What ``input.where`` reads by Spark's own account, and whether it could fail on a text: Spark would put the text into
-its event log.
+"""What ``input.where`` reads according to Spark's own plan, and whether it could fail on a text: Spark would put the
+text into its event log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
-# Functions that answer for any text, by the names of Spark's classes.
+# Functions that return a value for any text, by the names of Spark's classes.
 _LOGIC = {"And", "Or", "Not", "If", "CaseWhen", "Coalesce", "Nvl", "Nvl2", "NullIf", "IsNull", "IsNotNull"}
 _ORDER = {
     "EqualTo",
@@ -43,10 +43,10 @@ _PARTS = {
 }
 _FORMS = {"Length", "OctetLength", "BitLength", "Lower", "Upper"}
 _TRIMS = {"StringTrim", "StringTrimLeft", "StringTrimRight", "StringTrimBoth"}
-# What stands around a value that is used twice, and what subqueries are made of.
+# What surrounds a value that is used twice, and what subqueries consist of.
 _FRAMES = {"With", "CommonExpressionDef", "TypedNullLiteral", "Alias", "AggregateExpression", "Count", "Max", "Min"}
 _SAFE = frozenset(_LOGIC | _ORDER | _AMONG | _PARTS | _FORMS | _TRIMS | _FRAMES)
-# A pattern can be wrong, and a failure then shows it: the text is to be matched, never the pattern.
+# A pattern can be wrong, and the error then quotes it: the text may be what is matched, never the pattern.
 _MATCHES = frozenset({"Like", "ILike", "RLike"})
 _NUMBERS = frozenset({"byte", "short", "integer", "long", "float", "double"})
 _PLANS = frozenset(
@@ -66,7 +66,7 @@ _PLANS = frozenset(
 
 
 def check_condition(spark: SparkSession, plan: Any, section: InputSection) -> None:
-    """Raise :class:`ConfigError` for a condition that must not be asked; nothing is read. ``plan``: Spark's, of the
+    """Raise :class:`ConfigError` for a condition that must not be used; nothing is read. ``plan``: Spark's plan of the
     condition alone.
     """
     if problem := next(_problems(spark, plan, section), None):
@@ -75,71 +75,78 @@ def check_condition(spark: SparkSession, plan: Any, section: InputSection) -> No
 
 def _problems(spark: SparkSession, plan: Any, section: InputSection) -> Iterator[str]:
     if _kind(plan) != "Filter" or _kind(plan.child()) != "SubqueryAlias":
-        yield "has a function that Spark rewrites into a query, and nothing says what it reads. Filter by it in a view of public columns."
+        yield (
+            "uses a function that Spark rewrites into a query, so that what it reads is unknown. Filter by it in a "
+            "view of public columns."
+        )
         return
     if not plan.condition().deterministic():
-        yield "lets in other records each time it is asked, so that some could be lost or be there twice. Remove rand() and the like."
-    look = _Look(spark, section.text).at(plan.condition())
+        yield (
+            "selects other records each time Spark computes it, so that some could be lost or read twice. Remove "
+            "rand() and similar functions."
+        )
+    look = _ConditionInspector(spark, section.text).inspect(plan.condition())
     if look.reads and not section.shown:
         yield (
-            f"reads {section.text}, the text column, in a way that only Spark sees, so that exposes does not say condition. Name the "
-            "column itself, or filter in a view of public columns."
+            f"reads {section.text}, the text column, in a way that only Spark sees, so that exposes does not list "
+            "condition. Name the column itself, or filter in a view of public columns."
         )
     if look.risks:
         yield (
-            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {section.text}, the text column: where that fails, Spark puts "
-            "the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, or filter in a view of public columns."
+            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {section.text}, the text column: if that "
+            "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
+            "or filter in a view of public columns."
         )
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Whether a part of a condition reads the text, and the functions on the way to it that could fail."""
+    """Whether a part of a condition reads the text, and the functions applied to it that could fail."""
 
     reads: bool
     risks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class _Look:
-    """Looks through a condition, or with ``column`` None through a subquery, where any column may be the text.
+class _ConditionInspector:
+    """Inspects a condition, or with ``column`` None a subquery, where any column may be the text.
 
-    ``refers``: whether what stands for an expression that is used twice stands for the text.
+    ``refers``: whether the reference to an expression that is used twice refers to the text.
     """
 
     spark: SparkSession
     column: str | None
     refers: bool = False
 
-    def at(self, node: Any) -> _Found:
-        """What stands at and below an expression."""
+    def inspect(self, node: Any) -> _Found:
+        """Inspect an expression and all below it."""
         if self._is_subquery(node):
-            return _Found(reads=True, risks=_Look(self.spark, None).in_query(node.plan()))
+            return _Found(reads=True, risks=_ConditionInspector(self.spark, None).inspect_query(node.plan()))
         if self._is_text(node):
             return _Found(reads=True)
-        below = self._below(node)
+        below = self._inspect_children(node)
         reads = any(found.reads for found in below)
-        own = (_shown(node),) if reads and not _is_safe(node, below) else ()
+        own = (_name_function(node),) if reads and not _is_safe(node, below) else ()
         return _Found(reads, (*own, *(risk for found in below for risk in found.risks)))
 
-    def _below(self, node: Any) -> list[_Found]:
-        """What stands at and below each child. What is used twice stands last, with its value in a place of its own."""
+    def _inspect_children(self, node: Any) -> list[_Found]:
+        """Inspect each child and all below it. What is used twice is last: Spark holds its value separately."""
         children = _items(node.children())
         if _kind(node) != "With":
-            return [self.at(child) for child in children]
-        used = [self.at(child) for child in children[1:]]
+            return [self.inspect(child) for child in children]
+        used = [self.inspect(child) for child in children[1:]]
         refers = self.refers or any(found.reads for found in used)
-        return [replace(self, refers=refers).at(children[0]), *used]
+        return [replace(self, refers=refers).inspect(children[0]), *used]
 
-    def in_query(self, plan: Any) -> tuple[str, ...]:
-        """The functions in a query that could fail on what it reads."""
+    def inspect_query(self, plan: Any) -> tuple[str, ...]:
+        """Return the functions in a query that could fail on what it reads."""
         children = _items(plan.children())
         own = () if not children or _kind(plan) in _PLANS else (_kind(plan).lower(),)
-        looked = [self.at(expression) for expression in _items(plan.expressions())]
+        looked = [self.inspect(expression) for expression in _items(plan.expressions())]
         return (
             *own,
             *(risk for found in looked for risk in found.risks),
-            *(risk for child in children for risk in self.in_query(child)),
+            *(risk for child in children for risk in self.inspect_query(child)),
         )
 
     def _is_subquery(self, node: Any) -> bool:
@@ -148,7 +155,7 @@ class _Look:
         return bool(is_instance_of(gateway(self.spark), node, _SUBQUERY))
 
     def _is_text(self, node: Any) -> bool:
-        """Whether an expression is the text column itself, or stands for what may be."""
+        """Whether an expression is the text column itself, or refers to what may be."""
         if _kind(node) == "CommonExpressionRef":
             return self.refers
         if _kind(node) not in ("AttributeReference", "OuterReference"):
@@ -157,7 +164,7 @@ class _Look:
 
 
 def _is_safe(node: Any, below: list[_Found]) -> bool:
-    """Whether an expression answers for any text; ``below``: what was found in each of its children."""
+    """Whether an expression returns a value for any text; ``below``: what was found in each of its children."""
     if _kind(node) == "Cast":
         return _is_safe_cast(node)
     if _kind(node) in _MATCHES:
@@ -166,7 +173,7 @@ def _is_safe(node: Any, below: list[_Found]) -> bool:
 
 
 def _is_safe_cast(node: Any) -> bool:
-    """A cast that gives null where it cannot, one to a string or to bytes, or one between numbers that loses
+    """Whether a cast returns null where it fails, casts to a string or to bytes, or is between numbers and loses
     nothing.
     """
     source, target = node.child().dataType(), node.dataType()
@@ -175,8 +182,8 @@ def _is_safe_cast(node: Any) -> bool:
     return source.typeName() in _NUMBERS and bool(node.canUpCast(source, target))
 
 
-def _shown(node: Any) -> str:
-    """A function as a message names it."""
+def _name_function(node: Any) -> str:
+    """Return a function's name for a message."""
     return f"cast to {node.dataType().simpleString()}" if _kind(node) == "Cast" else str(node.prettyName())
 
 

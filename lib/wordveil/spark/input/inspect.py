@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
-    """The columns of the Parquet or Delta table at ``path``. Reads file names, a Delta log and one footer. Raises
+    """Read the columns of the Parquet or Delta table at ``path``, from file names, a Delta log and one footer. Raises
     :class:`InputError`.
     """
     table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
@@ -28,23 +28,23 @@ def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]
 
 
 def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:
-    """The Parquet or Delta table at ``path``, which ``option`` of the command line named; reads file names, a Delta log
-    and one footer.
+    """Open the Parquet or Delta table at ``path``, which ``option`` of the command line named. Reads file names, a
+    Delta log and one footer.
 
-    Raises :class:`InputError`; ``otherwise`` is the mend for a Delta table that the session cannot read.
+    Raises :class:`InputError`; ``otherwise`` is the fix for a Delta table that the session cannot read.
     """
     with input_errors(option, path):
         if not Files(spark, path).exists():
-            raise InputError(f"{option} = {path}: no such file or directory.")
+            raise InputError(f"{option} = {path}: there is no such file or directory. Check the path.")
         delta = is_delta_path(spark, path)
         if delta and EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
             raise InputError(
-                f"{option} = {path}: a Delta table can be read here only from this machine's disk. {otherwise}"
+                f"{option} = {path}: this command reads Delta tables only from this machine's disk. {otherwise}"
             )
         return spark.read.format("delta" if delta else "parquet").load(path)
 
 
 def _partition_columns(table: DataFrame) -> set[str]:
-    """The columns that stand in directory names; only Spark's plan of the table tells them from the others."""
+    """The columns whose values are in directory names; only Spark's plan of the table distinguishes them."""
     plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     return set(plan.relation().partitionSchema().fieldNames())

@@ -1,4 +1,4 @@
-"""What Spark refuses before any text reaches Python: unsound ids, and texts that cannot be read or are too long."""
+"""What Spark refuses before any text reaches Python: invalid ids, and texts that cannot be read or are too long."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from wordveil.spark.platform.columns import column
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Up to here the duplicate ids are sent to every executor instead of shuffling the texts to meet them.
+# Up to this number, duplicate ids are sent to every executor instead of shuffling the texts to join them.
 _BROADCAST_IDS = 1_000_000
 
 
 def screen_input(
     table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
-    """The columns id, kept, ``internal``, ``__text`` and ``__reason``: what Spark can refuse has its reason and no
-    text.
+    """Return the columns id, kept, ``internal``, ``__text`` and ``__reason``: a record that Spark refuses has its
+    reason and no text.
 
-    The texts pass Spark once; the ids are read first, to find those that stand twice, unless ``refused`` names a column
-    that holds what is known of the ids, and other reasons found before (null for records that have none).
+    Spark reads the texts once. It reads the ids first, to find those that are listed more than once, unless ``refused``
+    names a column that holds what is known of the ids, and other reasons found before (null for records without one).
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import BinaryType
@@ -54,13 +54,13 @@ def screen_input(
 
 
 def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
-    """The table, and why each record's id is unsound (null where it is sound). Counts the ids, and reads nothing
+    """Return the table, and why each record's id is invalid (null where it is valid). Counts the ids and reads nothing
     else.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     record_id = column(columns.id)
-    table, duplicate = _marked(table, _repeated_ids(table, columns.id), columns.id)
+    table, duplicate = _mark_duplicates(table, _find_repeated_ids(table, columns.id), columns.id)
     reason = (
         F.when(record_id.isNull(), NULL_ID)
         .when(~F.is_valid_utf8(record_id) if _is_string(table, columns.id) else F.lit(False), INVALID_ID)
@@ -75,8 +75,8 @@ def _is_string(table: DataFrame, name: str) -> bool:
     return isinstance(table.schema[name].dataType, StringType)
 
 
-def _repeated_ids(table: DataFrame, name: str) -> DataFrame:
-    """The ids, column ``__id``, that stand in more than one record."""
+def _find_repeated_ids(table: DataFrame, name: str) -> DataFrame:
+    """The ids, column ``__id``, of more than one record."""
     from pyspark.sql import functions as F  # noqa: N812
 
     counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
@@ -84,8 +84,8 @@ def _repeated_ids(table: DataFrame, name: str) -> DataFrame:
 
 
 def _may_repeat(table: DataFrame, name: str) -> bool:
-    """Whether some id may stand twice: false only if none does. 64-bit hashes are counted in less than half of the ids'
-    time.
+    """Whether some id may be listed more than once: false only if none is. Counting 64-bit hashes takes less than half
+    of the time of counting ids.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -93,10 +93,10 @@ def _may_repeat(table: DataFrame, name: str) -> bool:
     return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
 
 
-def _marked(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
+def _mark_duplicates(table: DataFrame, repeated: DataFrame, name: str) -> tuple[DataFrame, Column]:
     """The table, and a condition that is true for each record whose id is among ``repeated``.
 
-    The ids are counted first: as a rule there are none, and the texts then meet no join.
+    The ids are counted first: usually there are none, and the texts then need no join.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

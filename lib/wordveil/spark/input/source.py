@@ -1,5 +1,5 @@
-"""The input: a table by path or name, at one version where it has versions, and only the records that the condition
-lets in.
+"""The input: a table by path or name, at one version where it has versions, and only the records that meet the
+condition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import require_delta
-from wordveil.spark.platform.errors import condition, input_errors, silenced
+from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import gateway
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 DELTA_LOG = "_delta_log"
 _FEED = "delta.enableChangeDataFeed"
-# Delta's parser drops the parameters of a query that Spark binds while it parses; bound by the analyser they pass it.
+# Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 
@@ -38,9 +38,9 @@ _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 class InputTable:
     """The opened input. Opening and reading check names, columns, version and condition, and read no data.
 
-    ``latest_version``: of a Delta table the version that the settings choose, the latest one as it was opened where
-    they choose none; None for other tables. ``table_id``: Delta's own name of the table, another one once it is deleted
-    and made anew; None for others.
+    ``latest_version``: the version of a Delta table that the settings choose, or the latest one when it was opened
+    where they choose none; None for other tables. ``table_id``: Delta's own identifier of the table; a table that is
+    deleted and created again has another. None for other tables.
     """
 
     spark: SparkSession
@@ -55,51 +55,52 @@ class InputTable:
         return self.table_id is not None
 
     def read(self, version: int | None = None) -> DataFrame:
-        """The records of ``version``, by default of :attr:`latest_version`, however the table changes meanwhile.
+        """Read the records of ``version``, by default of :attr:`latest_version`, however the table changes meanwhile.
 
         Raises :class:`InputError`, and :class:`ConfigError` for faults of columns, version or condition.
         """
-        frame = self._frame(version)
+        frame = self._load_version(version)
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
-        return self._filtered(frame)
+        return self._filter(frame)
 
     def changes(self, first: int, last: int) -> DataFrame:
-        """What the versions ``first`` to ``last`` changed, by Delta's change data feed, with ``_change_type`` and
+        """Read what the versions ``first`` to ``last`` changed from Delta's change data feed, with ``_change_type`` and
         ``_commit_version``.
 
-        The condition holds for each row by itself: of an update that takes a record out of it only the image before is
-        there. Raises as
-        :meth:`read`, and :class:`InputError` where the feed was not on in all these versions.
+        The condition applies to each row by itself: if an update makes a record fail the condition, only the image
+        before the update is returned. Raises as :meth:`read`, and :class:`InputError` if the feed was not on in all
+        these versions.
         """
         if not self.is_delta:
             raise InputError(
-                f"{self.section.setting} = {self.section.source}: only Delta tables have a change data feed."
+                f"{self.section.setting} = {self.section.source}: only Delta tables have a change data feed. Set "
+                "input.format: delta if this is one."
             )
         options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
         with input_errors(self.section.setting, self.section.source), _feed_errors(self.section, first, last):
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
-        return self._filtered(frame)
+        return self._filter(frame)
 
-    def first_files(self, rows: int) -> DataFrame:
-        """The records of the first files that hold ``rows`` records: a limit alone would open every file there is.
+    def read_first_files(self, rows: int) -> DataFrame:
+        """Read the records of the first files that hold ``rows`` records: a limit alone would open every file.
 
-        All of the table where it has no files of its own. Raises as :meth:`read`, and Spark's errors.
+        A table without files of its own is read completely. Raises as :meth:`read`, and Spark's errors.
         """
-        frame = self._frame(None)
+        frame = self._load_version(None)
         files = frame.inputFiles()
         taken = 1
         while taken < len(files):
             # Spark lists local files as file:///x and calls them file:/x in their metadata.
             names = [*files[:taken], *(name.replace("file:///", "file:/", 1) for name in files[:taken])]
-            part = self._filtered(frame.where(frame.metadataColumn("_metadata").getField("file_path").isin(names)))
+            part = self._filter(frame.where(frame.metadataColumn("_metadata").getField("file_path").isin(names)))
             if part.count() >= rows:
                 return part
             taken *= 4
-        return self._filtered(frame)
+        return self._filter(frame)
 
-    def _frame(self, version: int | None) -> DataFrame:
+    def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
         options = {"versionAsOf": str(chosen)} if self.is_delta else {}
         at = self.section.model_copy(update={"version": chosen, "timestamp": None})
@@ -113,13 +114,13 @@ class InputTable:
         assert self.section.path is not None
         return reader.format(self.section.format or "parquet").load(self.section.path)
 
-    def _filtered(self, frame: DataFrame) -> DataFrame:
+    def _filter(self, frame: DataFrame) -> DataFrame:
         if self.section.where is None:
             return frame
         with _condition_errors(self.section.where, frame.columns):
-            # Alone, so that nothing but one expression can stand there: no parenthesis, LIMIT or UNION ends it.
+            # Parsed alone, so that it can only be one expression: no parenthesis, LIMIT or UNION ends it.
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.section.where)  # noqa: SLF001
-            found = _where(self.spark, frame, self.section.where, self.params)
+            found = _apply_condition(self.spark, frame, self.section.where, self.params)
             check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.section)  # noqa: SLF001 - PySpark has no way to ask
         return found
 
@@ -127,8 +128,8 @@ class InputTable:
 def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
     """Open the input. ``params``: the values of the condition's parameters.
 
-    Raises :class:`InputError` where it cannot be opened, :class:`ConfigError` for faults of version or parameters, and
-    :class:`PlatformError` where the session lacks Delta and the table needs it.
+    Raises :class:`InputError` if it cannot be opened, :class:`ConfigError` for faults of version or parameters, and
+    :class:`PlatformError` if the table needs Delta and the session lacks it.
     """
     check_params(section.where, params)
     if section.needs_delta:
@@ -142,19 +143,20 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
     if section.timestamp is not None:
         options["timestampAsOf"] = section.timestamp
     with input_errors(section.setting, section.source, _kind(section)), _version_errors(section):
-        snapshot = _snapshot(table._load(options))  # noqa: SLF001
+        snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
     if section.format == "delta":
         raise InputError(
-            f"{section.setting} = {section.source}: Delta did not say which version it is. Take a classic Delta session."
+            f"{section.setting} = {section.source}: Delta did not return the table's version. Use a classic session "
+            "with Delta."
         )
     return table
 
 
 def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
-    """The corpus with the columns of the configuration, filtered. Reads no data, only file names, a Delta log and one
-    footer.
+    """Open the corpus with the columns of the configuration, filtered. Reads no data, only file names, a Delta log and
+    one footer.
 
     Raises as :func:`open_input` and :meth:`InputTable.read`.
     """
@@ -162,7 +164,7 @@ def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = 
 
 
 def is_delta_path(spark: SparkSession, path: str) -> bool:
-    """Whether a Delta table lies at ``path`` or, where the path ends with partitions such as ``ds=1``, above them."""
+    """Whether there is a Delta table at ``path`` or, if the path ends with partitions such as ``ds=1``, above them."""
     while True:
         files = Files(spark, path)
         if files.exists(files.below(DELTA_LOG)):
@@ -177,9 +179,12 @@ def _check_path(spark: SparkSession, section: InputSection) -> None:
     path = section.path or ""
     with input_errors("input.path", path):
         if not Files(spark, path).exists():
-            raise InputError(f"input.path = {path}: no such file or directory.")
+            raise InputError(f"input.path = {path}: there is no such file or directory. Check the path.")
         if section.format != "delta" and is_delta_path(spark, path):
-            problem = "is a Delta table. As Parquet its deleted and replaced records would be read too. Say input.format: delta."
+            problem = (
+                "is a Delta table. Read as Parquet, it would include deleted and replaced records. Set input.format: "
+                "delta."
+            )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
 
 
@@ -189,10 +194,8 @@ def _kind(section: InputSection) -> str:
     ]
 
 
-def _snapshot(frame: DataFrame) -> Any:
-    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version to
-    keep to.
-    """
+def _find_snapshot(frame: DataFrame) -> Any:
+    """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
     from py4j.java_gateway import is_instance_of
 
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
@@ -214,27 +217,30 @@ def _snapshot(frame: DataFrame) -> Any:
 
 @contextmanager
 def _version_errors(section: InputSection) -> Iterator[None]:
-    """Turns what Delta says of a version that cannot be read into a fault of the setting that chose it."""
+    """Turn Delta's error about a version that cannot be read into a fault of the setting that chose it."""
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except PySparkException as error:
-        name = condition(error)
+        name = error_condition(error)
         setting, value = ("timestamp", section.timestamp) if section.timestamp else ("version", section.version)
         if name == "UNSUPPORTED_FEATURE.TIME_TRAVEL":
             problem = "only Delta tables have versions. Remove it."
         elif name == "DELTA_VERSION_NOT_FOUND":
             numbers = re.findall(r"Available versions: \[(\d+), (\d+)\]", str(error))
-            shown = f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else ""
-            problem = f"the Delta table has no such version, or no longer.{shown}"
+            shown = f" It has {numbers[0][0]} to {numbers[0][1]}." if numbers else " Choose another."
+            problem = f"the Delta table does not have this version, or no longer has it.{shown}"
         elif name == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT":
-            problem = "is after the latest version of the Delta table. Take an earlier time, or leave it out to read the latest."
+            problem = (
+                "is after the latest version of the Delta table. Use an earlier time, or leave it out to read the "
+                "latest."
+            )
         elif name.startswith("DELTA_TIMESTAMP_EARLIER"):
-            problem = "is before the first version that the Delta table still has. Take a later time."
+            problem = "is before the first version that the Delta table still has. Use a later time."
         elif name == "DELTA_TIMESTAMP_INVALID":
-            problem = 'is no date or time that Spark reads. Write "2026-11-20 03:00:00".'
+            problem = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
         else:
             raise
         where = f"{section.setting} {section.source}"
@@ -248,17 +254,17 @@ def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]
     try:
         yield
     except PySparkException as error:
-        if condition(error) != "DELTA_MISSING_CHANGE_DATA":
+        if error_condition(error) != "DELTA_MISSING_CHANGE_DATA":
             raise
         name = section.table or f"delta.`{section.path}`"
         raise InputError(
-            f"{section.setting} = {section.source}: its change data feed ({_FEED}) was off in some of the versions {first} to {last}. "
-            f"Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true); changes are there from then on. "
-            "What came before has to be read whole."
+            f"{section.setting} = {section.source}: its change data feed ({_FEED}) was off in some of the versions "
+            f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It holds "
+            "changes from then on; earlier ones need the complete table."
         ) from None
 
 
-def _where(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:
+def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[str, str]) -> DataFrame:
     view = f"wordveil_{secrets.token_hex(8)}"
     before = spark.conf.get(_BIND_LATE, None)
     frame.createTempView(view)
@@ -272,26 +278,26 @@ def _where(spark: SparkSession, frame: DataFrame, where: str, params: Mapping[st
 
 @contextmanager
 def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
-    """Turns what Spark says of the condition into its fault; parameters are not shown."""
+    """Turn Spark's error about the condition into a fault of it; parameters are not shown."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
-        with silenced():
+        with silence_query_logs():
             yield
     except (PySparkException, Py4JError) as error:
-        name = condition(error)
+        name = error_condition(error)
         if name.startswith("UNRESOLVED_COLUMN"):
-            told = re.search(r"with name (`[^,\n]*?`) cannot be resolved", str(error))
-            column = told[1].strip("`") if told else ""
+            match = re.search(r"with name (`[^,\n]*?`) cannot be resolved", str(error))
+            column = match[1].strip("`") if match else ""
             near = difflib.get_close_matches(column, columns, n=1)
-            problem = f"names a column that the table does not have: {column}." + (
+            problem = f"names the column {column}, which the table does not have." + (
                 f" Did you mean {near[0]}?" if near else ""
             )
         elif name.startswith("PARSE"):
-            problem = "is not one condition in Spark SQL."
+            problem = "is not one condition in Spark SQL. Write a single boolean expression."
         elif name.endswith("FILTER_NOT_BOOLEAN"):
-            problem = "is no condition: it is not true or false. Compare it with something."
+            problem = "is not a condition, because its value is not true or false. Compare it with a value."
         else:
-            problem = f"Spark cannot use it as a condition: {name}."
+            problem = f"Spark cannot use it as a condition ({name}). Check it in a query of the table."
         raise ConfigError("configuration", [Fault("input.where", where[:80], problem)]) from None

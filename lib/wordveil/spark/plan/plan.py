@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class Plan:
     """What a run would release and what it would cost.
 
-    ``tokens`` is the public length a record is priced at: ``n_max``, or None where the length is public as it is; then
-    ``epsilon_bound`` is the price of one token, and ``delta`` is one token's. Prices are None while there is no bundle
-    to take the diameter from. ``output_format`` is ``delta`` where the output is a release that lives on.
-    ``has_records`` says whether the input, under ``input.where``, has a record; None where nobody looked.
+    ``tokens`` is the public length at which a record is priced: ``n_max``, or None where each record's own length is
+    public. Then ``epsilon_bound`` and ``delta`` are those of one token. Prices are None while there is no bundle to
+    take the diameter from. ``output_format`` is ``delta`` where the output is a release that is updated incrementally.
+    ``has_records`` says whether the input, under ``input.where``, has a record; None where it was not checked.
     """
 
     release: str
@@ -103,8 +103,6 @@ def make_plan(
 
 
 def _has_records(table: DataFrame) -> bool:
-    """Whether there is a record: Spark reads files until it has found one, and of them the columns of the condition
-    alone.
-    """
+    """Whether there is a record: Spark reads files until it finds one, and only the columns of the condition."""
     with job_errors("nothing was planned"):
         return not table.isEmpty()

@@ -1,4 +1,4 @@
-"""Reading a few records of the corpus the way the job reads them, and counting the rest."""
+"""Reads a few records of the corpus as the job reads them, and counts the rest."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from wordveil.spark.platform.errors import job_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A sample lies in the driver's memory; more records would hardly change its figures.
-MOST_RECORDS = 100_000
+# A sample is held in the driver's memory; more records would hardly change its figures.
+MAX_RECORDS = 100_000
 _BATCH = 1024
 _A_MILLION = 1_000_000
 
@@ -51,7 +51,7 @@ class TableSample:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a preview was asked to show: ``rows`` of the corpus where not None, and ``words``; drawn with ``bundle``."""
+    """What a preview should show: ``rows`` of the corpus unless None, and ``words``; drawn with ``bundle``."""
 
     bundle: Bundle
     rows: int | None
@@ -72,18 +72,19 @@ class Preview:
 
 
 def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted | None:
-    """What to show, checked before Spark starts; None where neither ``rows`` nor ``words`` (with commas) are given.
+    """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
 
-    Raises :class:`ConfigError`, and :class:`BundleError` where there is no bundle: a preview builds none.
+    Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
-    if rows is not None and not 1 <= rows <= MOST_RECORDS:
-        raise ConfigError("command line", [Fault("--sample", str(rows), f"1 to {MOST_RECORDS:,} records.")])
+    if rows is not None and not 1 <= rows <= MAX_RECORDS:
+        raise ConfigError("command line", [Fault("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")])
     if rows is None and words is None:
         return None
     bundle = find_bundle(config)
     if bundle is None:
         raise BundleError(
-            f"bundle_store = {config.bundle_store}: holds no bundle, and a preview draws with it. Run `wordveil build` first."
+            f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "
+            "`wordveil build` first."
         )
     chosen = (
         default_words(bundle.vocabulary)
@@ -101,7 +102,7 @@ def make_preview(
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
-    """Read the sample and draw, with throwaway keys alone: no key of the configuration is loaded. ``params``: those of
+    """Read the sample and draw with throwaway keys; the configuration's key is not loaded. ``params``: those of
     ``input.where``.
 
     Raises a :class:`WordveilError`.
@@ -129,8 +130,8 @@ def sample_table(
 ) -> TableSample:
     """Read the first ``rows`` records of the corpus and say what the job would do to them.
 
-    The records come to this process and no further; no key is loaded. Duplicate ids are those in the files that were
-    read. Raises a :class:`WordveilError`.
+    The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
+    Raises a :class:`WordveilError`.
     """
     source = open_input(session(), config.input, params)
     table = source.read()
@@ -138,16 +139,16 @@ def sample_table(
         progress("counting rows")
         number = table.count()
         progress(f"reading {min(rows, number):,} records")
-        records = screen_input(source.first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
-        # Collected with the limit last: anywhere else, and by toArrow, a limit shuffles the texts through executors'
+        records = screen_input(source.read_first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
+        # Collected with the limit last: elsewhere, and with toArrow, a limit shuffles the texts through executors'
         # disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
-    return TableSample(inspect(_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
+    return TableSample(inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
 
 
-def _batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
-    """Rows of text and reason as batches as small as the job's."""
+def _make_batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
+    """Make batches as small as the job's from rows of text and reason."""
     for start in range(0, len(rows), _BATCH):
         texts, reasons = zip(*rows[start : start + _BATCH], strict=True)
         arrays = [pa.array(texts, pa.string()), pa.array(reasons, pa.string())]

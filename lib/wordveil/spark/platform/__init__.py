@@ -1,1 +1,1 @@
-"""What Spark, Delta and Hadoop give: sessions, tables, files, locks."""
+"""What Spark, Delta and Hadoop provide: sessions, tables, files, locks."""

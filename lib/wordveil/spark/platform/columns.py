@@ -1,4 +1,4 @@
-"""Columns of tables, by their exact names, and checked before any data is read."""
+"""Columns of tables by their exact names, checked before any data is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def column(name: str) -> Column:
 
 
 def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:
-    """Raise :class:`ConfigError` unless the columns are there and of types that they can have."""
+    """Raise :class:`ConfigError` unless the table has the columns, with types that they may have."""
     faults = list(_schema_faults(schema, columns))
     if faults:
         raise ConfigError(source, faults)
@@ -37,15 +37,15 @@ def _schema_faults(schema: StructType, columns: ColumnsSection) -> Iterable[Faul
             yield Fault(
                 where,
                 name,
-                "a backtick in a column's name cannot be quoted in Spark. Rename the column in a view of the input.",
+                "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input.",
             )
         elif name not in schema.names:
-            yield Fault(where, name, f"the table has no such column.{_columns(name, schema.names)}")
+            yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names)}")
         elif problem := _type_problem(where, schema[name].dataType):
             yield Fault(where, name, problem)
 
 
-def _columns(name: str, names: list[str]) -> str:
+def _suggest_column(name: str, names: list[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     return f" Did you mean {near[0]}?" if near else f" It has: {', '.join(names)}."
 
@@ -57,11 +57,14 @@ def _type_problem(where: str, kind: DataType) -> str:
 
     shown = kind.simpleString()
     if where == "input.text" and not isinstance(kind, (StringType, BinaryType, NullType)):
-        return f"is of type {shown}; text is a string (or binary, read as UTF-8)."
+        return (
+            f"is of type {shown}. The text must be a string, or binary that holds UTF-8. Cast it in a view of the "
+            "input."
+        )
     if where == "input.id" and not isinstance(kind, (StringType, IntegralType)):
-        return f"is of type {shown}; ids are strings or whole numbers. Cast it in a view of the input."
+        return f"is of type {shown}. Ids must be strings or whole numbers. Cast it in a view of the input."
     try:
         to_arrow_type(kind)
     except PySparkException:
-        return f"is of type {shown}, which cannot pass through Arrow. Leave it out, or cast it in a view of the input."
+        return f"is of type {shown}, which Arrow cannot represent. Leave it out, or cast it in a view of the input."
     return ""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 OPTIONS: dict[str, str] = {
-    # Catalogue tables in Delta's format are opened by its own catalogue, which passes all others through.
+    # Delta's own catalogue opens catalogue tables in its format and passes all others through.
     "spark.sql.catalog.spark_catalog": CATALOG,
-    # A table's state is computed in so many tasks; Delta's own 50 take seconds where a log of one corpus has thousands
-    # of files.
+    # The number of tasks that compute a table's state. Delta's default of 50 takes seconds, and the log of one corpus
+    # has only thousands of files.
     "spark.databricks.delta.snapshotPartitions": "4",
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
@@ -27,50 +27,49 @@ _JARS = ("delta-spark", "delta-storage")
 
 
 def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -> dict[str, str]:
-    """What a new session is given for Delta, beside its other options ``given``.
+    """Return the options that a new session needs for Delta, besides the options ``given``.
 
-    ``submitted``: spark-submit began its Java process, which has the jars that it was given and takes no more.
+    ``submitted``: spark-submit started its Java process, which has the jars that it was given and takes no more.
     ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none.
-    Raises
-    :class:`PlatformError` where there is no delta-spark or no such jar.
+    Raises :class:`PlatformError` if delta-spark is not installed or the directory lacks a jar.
     """
     options = {name: value for name, value in OPTIONS.items() if name not in given} | _extensions(given)
     if submitted:
         return options
-    found = _jars_in(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
+    found = _find_jars(jars) if jars else fetched_jars(given.get("spark.jars.ivy"))
     if found:
-        return {**options, "spark.jars": _joined(given.get("spark.jars"), *map(str, found))}
-    return {**options, "spark.jars.packages": _joined(*_packages(given.get("spark.jars.packages")))}
+        return {**options, "spark.jars": _join(given.get("spark.jars"), *map(str, found))}
+    return {**options, "spark.jars.packages": _join(*_packages(given.get("spark.jars.packages")))}
 
 
 def _extensions(given: dict[str, str]) -> dict[str, str]:
     others = given.get("spark.sql.extensions")
-    return {"spark.sql.extensions": others if others and EXTENSION in others else _joined(others, EXTENSION)}
+    return {"spark.sql.extensions": others if others and EXTENSION in others else _join(others, EXTENSION)}
 
 
 def require_delta(session: SparkSession) -> None:
     """Raise :class:`PlatformError` unless the session has Delta's extension, catalog and jars."""
     hint = (
         f"Start it with spark.sql.extensions={EXTENSION}, spark.sql.catalog.spark_catalog={CATALOG} and Delta's jars "
-        f"({' and '.join(_JARS)}, by spark.jars or --jars), or with --packages."
+        f"({' and '.join(_JARS)}): name them in spark.jars or --jars, or fetch them with --packages."
     )
     if EXTENSION not in (session.conf.get("spark.sql.extensions", "") or ""):
         raise PlatformError(
-            f"the configuration names a Delta or catalogue table, and the Spark session has no Delta extension. {hint}"
+            f"the configuration names a Delta or catalogue table, but the Spark session has no Delta extension. {hint}"
         )
     if not java_class(session, "org.apache.spark.util.Utils").classIsLoadable(EXTENSION):
         raise PlatformError(
-            f"the Spark session is set up for Delta, but its Java process began without Delta's jars. {hint}"
+            f"the Spark session is configured for Delta, but its Java process started without Delta's jars. {hint}"
         )
     if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
-        raise PlatformError(f"the Spark session has Delta's extension without Delta's catalog. {hint}")
+        raise PlatformError(f"the Spark session has Delta's extension but not Delta's catalog. {hint}")
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:
-    """Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or where Spark does by default; empty if one
-    is missing.
+    """Find Delta's jars of the installed version as Ivy keeps them, in ``ivy`` or in Spark's default directory; empty
+    if one is missing.
 
-    By path they need no resolving, which takes seconds, is told line by line, and races where two processes do it at
+    A path needs no resolving by Ivy, which takes seconds, prints line by line, and races where two processes do it at
     once.
     """
     home = Path(ivy) if ivy else ivy_home()
@@ -81,8 +80,8 @@ def fetched_jars(ivy: str | None = None) -> list[Path]:
 
 
 def ivy_home() -> Path:
-    """Where Spark's Ivy keeps what it fetches, as Java sees it: in the home of the user's account, whatever HOME
-    says.
+    """Return the directory in which Spark's Ivy keeps what it fetches. Java takes the home of the user's account and
+    ignores HOME.
     """
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
@@ -92,8 +91,8 @@ def ivy_home() -> Path:
 
 
 def artifact() -> str:
-    """The Maven coordinates of Delta for this PySpark, as delta-spark's helper has them. Raises :class:`PlatformError`
-    without delta-spark.
+    """Return the Maven coordinates of Delta for this PySpark, from delta-spark's own helper. Raises
+    :class:`PlatformError` if delta-spark is not installed.
     """
     return _packages(None)[-1]
 
@@ -106,7 +105,7 @@ def _packages(others: str | None) -> list[str]:
         from delta import configure_spark_with_delta_pip
     except ImportError:
         raise PlatformError(
-            f"delta-spark is not installed, and the configuration names a Delta or catalogue table. {INSTALL}"
+            f"the configuration names a Delta or catalogue table, but delta-spark is not installed. {INSTALL}"
         ) from None
     builder = configure_spark_with_delta_pip(
         SparkSession.Builder(), extra_packages=others.split(",") if others else None
@@ -115,15 +114,16 @@ def _packages(others: str | None) -> list[str]:
     return [*rest, package]
 
 
-def _jars_in(directory: str) -> list[Path]:
+def _find_jars(directory: str) -> list[Path]:
     found = sorted(Path(directory).glob("*.jar"))
     missing = [name for name in _JARS if not any(name in path.name for path in found)]
     if missing:
         raise PlatformError(
-            f"spark.delta_jars = {directory}: holds no jar of {' and of '.join(missing)}. docs/operations.md says which are needed."
+            f"spark.delta_jars = {directory}: the directory has no jar of {' and of '.join(missing)}. Add it; "
+            "docs/operations.md lists the jars that are needed."
         )
     return found
 
 
-def _joined(*parts: str | None) -> str:
+def _join(*parts: str | None) -> str:
     return ",".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""Delta tables of a release and of the ledger: made with their properties, appended to exactly once, compared and
+"""Delta tables of a release and of the ledger: created with their properties, appended to exactly once, compared and
 swapped.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-from wordveil.spark.platform.locks import exclusive
+from wordveil.spark.platform.locks import hold_lock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
-"""The most rows of a file that is appended, unless an output says otherwise."""
+"""The maximum number of rows of a file that is appended, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
-# Conflicts end in a new look at the table; a table that is never quiet for so many looks is not used as it should be.
+# After a conflict the table is read again. A table that changes during so many attempts is not used as intended.
 _ATTEMPTS = 50
 PROPERTIES: dict[str, str] = {
     _VERSION_PROPERTY: str(TABLE_VERSION),
@@ -33,11 +33,11 @@ PROPERTIES: dict[str, str] = {
 }
 
 
-def _unseen(step: str) -> None:
-    """Called after each commit; tests put something that kills in its place."""
+def _ignore_commit(step: str) -> None:
+    """Do nothing after a commit; tests replace it by something that kills the process."""
 
 
-committed: Callable[[str], None] = _unseen
+after_commit: Callable[[str], None] = _ignore_commit
 Result = TypeVar("Result")
 
 
@@ -52,7 +52,7 @@ class Decision(Generic[Result]):
 
 
 class DeltaTable:
-    """One Delta table by its path. ``kind`` says what it is, for messages."""
+    """One Delta table by its path. ``kind`` names it in messages."""
 
     def __init__(self, spark: SparkSession, path: str, kind: str) -> None:
         self.spark = spark
@@ -78,19 +78,19 @@ class DeltaTable:
     def create(
         self, schema: StructType, *, partition_by: Sequence[str] = (), indexed: Sequence[str] | None = None
     ) -> None:
-        """Make the table where there is none. Raises :class:`ReleaseError` for one of another layout.
+        """Create the table where there is none. Raises :class:`ReleaseError` for a table of another layout.
 
-        ``indexed``: the columns whose least and greatest values Delta may write into its log; by default the first 32.
-        A text must not be among them: it would stay in the log when it is long deleted.
+        ``indexed``: the columns whose minimum and maximum Delta may write into its log; by default the first 32. A text
+        must not be among them: it would remain in the log after its deletion.
         """
         if self.exists():
             self.check()
             return
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
-            # As Hadoop writes it: Delta takes hdfs:///lake and hdfs:/lake for two places, and refuses to make one table
-            # in both.
+        with hold_lock(self.spark, self.path):
+            # As Hadoop writes it: Delta treats hdfs:///lake and hdfs:/lake as two paths, and refuses to create one
+            # table at both.
             place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
             builder = delta_tables.DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
             chosen = (
@@ -101,10 +101,10 @@ class DeltaTable:
             if partition_by:
                 builder = builder.partitionedBy(*partition_by)
             builder.execute()
-        committed(f"create {self.kind}")
+        after_commit(f"create {self.kind}")
 
     def identifier(self) -> str:
-        """Delta's own name of the table, another one once it is deleted and made anew."""
+        """Return Delta's own identifier of the table; a table that is deleted and created again has another."""
         return str(self._snapshot().metadata().id())
 
     def check(self) -> None:
@@ -113,19 +113,19 @@ class DeltaTable:
         version = str(found.get()) if found.isDefined() else None
         if version != str(TABLE_VERSION):
             problem = (
-                "was not made by wordveil"
+                "was not created by wordveil"
                 if version is None
-                else f"has format_version {version}, this wordveil reads {TABLE_VERSION}"
+                else f"has format version {version}, and this wordveil reads {TABLE_VERSION}"
             )
             hint = (
-                "Name another place."
+                "Choose another path."
                 if version is None
-                else "Take the wordveil that wrote it, or begin a release of another name at another place."
+                else "Use the wordveil version that wrote it, or start a release with another name at another path."
             )
             raise ReleaseError(f"{self.kind} {self.path}: {problem}. {hint}")
 
     def has(self, idempotency_key: str) -> bool:
-        """Whether :meth:`append` has written under the name ``idempotency_key``."""
+        """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
     def read(self, version: int | None = None) -> DataFrame:
@@ -134,8 +134,8 @@ class DeltaTable:
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
     def append(self, frame: DataFrame, *, step: str, idempotency_key: str, records_per_file: int | None = None) -> None:
-        """Append in one commit; a second time under the same name ``idempotency_key`` does nothing."""
-        with exclusive(self.spark, self.path):
+        """Append in one commit; a second call with the same ``idempotency_key`` does nothing."""
+        with hold_lock(self.spark, self.path):
             writer = (
                 frame.write.format("delta")
                 .mode("append")
@@ -148,28 +148,28 @@ class DeltaTable:
             except Exception as error:
                 if not _lost_race(error):
                     raise
-        committed(step)
+        after_commit(step)
 
     def replace(
         self, rows: DataFrame, *, idempotency_key: str, number: int, records_per_file: int | None = None
     ) -> None:
-        """Replace all rows in one commit; under one name ``idempotency_key`` a ``number`` that is not greater than the
-        last does nothing.
+        """Replace all rows in one commit; for one ``idempotency_key``, a ``number`` that is not greater than the last
+        does nothing.
         """
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             writer = (
                 rows.write.format("delta")
                 .mode("overwrite")
                 .option("txnAppId", f"wordveil {idempotency_key}")
                 .option("txnVersion", number)
             )
-            # A session may say that only partitions with rows in them are replaced: withdrawn text would stay in the
+            # A session may be set to replace only partitions that have new rows: withdrawn text would remain in the
             # others.
             writer = writer.option("partitionOverwriteMode", "static")
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
             writer.save(self.path)
-        committed(self.kind)
+        after_commit(self.kind)
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
         """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet
@@ -177,23 +177,21 @@ class DeltaTable:
         """
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             table = delta_tables.DeltaTable.forPath(self.spark, self.path).alias("t")
             table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
-        committed(f"delete {self.kind}")
+        after_commit(f"delete {self.kind}")
 
     def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
-        """Delete files that no version of the last ``retain_hours`` needs; with ``rewrite``, write small ones together
-        before.
-        """
+        """Delete files that no version of the last ``retain_hours`` needs; ``rewrite``: merge small files first."""
         from delta import tables as delta_tables
 
-        with exclusive(self.spark, self.path):
+        with hold_lock(self.spark, self.path):
             table = delta_tables.DeltaTable.forPath(self.spark, self.path)
             if rewrite:
                 table.optimize().executeCompaction()
             table.vacuum(retain_hours)
-        committed(f"compact {self.kind}")
+        after_commit(f"compact {self.kind}")
 
     def compare_and_append(self, decide: Callable[[DataFrame, int], Decision[Result]], *, step: str) -> Result:
         """Append the rows of ``decide(table, version)`` if the table is still at ``version`` when they are written;
@@ -203,7 +201,7 @@ class DeltaTable:
         table that has the first's rows. Raises :class:`ReleaseError` after many conflicts.
         """
         for _ in range(_ATTEMPTS):
-            with exclusive(self.spark, self.path) as locked:
+            with hold_lock(self.spark, self.path) as locked:
                 snapshot = self._snapshot()
                 version = int(snapshot.version())
                 decision = decide(self.read(version), version)
@@ -211,12 +209,12 @@ class DeltaTable:
                     return decision.result
                 writer = decision.rows.write.format("delta").mode("append").option("maxRecordsPerFile", FILE_ROWS)
                 if locked:
-                    # Nobody else can come in; and Delta would compute its whole state to compare numbers, a second or
-                    # so each time.
+                    # No other process can write; and Delta would compute its whole state to compare numbers, about a
+                    # second each time.
                     writer.save(self.path)
-                    committed(step)
+                    after_commit(step)
                     return decision.result
-                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap came in.
+                # Swaps are numbered: Delta refuses, or leaves out, what was decided before another swap was committed.
                 token = secrets.token_hex(16)
                 number = self._last_swap(snapshot) + 1
                 try:
@@ -227,15 +225,16 @@ class DeltaTable:
                     if not _lost_race(error):
                         raise
                 if self._commit_of(token, version) is not None:
-                    committed(step)
+                    after_commit(step)
                     return decision.result
         raise ReleaseError(
-            f"{self.kind} {self.path}: others wrote to it {_ATTEMPTS} times while it was looked at. Try again later."
+            f"{self.kind} {self.path}: other processes wrote to it during each of {_ATTEMPTS} attempts. Try again "
+            "later."
         )
 
     def _last_swap(self, snapshot: Any) -> int:
-        """The number of the last swap; 0 where there was none. As a rule the last commit tells it, and Delta's whole
-        state need not be computed.
+        """The number of the last swap; 0 where there was none. The last commit usually holds it, so that Delta need not
+        compute its whole state.
         """
         for action in self._actions(int(snapshot.version())):
             transaction = action.get("txn", {})
@@ -245,7 +244,7 @@ class DeltaTable:
         return int(last.get()) if last.isDefined() else 0
 
     def _actions(self, version: int) -> list[dict[str, Any]]:
-        """What a commit holds."""
+        """The actions of a commit."""
         return [
             json.loads(line)
             for line in Files(self.spark, f"{self.path}/_delta_log/{version:020d}.json").read().splitlines()
@@ -260,7 +259,7 @@ class DeltaTable:
 
 
 def _lost_race(error: Exception) -> bool:
-    """Whether Delta refused a commit since another one came first."""
+    """Whether Delta refused a commit because another one was first."""
     return (
         "Concurrent" in type(error).__name__
         or "io.delta.exceptions.Concurrent" in str(error)

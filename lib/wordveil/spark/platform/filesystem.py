@@ -1,4 +1,4 @@
-"""The file system under a path, through Hadoop, and outputs written whole or not at all."""
+"""The file system under a path, through Hadoop, and outputs written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HADOOP = "org.apache.hadoop.fs"
 
 
 class Files:
-    """The file system under one path, through Hadoop: local, HDFS and whatever else the session is set up for."""
+    """The file system under one path, through Hadoop: local, HDFS and whatever else the session is configured for."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
@@ -42,8 +42,8 @@ class Files:
         return bool(self._system.exists(path or self.path))
 
     def move(self, source: Any, target: Any, *, over: bool = False) -> None:
-        """Rename. Where ``target`` exists this fails (a plain rename would move the source into it), or with ``over``
-        takes its place.
+        """Rename. If ``target`` exists this fails (a plain rename would move the source into it); with ``over`` it
+        replaces the target.
         """
         rename = java_class(self._spark, f"{_HADOOP}.Options$Rename")
         options = java_array(self._spark, rename, *([rename.OVERWRITE] if over else []))
@@ -53,11 +53,11 @@ class Files:
         return java_class(self._spark, f"{_HADOOP}.FileContext").getFileContext(self.path.toUri(), self._conf)
 
     def try_directory(self, path: Any) -> None:
-        """Make a directory and remove it again: a job of hours should not find at its end that it cannot write."""
+        """Create a directory and remove it: a job of hours should not find at its end that it cannot write."""
         try:
             self._context().mkdir(path, None, True)
         except BaseException:
-            with suppress(Exception):  # a signal can come while the directory is made
+            with suppress(Exception):  # a signal can arrive while the directory is created
                 self.delete(path)
             raise
         self.delete(path)
@@ -66,23 +66,23 @@ class Files:
         """Delete whatever is there."""
         self._system.delete(path, True)
 
-    def matching(self, name: str) -> list[Any]:
-        """Paths in this one's directory by a glob of their name, in order."""
+    def list_matching(self, name: str) -> list[Any]:
+        """List the paths in this one's directory whose name matches a glob, in order."""
         found = self._system.globStatus(self.sibling(name)) or []
         return [status.getPath() for status in found]
 
-    def children(self) -> list[Any]:
-        """Paths in this directory; none where there is no such directory."""
+    def list_children(self) -> list[Any]:
+        """List the paths in this directory; none where there is no such directory."""
         if not self._system.exists(self.path):
             return []
         return [status.getPath() for status in self._system.listStatus(self.path)]
 
-    def check_sums(self, *, on: bool) -> None:
-        """Whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
+    def verify_checksums(self, *, on: bool) -> None:
+        """Set whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
         self._system.setVerifyChecksum(on)
 
-    def tree(self) -> dict[str, int]:
-        """All files below this directory, by their paths relative to it, with their bytes."""
+    def list_files(self) -> dict[str, int]:
+        """Return all files below this directory by their paths relative to it, with their sizes in bytes."""
         found: dict[str, int] = {}
         if not self._system.exists(self.path):
             return found
@@ -94,11 +94,11 @@ class Files:
         return found
 
     def make_parent(self) -> None:
-        """Make the directory that this path is in."""
+        """Create the directory that this path is in."""
         self._system.mkdirs(self.path.getParent())
 
     def read(self, path: Any | None = None) -> str:
-        """The text of a small file: this one, or the one at ``path``."""
+        """Return the text of a small file: this one, or the one at ``path``."""
         stream = self._system.open(path or self.path)
         try:
             return str(java_class(self._spark, "org.apache.commons.io.IOUtils").toString(stream, "UTF-8"))
@@ -106,19 +106,17 @@ class Files:
             stream.close()
 
     def write(self, text: str) -> None:
-        """Write a small file, in place of one that is there."""
+        """Write a small file, and replace one that exists."""
         self._fill(self._system.create(self.path, True), text)
 
     def replace(self, text: str) -> None:
-        """Write a small file whole, beside its place, and give it its name in one step, in place of one that is
-        there.
-        """
+        """Write a small file beside its path and rename it in one step; it replaces one that exists."""
         draft = self.sibling(f".{self.path.getName()}{_DRAFT}{secrets.token_hex(4)}")
         self._fill(self._system.create(draft, True), text)
         self.move(draft, self.path, over=True)
 
     def write_new(self, text: str) -> None:
-        """Write a small file, whole; fails where there is one."""
+        """Write a small file; fails if it exists."""
         self._fill(self._system.create(self.path, False), text)
 
     @staticmethod
@@ -128,8 +126,8 @@ class Files:
         finally:
             stream.close()
 
-    def leftovers(self) -> list[str]:
-        """Drafts of this path beside it: other runs write them, or interrupted ones left them."""
+    def list_drafts(self) -> list[str]:
+        """List the drafts of this path beside it: other runs are writing them, or interrupted runs left them."""
         parent = self.path.getParent()
         if not self._system.exists(parent):
             return []
@@ -143,7 +141,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Draft:
-    """An output on its way: written beside its final place and moved there in one step."""
+    """An output that is being written: beside its final path, and moved there in one step."""
 
     files: Files
     place: Any
@@ -155,7 +153,9 @@ class Draft:
         return str(self.place)
 
     def publish(self, *, overwrite: bool) -> None:
-        """Give the table its name. With ``overwrite`` a table already there is put aside first and deleted last."""
+        """Move the table to its final path. With ``overwrite``, an existing table is moved aside first and deleted
+        last.
+        """
         aside = None
         if overwrite and self.files.exists():
             aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")
@@ -168,7 +168,8 @@ class Draft:
                 raise
             if self.files.exists():
                 raise OutputExistsError(
-                    f"output.path = {self.files.path}: appeared while the job ran. Nothing was changed there."
+                    f"output.path = {self.files.path}: another process created it while the job ran. The job changed "
+                    "nothing there. Choose another path."
                 ) from None
             raise
         if aside is not None:
@@ -181,23 +182,26 @@ class Draft:
 
 
 def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool) -> Draft:
-    """A place of this attempt's own to write the output to.
+    """Return a path of this attempt's own to write the output to.
 
-    Raises :class:`OutputExistsError` where there is an output and ``overwrite`` is not set, and :class:`ConfigError`
-    where nothing can be written.
+    Raises :class:`OutputExistsError` if the output exists and ``overwrite`` is not set, and :class:`ConfigError` if
+    nothing can be written.
     """
     from py4j.protocol import Py4JError
 
     files = Files(spark, path)
     if files.exists() and not overwrite:
         raise OutputExistsError(
-            f"output.path = {path}: exists already. Choose another path, or say --overwrite to replace it."
+            f"output.path = {path}: already exists. Choose another path, or pass --overwrite to replace it."
         )
     place = files.sibling(f".{files.path.getName()}{_DRAFT}{run_id}-{secrets.token_hex(4)}")
     try:
         files.try_directory(place)
     except Py4JError:
-        problem = "no directory can be made beside it: a file is in the way, or the place is read-only or not yours."
+        problem = (
+            "no directory can be created beside it: a file is in the way, or the parent directory is read-only or "
+            "belongs to somebody else. Choose a path that you may write to."
+        )
         raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
     return Draft(files, place, run_id)
 
@@ -205,7 +209,7 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
 def replace_file(place: str, text: str) -> None:
     """Write a small file on the file system of ``place``, through the running session.
 
-    Raises :class:`ConfigError` where there is no session, since the command ended before it began one, or the place
+    Raises :class:`ConfigError` if there is no session, because the command ended before it started one, or if the file
     cannot be written.
     """
     from py4j.protocol import Py4JError
@@ -213,7 +217,7 @@ def replace_file(place: str, text: str) -> None:
 
     session = SparkSession.getActiveSession()
     if session is None:
-        problem = "was not written: the command ended before Spark began, and only Spark reaches that file system."
+        problem = "was not written: the command ended before Spark started, and only Spark reaches that file system."
         raise ConfigError("command line", [Fault("--report", place, problem)])
     try:
         Files(session, place).replace(text)

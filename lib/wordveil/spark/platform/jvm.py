@@ -9,16 +9,17 @@ if TYPE_CHECKING:
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
-    """The class of a whole name, such as ``org.apache.hadoop.fs.Path``; ``$`` stands before one that is inside another.
+    """Return the class of a full name, such as ``org.apache.hadoop.fs.Path``; ``$`` precedes the name of a nested
+    class.
 
-    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java looks into every
-    jar for it.
+    By attributes (``jvm.org.apache``) Py4J would ask Java for a class of each package's name, and Java would search
+    every jar for it.
     """
     return getattr(gateway(spark).jvm, name)
 
 
 def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
-    """An array of a class."""
+    """Return a Java array of the class ``kind``."""
     array = gateway(spark).new_array(kind, len(items))
     for place, item in enumerate(items):
         array[place] = item
@@ -26,7 +27,7 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
 
 
 def gateway(spark: SparkSession) -> Any:
-    """The session's line to Java."""
+    """Return the session's Py4J gateway."""
     line = spark.sparkContext._gateway  # noqa: SLF001 - the only way to Java
     assert line is not None
     return line

@@ -1,7 +1,7 @@
-"""Exclusion between processes that write to one local file system, where Delta alone does not give it.
+"""Exclusion between processes that write to one local file system, where Delta alone does not provide it.
 
-The lock is the Java virtual machine's, since that is the process which commits: it is held until that process ends,
-however it ends, and not only until the Python that drives it does.
+The Java virtual machine holds the lock, because that is the process which commits. It holds the lock until it ends,
+however it ends, even if the Python that drives it ends first.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _held = threading.local()
 
 
 @contextmanager
-def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
+def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lambda: None) -> Iterator[bool]:
     """Hold the lock file ``.NAME.lock`` beside ``path``; ``waiting`` is called once if another process has it.
 
-    Yields whether there is a lock: for paths of other than local file systems there is none, since Delta's commits are
+    Yields whether there is a lock. Paths on file systems that are not local have none, because Delta's commits are
     exclusive there. A thread may hold a lock more than once.
     """
     files = Files(spark, path)
@@ -52,12 +52,12 @@ def exclusive(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
 
 
 def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[], None]) -> Any:
-    """An open channel on the file, locked."""
+    """Open a channel on the file and lock it."""
     from py4j.protocol import Py4JJavaError
 
     files.make_parent()
     channel = java_class(spark, "java.io.RandomAccessFile")(name, "rw").getChannel()
-    told = False
+    has_reported = False
     try:
         while True:
             try:
@@ -67,9 +67,9 @@ def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[],
                 # Another thread of this process has it.
                 if error.java_exception.getClass().getSimpleName() != "OverlappingFileLockException":
                     raise
-            if not told:
+            if not has_reported:
                 waiting()
-                told = True
+                has_reported = True
             time.sleep(_POLL_SECONDS)
     except BaseException:
         channel.close()

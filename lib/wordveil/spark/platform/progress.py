@@ -1,4 +1,4 @@
-"""How far a Spark job is, by its tasks."""
+"""The progress of a Spark job, by its tasks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ if TYPE_CHECKING:
 _INTERVAL = 0.25
 _PATIENCE = 10.0
 TaskProgress = Callable[[int, int], None]
-"""Called with the tasks that are done and all tasks known so far."""
+"""Called with the number of tasks that are done and of all tasks known so far."""
 
 
 @contextmanager
-def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
-    """Runs the body's Spark jobs as job group ``group`` and reports on them; cancels them if the body is
-    interrupted.
-    """
+def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
+    """Run the body's Spark jobs as job group ``group`` and report on them; cancel them if the body is interrupted."""
     stop = threading.Event()
     ended: dict[int, tuple[int, int]] = {}
 
     def poll() -> None:
-        with suppress(Exception):  # a session that ends takes its tracker along
+        with suppress(Exception):  # a session that ends has no tracker any more
             while not stop.wait(_INTERVAL):
                 report(*_tasks(context, group, ended))
 
@@ -36,7 +34,7 @@ def watched(context: SparkContext, group: str, report: TaskProgress) -> Iterator
     try:
         yield
     except BaseException:
-        # A signal can arrive in the middle of a call to the JVM and break that connection: do what can still be done.
+        # A signal can arrive during a call to the JVM and break that connection: do what is still possible.
         with suppress(Exception):
             _cancel(context, group)
         raise

@@ -22,17 +22,17 @@ JAVA_VERSION = 17
 
 # Set on every session that this package builds.
 OPTIONS: dict[str, str] = {
-    # A batch is cut off at 4 MiB and at 1,024 rows, so that a worker's memory does not depend on the corpus.
+    # A batch ends at 4 MiB or at 1,024 rows, so that a worker's memory does not depend on the corpus.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * 2**20),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
-    # A task takes far longer for a byte than Spark's own work does: smaller tasks end together and lose less when one
-    # is tried again.
+    # A task takes far longer for each byte than Spark's own work does: smaller tasks end together, and a retry loses
+    # less.
     "spark.sql.files.maxPartitionBytes": str(16 * 2**20),
     "spark.sql.files.openCostInBytes": str(256 * 2**10),
-    # A damaged or vanished file must fail the job: ignoring it would lose records without a word.
+    # A damaged or missing file must fail the job: ignoring it would lose records silently.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # Kept timestamps come out as the Parquet type that other readers know, not as Spark's old 96-bit one.
+    # Kept timestamps are written as the Parquet type that other readers know, not as Spark's old 96-bit type.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # One BLAS thread a task, also for libraries that are loaded before the worker can ask for it.
     "spark.executorEnv.OMP_NUM_THREADS": "1",
@@ -41,9 +41,9 @@ OPTIONS: dict[str, str] = {
     # The command line draws its own progress.
     "spark.ui.showConsoleProgress": "false",
 }
-# Never left to anybody: without them records are lost in silence. The configuration refuses to set them otherwise.
+# Always set by wordveil: otherwise records are lost silently. The configuration refuses other values.
 SAFETY = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
-# Set besides in local mode, where nothing outside the machine takes part.
+# Also set in local mode, where nothing outside the machine takes part.
 LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -51,24 +51,24 @@ LOCAL_OPTIONS: dict[str, str] = {
 }
 
 
-# Set on every session; outside local mode a session without them is refused, unless the configuration says otherwise.
+# Set on every session. Outside local mode a session without them is refused, unless the configuration allows it.
 ENCRYPTION: dict[str, str] = {
-    # Shuffled ids, spilled texts and broadcasts lie in scratch encrypted, under a key of this session alone.
+    # Shuffled ids, spilled texts and broadcasts are encrypted in scratch, under a key of this session.
     "spark.io.encryption.enabled": "true",
     # Tasks, with a release's subkeys in them, cross the network encrypted.
     "spark.network.crypto.enabled": "true",
-    # Only processes that know the session's secret take part; the encryption above rests on it.
+    # Only processes that know the session's secret take part; the encryption above depends on it.
     "spark.authenticate": "true",
 }
 
 
 def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession:
-    """A session with :data:`OPTIONS`, or the running one with those that a running one can take; with ``delta``, one
-    that knows Delta.
+    """Start a session with :data:`OPTIONS`, or return the running one with those that it can take; with ``delta``, one
+    with Delta.
 
-    What spark-submit was given wins over :data:`OPTIONS` but for :data:`SAFETY`; ``section.options`` win over all.
-    Raises :class:`PlatformError` where PySpark, Java or Delta is missing or does not fit, and for a session outside
-    local mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted``.
+    Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
+    Raises :class:`PlatformError` if PySpark, Java or Delta is missing or does not fit, and for a session outside local
+    mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
     try:
         from pyspark.sql import SparkSession
@@ -78,12 +78,12 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
                 running.conf.set(name, value)
-        return _checked(running, section, delta=delta)
-    submitted = _submitted()
+        return _check(running, section, delta=delta)
+    submitted = _submitted_options()
     master = submitted.get("spark.master") or section.master or "local[*]"
     if section.master not in (None, master):
         raise PlatformError(
-            f"spark.master = {section.master}, but spark-submit was given --master {master}. Remove one of them."
+            f"spark.master = {section.master}: spark-submit was given --master {master}. Remove one of the two."
         )
     if not submitted:
         check_java()
@@ -93,7 +93,7 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
         **_encryption(master, section, submitted),
     }
     if master.startswith("local"):
-        # Workers run the Python that runs this; PySpark would take whatever python3 comes first on the PATH.
+        # Workers run the same Python as this process; PySpark would take the python3 that comes first on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = {name: value for name, value in options.items() if name not in submitted or name in SAFETY}
     chosen |= section.options
@@ -102,10 +102,10 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
     builder = SparkSession.builder.appName(section.app_name).master(master)
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return _checked(_started(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
+    return _check(_start(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
 
 
-def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
+def _start(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
 
     try:
@@ -114,12 +114,12 @@ def _started(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
         if not fetching:
             raise
         raise PlatformError(
-            "Spark did not start: Delta's jars, or others of spark.jars.packages, could not be fetched. "
-            "Set spark.delta_jars to a directory that has them; docs/operations.md says which."
+            "Spark did not start: it could not fetch Delta's jars, or others of spark.jars.packages. "
+            "Set spark.delta_jars to a directory that has Delta's jars; docs/operations.md lists them."
         ) from None
 
 
-def _checked(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
+def _check(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
     require_encryption(session, allow_unencrypted=section.allow_unencrypted)
     if delta:
         require_delta(session)
@@ -130,15 +130,16 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
     if _is_local(master):
         return ENCRYPTION
     if master.startswith("local-cluster"):
-        return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # else Spark asks for one
+        return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # Spark requires one
     if section.allow_unencrypted:
         return {}
     if master.startswith("spark://") and not any(
         "spark.authenticate.secret" in given for given in (submitted, section.options)
     ):
         raise PlatformError(
-            "a standalone cluster needs spark.authenticate.secret: the same on master, workers and driver, in a spark-defaults.conf that "
-            "its owner alone can read; docs/deploy.md shows it. Or say spark.allow_unencrypted: true."
+            "a standalone cluster needs spark.authenticate.secret, with the same value on master, workers and driver. "
+            "Set it in a spark-defaults.conf that only its owner can read, as docs/deploy.md shows, or set "
+            "spark.allow_unencrypted: true."
         )
     return ENCRYPTION
 
@@ -148,62 +149,64 @@ def _is_local(master: str) -> bool:
 
 
 def require_encryption(session: SparkSession, *, allow_unencrypted: bool) -> None:
-    """Raise :class:`PlatformError` for a session outside local mode that lacks some of :data:`ENCRYPTION`, unless that
-    is allowed.
+    """Raise :class:`PlatformError` for a session outside local mode that lacks part of :data:`ENCRYPTION`, unless
+    ``allow_unencrypted`` is set.
     """
     context = session.sparkContext
     missing = [name for name in ENCRYPTION if str(context.getConf().get(name, "false")).lower() != "true"]
     if missing and not allow_unencrypted and not _is_local(str(context.master)):
         raise PlatformError(
-            f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}: ids and a release's subkeys would cross the network or "
-            "lie in scratch in clear. Start it with them, or allow it: spark.allow_unencrypted: true in the configuration, "
-            "allow_unencrypted=True in code."
+            f"the Spark session lacks {', '.join(f'{name}=true' for name in missing)}. Without them, ids and a "
+            "release's subkeys cross the network or are written to scratch unencrypted. Start the session with them. "
+            "To allow it, set spark.allow_unencrypted: true in the configuration, or pass allow_unencrypted=True in "
+            "code."
         )
 
 
-def _submitted() -> dict[str, str]:
-    """What spark-submit was given, where it started this process; only the JVM knows."""
+def _submitted_options() -> dict[str, str]:
+    """Return the options given to spark-submit if it started this process; only the JVM knows them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; SparkConf is empty before
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
     return dict(SparkConf().getAll())
 
 
 def local_options() -> dict[str, str]:
-    """:data:`LOCAL_OPTIONS` and a log configuration that shows errors only."""
+    """Return :data:`LOCAL_OPTIONS` and a log configuration that shows only errors."""
     log4j = resources.files("wordveil") / "data" / "log4j2.properties"
     return {**LOCAL_OPTIONS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"}
 
 
 def check_java() -> None:
-    """Raise :class:`PlatformError` unless Java 17 or newer is at hand."""
+    """Raise :class:`PlatformError` unless Java 17 or newer is installed."""
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java")
     hint = f"Install Java {JAVA_VERSION} or newer (Debian: apt-get install default-jre-headless), or set JAVA_HOME."
     if java is None:
-        raise PlatformError(f"Spark needs Java and there is none. {hint}")
+        raise PlatformError(f"Spark needs Java, and no java was found on the PATH. {hint}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
-        raise PlatformError(f"{java} does not run. {hint}") from None
+        raise PlatformError(f"Java at {java} cannot be run. {hint}") from None
     version = re.search(r'version "(\d+)', answer.stderr)
     if version is None or int(version[1]) < JAVA_VERSION:
         found = version[1] if version else "of an unknown version"
-        raise PlatformError(f"{java} is Java {found}. {hint}")
+        raise PlatformError(f"{java} is Java {found}, and Spark needs {JAVA_VERSION} or newer. {hint}")
 
 
 def require_classic(session: SparkSession) -> None:
     """Raise :class:`PlatformError` for a Spark Connect session."""
     if not hasattr(session, "_jsparkSession"):
         raise PlatformError(
-            "Spark Connect sessions are not supported: the bundle needs the executors' files. Use a classic session."
+            "Spark Connect sessions are not supported, because the bundle is distributed through the executors' files. "
+            "Use a classic session."
         )
 
 
 def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> None:
-    """Raise :class:`PlatformError` unless a session of somebody's own can be used as it is; see
+    """Raise :class:`PlatformError` unless a session that wordveil did not build can be used as it is; see
     :func:`require_encryption`.
     """
     require_classic(session)
@@ -211,11 +214,13 @@ def check_session(session: SparkSession, *, allow_unencrypted: bool = False) -> 
     for name in SAFETY:
         if session.conf.get(name, "false") != "false":
             raise PlatformError(
-                f"{name} = true would drop damaged or missing files without a word, and their records with them. Set it to false."
+                f"{name} = true: Spark would skip damaged or missing files silently, and lose their records. Set it "
+                "to false."
             )
     for name in ("spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.execution.arrow.maxBytesPerBatch"):
         value = session.conf.get(name, OPTIONS[name]) or ""
         if not value.isdigit() or int(value) == 0 or int(value) > 2**28:
             raise PlatformError(
-                f"{name} = {value} does not bound a worker's memory. Set it to {OPTIONS[name]}, as the job does, or to 2^28 at most."
+                f"{name} = {value}: this does not bound a worker's memory. Set it to {OPTIONS[name]}, as the job does, "
+                "or to another value from 1 to 2^28."
             )

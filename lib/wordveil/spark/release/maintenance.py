@@ -228,7 +228,7 @@ def _files_on_disk(table: DeltaTable) -> dict[str, int]:
     """The data files under the table, whether its newest version needs them or not, with their bytes."""
     return {
         name: size
-        for name, size in Files(table.spark, table.path).tree().items()
+        for name, size in Files(table.spark, table.path).list_files().items()
         if name.endswith(".parquet") and "_delta_log/" not in name
     }
 

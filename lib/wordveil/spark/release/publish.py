@@ -170,11 +170,11 @@ def _without_checksums(files: Files) -> Iterator[None]:
     """Switch off the checksums that Hadoop keeps beside local files: a changed file must be named, and not fail the
     job.
     """
-    files.check_sums(on=False)
+    files.verify_checksums(on=False)
     try:
         yield
     finally:
-        files.check_sums(on=True)
+        files.verify_checksums(on=True)
 
 
 def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
@@ -352,7 +352,7 @@ def _hash_files(table: DeltaTable) -> list[File]:
     spark = table.spark
     place = Files(spark, table.path)
     root = str(place.path.toUri().getPath()).rstrip("/") + "/"
-    present = place.tree()
+    present = place.list_files()
     # A file that is gone is left out, and so found missing: Spark would fail for all files.
     names = [name for name in map(unquote, table.read().inputFiles()) if name.split(root, 1)[1] in present]
     if not names:

@@ -16,7 +16,7 @@ from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.progress import TaskProgress, watched
+from wordveil.spark.platform.progress import TaskProgress, watch_tasks
 from wordveil.spark.release.journal import FINISHED, INTENT, REFUSED, Event, Intent, Journal, intent_body
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.opening import OpenRelease
@@ -157,7 +157,7 @@ class ReleaseRunner:
                 is_fresh=is_fresh,
             )
             try:
-                with job_errors(outcome), watched(context, intent.run_id, self.tasks):
+                with job_errors(outcome), watch_tasks(context, intent.run_id, self.tasks):
                     if exceeding := steps.reserve(job):
                         _refuse(journal, intent, exceeding)
                     steps.draw(job)

@@ -12,7 +12,7 @@ from wordveil.records.schema import OUTPUT_FIELDS, STATISTIC_FIELDS
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
-from wordveil.spark.platform.locks import exclusive
+from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.ledger import Ledger
 
@@ -58,7 +58,7 @@ class ReleaseTables:
 
         The context yields whether that makes them all wait. ``waiting`` is called once if somebody else has the lock.
         """
-        return exclusive(self.spark, f"{self.path}/release", waiting)
+        return hold_lock(self.spark, f"{self.path}/release", waiting)
 
     def journal(self) -> Journal:
         """The release's events.

@@ -1,4 +1,4 @@
-"""What a run's rows amount to: aggregates that are observed on their way to the table, or asked of the table
+"""The counts of a run's rows: aggregates that are observed while the table is written, or read from the table
 afterwards.
 """
 
@@ -45,34 +45,34 @@ def aggregates() -> list[Column]:
         F.count_if(released).alias(RELEASED),
         F.count_if(status == WITHDRAWN).alias(WITHDRAWN),
         *(F.sum(F.when(released, F.col(name))).alias(kind) for kind, name in sums.items()),
-        *(F.min(F.when(released, price)).alias(f"least_{kind}") for kind, price in prices.items()),
-        *(F.max(F.when(released, price)).alias(f"greatest_{kind}") for kind, price in prices.items()),
+        *(F.min(F.when(released, price)).alias(f"min_{kind}") for kind, price in prices.items()),
+        *(F.max(F.when(released, price)).alias(f"max_{kind}") for kind, price in prices.items()),
         F.max(F.when(released, F.col("privacy.delta"))).alias("delta"),
         *(F.count_if((status == QUARANTINED) & (reason == name)).alias(name) for name in _REASONS),
     ]
 
 
 def count_rows(rows: DataFrame) -> dict[str, Any]:
-    """What :func:`report_counts` makes of ``rows``."""
+    """Count ``rows``; the result is that of :func:`report_counts`."""
     found = rows.agg(*aggregates()).first()
     assert found is not None
     return report_counts(found.asDict())
 
 
 def read_observation(observation: Observation) -> dict[str, Any] | None:
-    """What was observed of the rows that were written; None where none were, since Delta had them before."""
-    values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here perhaps for ever
+    """Read what was observed of the rows that were written; None if none were, because Delta had them before."""
+    values: Any = observation._jo  # noqa: SLF001 - PySpark can only wait for the values, here possibly forever
     if not values.future().isCompleted():
         return None
     return observation.get
 
 
 def report_counts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of :func:`aggregates` by the names that a run's report has for them."""
+    """Return the values of :func:`aggregates` by their names in a run's report."""
 
     def span(kind: str) -> tuple[float, float] | None:
-        least, greatest = values[f"least_{kind}"], values[f"greatest_{kind}"]
-        return None if least is None else (least, greatest)
+        smallest, greatest = values[f"min_{kind}"], values[f"max_{kind}"]
+        return None if smallest is None else (smallest, greatest)
 
     return {
         "records": values["rows"] - values[WITHDRAWN],

@@ -1,9 +1,10 @@
 """How a bundle, and the n-gram model of a text policy, reach the executors.
 
 A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
-place where the executors see the driver's path, or sent once to each executor as an uncompressed archive, which Spark
-unpacks beside the executor's other files. Either way workers map the files into memory: one copy an executor, however
-many Python workers it runs. An n-gram model goes the same ways; its digest, which the policy names, is its identity.
+place where the executors see the driver's path. Otherwise it is sent once to each executor as an uncompressed archive,
+which Spark unpacks beside the executor's other files. Either way workers map the files into memory: one copy for each
+executor, however many Python workers it runs. An n-gram model is distributed likewise; its digest, which the policy
+names, is its identity.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ if TYPE_CHECKING:
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
-    return _place(context, bundle.path, f"wordveil-{bundle.fingerprint}", how), context.broadcast(bundle.identity)
+    place = _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how)
+    return place, context.broadcast(bundle.identity)
 
 
 def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
-    """Make an n-gram model readable by every executor; None where there is none. ``how``: as for the bundle."""
-    return None if model is None else _place(context, model.path, f"wordveil-ngrams-{model.digest}", how)
+    """Make an n-gram model readable by every executor; None if there is none. ``how``: as for the bundle."""
+    return None if model is None else _distribute_directory(context, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 
-def _place(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
+def _distribute_directory(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
     shared = how == "path" or (how == "auto" and str(context.master).startswith("local["))
     return BundlePlace(str(directory.resolve()), archive=False) if shared else _send(context, directory, f"{name}.tar")
 
 
 def _send(context: SparkContext, directory: Path, name: str) -> BundlePlace:
-    """Add a directory to the session as an archive; a session that has it already sends it no second time."""
+    """Add a directory to the session as an archive; a session that has it does not send it again."""
     if not any(name in archive for archive in context.listArchives):
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
-        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may ask for it until the session ends
+        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
         draft = home / name
         with tarfile.open(draft, "w") as archive:
             for file in sorted(directory.iterdir()):

@@ -1,7 +1,7 @@
-"""Sanitising in one's own session: a DataFrame, or a function for SQL.
+"""Sanitising in a session of one's own: a DataFrame, or a function for SQL.
 
-Both are lazy: Spark draws when the result is used, and again whenever it is used again. Since noise is a keyed function
-of release, record and content that gives the same rows each time, and spends nothing more.
+Both are lazy: Spark draws when the result is used, and again whenever it is used again. Noise is a keyed function of
+release, record and content. So each time gives the same rows and spends nothing more.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from wordveil.artifacts.bundle import open_bundle
+from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
-from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection
+from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSection
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.sanitiser import RecordSettings
@@ -23,6 +23,7 @@ from wordveil.records.schema import STATISTICS, STRUCT_FIELDS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
+from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.layout import arrange_rows
@@ -39,72 +40,153 @@ FUNCTION = "sanitise"
 def sanitise(
     frame: DataFrame,
     *,
-    bundle: str | Path,
+    bundle: Bundle | str | Path,
     run: Run,
     id: str,  # noqa: A002 - the configuration's name
     text: str,
     keep: Sequence[str] = (),
-    policy: Mapping[str, Any] | None = None,
+    policy: Mapping[str, Any] | TextSection | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
-    how: str = "auto",
+    how: Literal["auto", "path", "archive"] = "auto",
     order: Literal["hashed", "input"] = "hashed",
     allow_unencrypted: bool = False,
 ) -> DataFrame:
-    """The records of ``frame``, sanitised: id, kept columns, text, status, reason, privacy, content_tag, run_id.
+    """Sanitise the records of a DataFrame.
 
-    The columns, and what is refused, are those of the job. ``bundle``: a bundle's directory, as ``wordveil build``
-    prints it. ``run``: a recorded run, or one with a throwaway key. ``policy``: the settings of the configuration's
-    ``text`` section, by default ``strict``, which needs ``n_max``. ``how``: as ``spark.bundle`` in the configuration.
-    ``allow_unencrypted``: whether a session outside local mode may lack Spark's authentication or encryption.
-    ``order``: ``hashed``, rows come in the order of keyed hashes of their ids, and what is written from the result as
-    it is has that order and files cut by row counts; or ``input``, in the order of ``frame``, which shows the sizes of
-    the texts, as ``exposes`` then says (``layout``).
+    The result is lazy: Spark draws when it is used. The call itself checks the arguments, the session and its workers,
+    records the run, and counts the records and the ids to find those that are listed more than once. It checks the
+    session's options and sets none.
 
-    Counts the records and the ids at once, to find those that stand twice; texts are read when the result is. The
-    session's options are checked, not set. Raises :class:`ConfigError` with every fault of the arguments,
-    :class:`PlatformError` for a session that cannot be used, :class:`BundleError`, :class:`NgramError`, and
-    :class:`InputError` for a stream.
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        The records, one a row. Not a stream.
+    bundle : Bundle or str or pathlib.Path
+        The bundle to draw with, or its directory as ``wordveil build`` prints it.
+    run : Run
+        The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
+    id : str
+        The column of record ids: strings or whole numbers.
+    text : str
+        The column of texts: strings, or binary values that are read as UTF-8.
+    keep : sequence of str, default ()
+        Public columns that the result keeps as they are.
+    policy : mapping or TextSection, optional
+        The settings of the configuration's ``text`` section, or that section of a configuration (``config.text``). Left
+        out, the profile ``strict``, which needs ``n_max``.
+    max_bytes : int, default 16777216
+        Texts of more UTF-8 bytes are quarantined.
+    how : {"auto", "path", "archive"}, default "auto"
+        How the bundle reaches the executors, as ``spark.bundle`` in the configuration.
+    order : {"hashed", "input"}, default "hashed"
+        ``hashed`` returns rows in the order of keyed hashes of their ids; what is written from the result has that
+        order, and files cut by row counts. ``input`` keeps the order of ``frame`` and takes no shuffle. That order
+        shows the sizes of the texts, and ``exposes`` then says ``layout``.
+    allow_unencrypted : bool, default False
+        Whether a session outside local mode may lack Spark's authentication or encryption.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row a record: the id, the kept columns, ``text``, ``status``, ``reason``, ``privacy``, ``content_tag`` and
+        ``run_id``, as the job writes them. A quarantined record has a reason and no text.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If arguments are wrong, with every fault, or the release has another bundle, policy or key.
+    wordveil.errors.InputError
+        If the DataFrame is a stream.
+    wordveil.errors.BundleError
+        If the bundle is missing or damaged, or does not fit the policy.
+    wordveil.errors.NgramError
+        If the policy's n-gram model is missing or damaged.
+    wordveil.errors.PlatformError
+        If the session or its Python workers cannot be used.
+
+    Examples
+    --------
+    >>> run = wordveil.Run.throwaway()
+    >>> look = wordveil.sanitise(
+    ...     tickets, bundle=bundle, run=run, id="ticket_id", text="body", policy={"n_max": 24}
+    ... )
     """
-    columns, checked = parse_arguments(
-        {"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, policy or {}
-    )
+    settings = _policy_settings(policy)
+    columns, checked = parse_arguments({"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, settings)
     session = frame.sparkSession
     check_session(session, allow_unencrypted=allow_unencrypted)
     if frame.isStreaming:
         raise InputError(
-            "the DataFrame is a stream: ids that stand twice cannot be found in it. Sanitise its batches in foreachBatch."
+            "the DataFrame is a stream, in which repeated ids cannot be found. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
     if order not in ORDER_EXPOSES:
         raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(ORDER_EXPOSES)}.")])
-    job = _job(session, bundle, run, checked, policy or {}, columns, how, ORDER_EXPOSES[order])
+    job = _make_job(session, bundle, run, checked, settings, columns, how, ORDER_EXPOSES[order])
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
-    return (
-        result if order == "input" else arrange_rows(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
-    )
+    if order == "input":
+        return result
+    return arrange_rows(result, run.keys.layout_seed, frame.count(), id, kept=columns.keep)
 
 
 def register(
     session: SparkSession,
     *,
-    bundle: str | Path,
+    bundle: Bundle | str | Path,
     run: Run,
-    policy: Mapping[str, Any] | None = None,
+    policy: Mapping[str, Any] | TextSection | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
-    how: str = "auto",
+    how: Literal["auto", "path", "archive"] = "auto",
     name: str = FUNCTION,
     allow_unencrypted: bool = False,
 ) -> None:
-    """Make ``sanitise(record_id, text)`` known to the session's SQL: a struct of text, status, reason, privacy.
+    """Register ``sanitise(record_id, text)`` as a function of the session's SQL.
 
-    Arguments and errors are those of :func:`sanitise`. A function sees one row at a time: ids that stand twice are not
-    found, and two records with one id and one text get the same noise. Rows stay where they are, so that ``exposes``
-    says ``layout``.
+    The function returns a struct of ``text``, ``status``, ``reason`` and ``privacy``. It sees one row at a time: it
+    cannot find ids that are listed more than once, and two records with one id and one text get the same noise. Rows
+    stay where they are, so ``exposes`` says ``layout``.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+        The session whose SQL gets the function. Not a Spark Connect session.
+    bundle : Bundle or str or pathlib.Path
+        The bundle to draw with, or its directory as ``wordveil build`` prints it.
+    run : Run
+        The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
+    policy : mapping or TextSection, optional
+        The settings of the configuration's ``text`` section, or that section of a configuration (``config.text``). Left
+        out, the profile ``strict``, which needs ``n_max``.
+    max_bytes : int, default 16777216
+        Texts of more UTF-8 bytes are quarantined.
+    how : {"auto", "path", "archive"}, default "auto"
+        How the bundle reaches the executors, as ``spark.bundle`` in the configuration.
+    name : str, default "sanitise"
+        The name of the function in SQL.
+    allow_unencrypted : bool, default False
+        Whether a session outside local mode may lack Spark's authentication or encryption.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If arguments are wrong, with every fault, or the release has another bundle, policy or key.
+    wordveil.errors.BundleError
+        If the bundle is missing or damaged, or does not fit the policy.
+    wordveil.errors.NgramError
+        If the policy's n-gram model is missing or damaged.
+    wordveil.errors.PlatformError
+        If the session or its Python workers cannot be used.
+
+    Examples
+    --------
+    >>> wordveil.register(spark, bundle=bundle, run=run, policy={"n_max": 24})
+    >>> spark.sql("select id, inline(array(sanitise(id, body))) from tickets")
     """
-    columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, policy or {})
+    settings = _policy_settings(policy)
+    columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, settings)
     check_session(session, allow_unencrypted=allow_unencrypted)
     body = SanitiseColumns(
-        _job(session, bundle, run, checked, policy or {}, columns, how, ORDER_EXPOSES["input"]), max_bytes
+        _make_job(session, bundle, run, checked, settings, columns, how, ORDER_EXPOSES["input"]), max_bytes
     )
 
     from pyspark.sql.pandas.functions import arrow_udf
@@ -118,9 +200,15 @@ def register(
     session.udf.register(name, function)
 
 
-def _job(
+def _policy_settings(policy: Mapping[str, Any] | TextSection | None) -> Mapping[str, Any]:
+    if isinstance(policy, TextSection):
+        return policy.model_dump(exclude_none=True)
+    return policy or {}
+
+
+def _make_job(
     session: SparkSession,
-    bundle: str | Path,
+    bundle: Bundle | str | Path,
     run: Run,
     policy: TextPolicy,
     text: Mapping[str, Any],
@@ -128,12 +216,13 @@ def _job(
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
-    """What workers do in a run over ``bundle``, recorded before anything can be drawn. ``text``: the settings that made
-    ``policy``.
+    """Make what workers do in a run over ``bundle``; the run is recorded before anything can be drawn. ``text`` holds
+    the settings that made ``policy``.
     """
-    opened = open_bundle(Path(bundle))
+    opened = bundle if isinstance(bundle, Bundle) else open_bundle(Path(bundle))
     opened.check_policy(policy)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
+    require_workers(session.sparkContext)
     run.record(session, opened, policy, columns)
     settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown)
     place, identity = distribute(session.sparkContext, opened, how)

@@ -15,7 +15,7 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
-from wordveil.spark.platform.progress import TaskProgress, watched
+from wordveil.spark.platform.progress import TaskProgress, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.layout import arrange_rows
@@ -59,14 +59,14 @@ def run_sanitise(
         with (
             materials.distribute(spark.sparkContext, settings) as job,
             job_errors(),
-            watched(spark.sparkContext, settings.run_id, tasks),
+            watch_tasks(spark.sparkContext, settings.run_id, tasks),
         ):
             counts = write_sanitised(table, draft.path, job, config.input, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
         raise
-    notes = tuple(map(_leftover_note, draft.files.leftovers()))
+    notes = tuple(map(_leftover_note, draft.files.list_drafts()))
     return make_report(
         settings,
         materials.bundle,

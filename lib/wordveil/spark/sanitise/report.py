@@ -50,12 +50,12 @@ class RunReport:
 
     @property
     def unknown_rate(self) -> float | None:
-        """The share of words outside the vocabulary, in released records."""
+        """The share of words in released records that are not in the vocabulary."""
         return self.unknown / self.words if self.words else None
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens drawn a second, over the time from reading to the finished table."""
+        """Tokens drawn per second, over the time from reading to the finished table."""
         return self.tokens / self.seconds if self.seconds else 0.0
 
     @classmethod

@@ -24,14 +24,34 @@ RECORD_VERSION = 1
 
 
 def new_run_id() -> str:
-    """Time (UTC) and eight random hexadecimal digits."""
+    """Make a run id: the time (UTC) and eight random hexadecimal digits."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True)
 class Run:
-    """Under which release and key :func:`wordveil.spark.sanitise` draws. Made by :meth:`recorded` or
-    :meth:`throwaway`.
+    """The release and the key under which :func:`wordveil.sanitise` and :func:`wordveil.register` draw.
+
+    Make one with :meth:`recorded` or :meth:`throwaway`. The key itself is never shown.
+
+    Attributes
+    ----------
+    release : str
+        The name of the release.
+    run_id : str
+        The name of this run, in the column ``run_id`` of the result.
+    key_fingerprint : str
+        The fingerprint of the master key.
+    keys : ReleaseKeys
+        The release's subkeys, hidden from ``repr``.
+    run_log_dir : str or None
+        The directory of the files that record runs; None for a throwaway key.
+
+    Examples
+    --------
+    >>> run = wordveil.Run.throwaway()
+    >>> run.run_log_dir is None
+    True
     """
 
     release: str
@@ -50,12 +70,42 @@ class Run:
         key_env: str | None = None,
         run_id: str | None = None,
     ) -> Self:
-        """A run of ``release`` with its key, which leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it
-        draws.
+        """Make a run of a release with the release's key.
 
-        The file tells the run id, when it began, fingerprints of bundle, policy and key, and columns; nothing secret. A
-        release keeps the bundle and the policy of its first record. Raises :class:`ConfigError` or
-        :class:`KeyMaterialError`.
+        The run leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws. The file holds the run id, when
+        the run began, the fingerprints of bundle, policy and key, and the columns; nothing secret. A release keeps the
+        bundle, the policy and the key of its first run.
+
+        Parameters
+        ----------
+        release : str
+            The name of the release: 1 to 128 letters, digits, ``.``, ``_`` or ``-``.
+        run_log_dir : str
+            The directory of the runs' files, on any file system that the session reaches.
+        key_file : str, optional
+            The file that holds the master key. Name exactly one of ``key_file`` and ``key_env``.
+        key_env : str, optional
+            The environment variable that holds the master key.
+        run_id : str, optional
+            The name of the run. Left out, the time and eight random digits.
+
+        Returns
+        -------
+        Run
+            The run. Nothing is written before :func:`wordveil.sanitise` or :func:`wordveil.register` takes it.
+
+        Raises
+        ------
+        wordveil.errors.ConfigError
+            If the release's name is not allowed.
+        wordveil.errors.KeyMaterialError
+            If the key is missing, unsafe or malformed.
+
+        Examples
+        --------
+        >>> run = wordveil.Run.recorded(
+        ...     release="support-mail", run_log_dir="/lake/runs", key_env="WORDVEIL_KEY"
+        ... )
         """
         parse_release(release)
         master = load_key(key_file, key_env)
@@ -63,16 +113,45 @@ class Run:
 
     @classmethod
     def throwaway(cls) -> Self:
-        """A run with a random key that is kept nowhere: to look at results, never to release them.
+        """Make a run with a random key that is kept nowhere: to look at results, never to release them.
 
-        What it draws from private text is internal. Each one draws other noise, under a release name of its own.
+        What it draws from private text is internal. Each such run draws other noise, under a release name of its own.
+
+        Returns
+        -------
+        Run
+            The run, which records nothing.
+
+        Examples
+        --------
+        >>> wordveil.Run.throwaway().release.startswith("throwaway-")
+        True
         """
         release = f"throwaway-{secrets.token_hex(8)}"
         master = MasterKey(secrets.token_bytes(KEY_BYTES))
         return cls(release, new_run_id(), master.fingerprint, master.for_release(release), None)
 
     def record(self, session: SparkSession, bundle: Bundle, policy: TextPolicy, columns: ColumnsSection) -> None:
-        """Write down what is about to be drawn; nothing for a throwaway key. Raises :class:`ConfigError`."""
+        """Write down what is about to be drawn; nothing for a throwaway key.
+
+        :func:`wordveil.sanitise` and :func:`wordveil.register` call it.
+
+        Parameters
+        ----------
+        session : pyspark.sql.SparkSession
+            The session that reaches the file system of ``run_log_dir``.
+        bundle : Bundle
+            The bundle to draw with.
+        policy : TextPolicy
+            The text policy.
+        columns : ColumnsSection
+            The columns of the input.
+
+        Raises
+        ------
+        wordveil.errors.ConfigError
+            If the release's other runs had another bundle, policy or key.
+        """
         if self.run_log_dir is None:
             return
         terms = {
@@ -81,24 +160,26 @@ class Run:
             "key_fingerprint": self.key_fingerprint,
         }
         files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
-        for other in files.matching("*.json"):
+        for other in files.list_matching("*.json"):
             self._check_terms(terms, json.loads(files.read(other)))
         if files.exists():
-            return  # the same run in the same terms, once more
+            return  # the same run again, in the same terms
         files.write_new(json.dumps(self._content(terms, columns), indent=1))
 
     def _check_terms(self, terms: dict[str, str], other: dict[str, Any]) -> None:
         if other.get("record_version") != RECORD_VERSION:
-            problem = f"its record {other.get('run_id')} has record_version {other.get('record_version')}, not {RECORD_VERSION}."
-            raise ConfigError(
-                "run record", [Fault("release", self.release, problem, "Take the wordveil that wrote it.")]
+            problem = (
+                f"its record {other.get('run_id')} has record_version {other.get('record_version')}, "
+                f"and this wordveil reads {RECORD_VERSION}."
             )
+            hint = "Use the wordveil version that wrote it."
+            raise ConfigError("run record", [Fault("release", self.release, problem, hint)])
         faults = [
             Fault(
                 "release",
                 self.release,
                 f"{name} is {value[:16]} now and {str(other[name])[:16]} in its record {other['run_id']}.",
-                "A release has one bundle, one text policy and one key: go on with them, or take another release name.",
+                "A release has one bundle, one text policy and one key. Use those, or choose another release name.",
             )
             for name, value in terms.items()
             if other[name] != value

@@ -38,7 +38,7 @@ class BundlePlace:
     archive: bool
 
     def resolve(self) -> Path:
-        """The directory on this machine, absolute: Spark's root for files may be relative to the worker."""
+        """Return the absolute directory on this machine: Spark's root for files may be relative to the worker."""
         if not self.archive:
             return Path(self.path)
         from pyspark import SparkFiles
@@ -55,11 +55,10 @@ class BytesBroadcast(Protocol):
 
 @dataclass(frozen=True)
 class Sanitise:
-    """The body of ``mapInArrow``: batches in, sanitised batches out, no side effects.
+    """The body of ``mapInArrow``: takes batches and returns sanitised batches, without side effects.
 
-    ``identity`` carries the bundle's manifest; the payload found at ``place`` is checked against it, once a worker.
-    ``model`` is the place of the n-gram model that the policy names, if it names one; it is checked against the
-    policy's digest likewise.
+    ``identity`` carries the bundle's manifest. Each worker checks the payload at ``place`` against it once. ``model``
+    is the place of the n-gram model, if the policy names one; each worker checks it against the policy's digest once.
     """
 
     settings: RecordSettings
@@ -69,12 +68,12 @@ class Sanitise:
     model: BundlePlace | None = None
 
     def sanitiser(self) -> RecordSanitiser:
-        """What sanitises batches, made once a worker."""
+        """Return what sanitises batches; each worker makes it once."""
         return _sanitiser(self.settings, self.keys, self.place, self.identity.value, self.model)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises :class:`WorkerError` without the message of what went wrong: it may quote a record."""
-        with _silenced():
+        """Sanitise batches. Raises :class:`WorkerError` without the original message, which may quote a record."""
+        with _hide_messages():
             sanitiser = self.sanitiser()
             for batch in batches:
                 yield from sanitiser.sanitise(batch)
@@ -82,13 +81,13 @@ class Sanitise:
 
 @dataclass(frozen=True)
 class Inspect:
-    """The body of ``mapInArrow`` that draws nothing: batches in, all but their text and what would become of it out."""
+    """The body of ``mapInArrow`` that draws nothing: returns batches without text, and what would become of each."""
 
     job: Sanitise
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
-        with _silenced():
+        """Inspect batches. Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        with _hide_messages():
             sanitiser = self.job.sanitiser()
             for batch in batches:
                 yield from sanitiser.inspect(batch)
@@ -96,16 +95,16 @@ class Inspect:
 
 @dataclass(frozen=True)
 class SanitiseColumns:
-    """The body of a function for SQL: ids and texts in, structs of :data:`wordveil.records.schema.STRUCT_FIELDS`
-    out.
+    """The body of a function for SQL: takes ids and texts, and returns structs of
+    :data:`wordveil.records.schema.STRUCT_FIELDS`.
     """
 
     job: Sanitise
     max_bytes: int
 
     def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
-        """Raises :class:`WorkerError` as :class:`Sanitise` does."""
-        with _silenced():
+        """Sanitise columns. Raises :class:`WorkerError` as :class:`Sanitise` does."""
+        with _hide_messages():
             reason = find_refusals(ids, texts, self.max_bytes)
             readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
             sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
@@ -116,13 +115,13 @@ class SanitiseColumns:
 
 
 @contextmanager
-def _silenced() -> Iterator[None]:
+def _hide_messages() -> Iterator[None]:
     try:
         yield
     except WordveilError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, its message must not reach a log
-        raise WorkerError(f"{type(error).__name__} at {_place(error.__traceback__)}") from None
+    except Exception as error:  # noqa: BLE001 - its message must not reach a log
+        raise WorkerError(f"{type(error).__name__} at {_find_place(error.__traceback__)}") from None
 
 
 @lru_cache(maxsize=2)
@@ -135,8 +134,8 @@ def _sanitiser(
 
 @lru_cache(maxsize=1)
 def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
-    """The verified bundle; Spark keeps workers from job to job, and they keep it."""
-    # Spark runs one task a core; a BLAS that starts a thread a core in each of them would have them fight.
+    """The verified bundle. Spark keeps workers from job to job, and they keep the bundle."""
+    # Spark runs one task on each core. A BLAS that starts a thread for each core in each task would make them compete.
     threadpool_limits(limits=1)
     keep_archives()
     return open_bundle(place.resolve(), identity)
@@ -149,19 +148,19 @@ def _model(place: BundlePlace, digest: str | None) -> NgramModel:
 
 
 def keep_archives() -> None:
-    """Have Python read an archive that it imports from again only where the file has changed.
+    """Make Python read an archive from which it imports again only if the file has changed.
 
-    Spark has a worker forget at the start of every task what there is to import, and Python before 3.13 then reads the
-    listing of every archive on its path at once: of Spark's own two with thousands of entries, which takes longer than
-    to sanitise some thousand words.
+    Spark clears a worker's import caches at the start of every task, and Python before 3.13 then reads the listing of
+    every archive on its path at once. Spark's own two have thousands of entries, and reading them takes longer than
+    sanitising some thousand words.
     """
     if sys.version_info < (3, 13):
         for finder in sys.path_importer_cache.values():
             if isinstance(finder, zipimporter):
-                finder.invalidate_caches = _reader_of_changes(finder)  # type: ignore[method-assign]
+                finder.invalidate_caches = _invalidate_if_changed(finder)  # type: ignore[method-assign]
 
 
-def _reader_of_changes(finder: zipimporter) -> Callable[[], None]:
+def _invalidate_if_changed(finder: zipimporter) -> Callable[[], None]:
     known = _stamp(finder.archive)
 
     def read_if_changed() -> None:
@@ -181,8 +180,8 @@ def _stamp(archive: str) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _place(traceback: TracebackType | None) -> str:
-    """The innermost line of this package in a traceback."""
+def _find_place(traceback: TracebackType | None) -> str:
+    """Find the innermost line of this package in a traceback."""
     place = "an unknown place"
     while traceback is not None:
         file = Path(traceback.tb_frame.f_code.co_filename)

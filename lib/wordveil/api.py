@@ -1,0 +1,395 @@
+"""The public face: what ``import wordveil`` offers, with a path or a configuration in and plain results out.
+
+Import these names from :mod:`wordveil`, not from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wordveil.artifacts import bundle as bundles
+from wordveil.artifacts.bundle import Bundle
+from wordveil.config import artifacts, load
+from wordveil.config.load import Config
+from wordveil.config.schema import SparkSection
+from wordveil.config.yaml_file import set_key
+from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.release.budgets import PURE, Budget
+from wordveil.spark.builds.hypernyms import read_on_executors
+from wordveil.spark.builds.neighbours import compute_on_executors
+from wordveil.spark.input.source import NO_PARAMS
+from wordveil.spark.plan import plan
+from wordveil.spark.plan.plan import Plan
+from wordveil.spark.platform.delta import require_delta
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.session import build_session, check_session
+from wordveil.spark.platform.workers import require_workers
+from wordveil.spark.release import ledger_report
+from wordveil.spark.release.run import run_release
+from wordveil.spark.sanitise.frames import register, sanitise
+from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.report import RunReport
+from wordveil.spark.sanitise.run_log import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "Run",
+    "WordveilError",
+    "build_bundle",
+    "load_config",
+    "make_plan",
+    "open_bundle",
+    "read_ledger",
+    "register",
+    "run_job",
+    "sanitise",
+]
+ConfigSource = Config | Mapping[str, Any] | str | Path
+"""A configuration, its settings as a mapping, or the path of its file."""
+
+
+def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
+    """Read and check a configuration.
+
+    Parameters
+    ----------
+    source : str or pathlib.Path or mapping or Config
+        The path of a YAML file, or the same settings as a mapping. A configuration that is already checked is returned
+        as it is; it takes no overrides.
+    overrides : sequence of str, default ()
+        Settings to change, as ``key=value`` with a dotted key and a YAML value: ``mechanism.epsilon=15``.
+
+    Returns
+    -------
+    Config
+        The configuration. Its sections are attributes: ``config.input``, ``config.text``, ``config.spark``.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If the file cannot be read or a setting is wrong; with every fault.
+
+    Examples
+    --------
+    >>> config = wordveil.load_config("conf/job.yaml", ["mechanism.epsilon=15"])
+    """
+    if isinstance(source, Config):
+        if overrides:
+            problem = "a configuration that is checked takes no overrides. Load it from its file with them."
+            raise ConfigError("arguments", [Fault("overrides", overrides[0][:80], problem)])
+        return source
+    if isinstance(source, Mapping):
+        settings = deepcopy(dict(source))
+        faults = [fault for override in overrides for fault in set_key(settings, override)]
+        return load.parse_config(settings, "configuration", faults)
+    return load.load_config(Path(source), overrides)
+
+
+def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -> Bundle:
+    """Build the configuration's bundle, or return the one that is in its bundle store already.
+
+    A build that was interrupted continues where it stopped.
+
+    Parameters
+    ----------
+    config : str or pathlib.Path or mapping or Config
+        The configuration, or the path of its YAML file.
+    session : pyspark.sql.SparkSession, optional
+        The session whose executors find neighbours and add up pairs of hypernyms. Left out, this machine does it.
+
+    Returns
+    -------
+    Bundle
+        The verified bundle: ``path``, ``fingerprint``, ``guarantee``, ``vocabulary`` and ``manifest`` are its
+        attributes.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If the configuration is wrong; with every fault.
+    wordveil.errors.EmbeddingError
+        If the embedding cannot be read or must not be used.
+    wordveil.errors.BundleError
+        If the bundle cannot be built.
+    wordveil.errors.PlatformError
+        If the session or its Python workers cannot be used.
+    wordveil.errors.SparkJobError
+        If a job of the session failed.
+
+    Examples
+    --------
+    >>> bundle = wordveil.build_bundle("conf/job.yaml")
+    >>> bundle.fingerprint
+    """
+    settings = load_config(config)
+    if session is None:
+        return artifacts.build_bundle(settings)
+    chosen = _open_session(session, settings.spark, delta=False)
+
+    def start() -> SparkSession:
+        require_workers(chosen.sparkContext)
+        return chosen
+
+    work = BuildContext(compute=compute_on_executors(start))
+    return artifacts.build_bundle(settings, work, read_on_executors(start))
+
+
+def open_bundle(path: str | Path) -> Bundle:
+    """Open a bundle and verify its files against their checksums.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        The bundle's directory, as ``wordveil build`` prints it and as ``build_bundle(...).path`` holds it.
+
+    Returns
+    -------
+    Bundle
+        The verified bundle, its arrays mapped into memory.
+
+    Raises
+    ------
+    wordveil.errors.BundleError
+        If there is no bundle, or it is damaged or of a format that this version does not read.
+
+    Examples
+    --------
+    >>> wordveil.open_bundle("/lake/bundles/FINGERPRINT").guarantee.epsilon
+    """
+    return bundles.open_bundle(Path(path))
+
+
+def make_plan(
+    config: ConfigSource,
+    *,
+    session: SparkSession | None = None,
+    params: Mapping[str, str] = NO_PARAMS,
+    check_records: bool = False,
+) -> Plan:
+    """Say what a run would release and what a record would cost, before anything is drawn.
+
+    It checks the configuration against the input's schema, and reads no row unless ``check_records`` is set.
+
+    Parameters
+    ----------
+    config : str or pathlib.Path or mapping or Config
+        The configuration, or the path of its YAML file.
+    session : pyspark.sql.SparkSession, optional
+        The session to use as it is. Left out, the active session with wordveil's options set on it, or a new one.
+    params : mapping of str to str, default {}
+        The values of the parameters of ``input.where``.
+    check_records : bool, default False
+        Whether to look for one record that the run would read; ``has_records`` of the plan tells.
+
+    Returns
+    -------
+    Plan
+        The plan: ``epsilon_bound``, ``epsilon_pure`` and ``delta`` of a record of ``tokens`` tokens, ``exposes``, and
+        ``bundle_problem``. Prices are None while there is no bundle.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If the configuration is wrong or does not fit the input; with every fault.
+    wordveil.errors.InputError
+        If the input cannot be read.
+    wordveil.errors.PlatformError
+        If the session cannot be used.
+
+    Examples
+    --------
+    >>> wordveil.make_plan("conf/job.yaml").epsilon_bound
+    """
+    settings = load_config(config)
+
+    def start() -> SparkSession:
+        return _open_session(session, settings.spark, delta=_needs_delta(settings))
+
+    return plan.make_plan(settings, start, params=params, look=check_records)
+
+
+def run_job(
+    config: ConfigSource,
+    *,
+    session: SparkSession | None = None,
+    params: Mapping[str, str] = NO_PARAMS,
+    run_id: str | None = None,
+    overwrite: bool = False,
+    full_snapshot: bool = False,
+) -> RunReport:
+    """Run the configured job, as ``wordveil sanitise`` does.
+
+    With ``output.format: parquet`` it sanitises the corpus and writes the table atomically. With ``output.format:
+    delta`` it updates the release incrementally and charges the ledger.
+
+    Parameters
+    ----------
+    config : str or pathlib.Path or mapping or Config
+        The configuration, or the path of its YAML file.
+    session : pyspark.sql.SparkSession, optional
+        The session to use as it is. Left out, the active session with wordveil's options set on it, or a new one.
+    params : mapping of str to str, default {}
+        The values of the parameters of ``input.where``.
+    run_id : str, optional
+        The name of the run. Left out, the time and eight random digits. A run of a release that has finished under this
+        name is reported and not repeated.
+    overwrite : bool, default False
+        Whether to replace an output that exists; only for ``output.format: parquet``.
+    full_snapshot : bool, default False
+        Whether the input is the whole corpus, so that records which are not in it leave the release; only for
+        ``output.format: delta``.
+
+    Returns
+    -------
+    RunReport
+        What the run did: counts of released and quarantined records, the range of their prices, and fingerprints.
+
+    Raises
+    ------
+    wordveil.errors.WordveilError
+        If anything is wrong; each of its subclasses says what. The output is then as it was before. The run of a
+        release that had begun can be finished by another call.
+
+    Examples
+    --------
+    >>> report = wordveil.run_job("conf/job.yaml")
+    >>> report.released, report.epsilon_bound
+    """
+    settings = load_config(config)
+    is_release = settings.output.format == "delta"
+    faults = []
+    if overwrite and is_release:
+        problem = (
+            "a release (output.format: delta) is never overwritten, because what it drew is charged. Leave it out."
+        )
+        faults.append(Fault("overwrite", "True", problem))
+    if full_snapshot and not is_release:
+        problem = (
+            "is only for a release (output.format: delta). A Parquet output always has the whole input. Leave it out."
+        )
+        faults.append(Fault("full_snapshot", "True", problem))
+    if faults:
+        raise ConfigError("arguments", faults)
+
+    def start() -> SparkSession:
+        chosen = _open_session(session, settings.spark, delta=_needs_delta(settings))
+        require_workers(chosen.sparkContext)
+        return chosen
+
+    if is_release:
+        return run_release(settings, start, params=params, run_id=run_id, full_snapshot=full_snapshot)
+    return run_sanitise(settings, start, params=params, run_id=run_id, overwrite=overwrite)
+
+
+def read_ledger(
+    config: ConfigSource | None = None,
+    *,
+    path: str | None = None,
+    by: Literal["release", "record", "author", "context"] = "release",
+    release: str | None = None,
+    author: str | None = None,
+    record: str | None = None,
+    session: SparkSession | None = None,
+) -> DataFrame:
+    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it tells who has records.
+
+    Parameters
+    ----------
+    config : str or pathlib.Path or mapping or Config, optional
+        The configuration of a release. Its ``budgets`` say in which unit costs are counted and what is left. Name
+        exactly one of ``config`` and ``path``.
+    path : str, optional
+        A ledger's directory. Costs are then pure epsilons under the widest relation for which all are finite, and no
+        limit applies.
+    by : {"release", "record", "author", "context"}, default "release"
+        What a row sums: a release, a record or an author; or ``context``, one row for each context that is charged or
+        reserved.
+    release : str, optional
+        Read only the entries of this release.
+    author : str, optional
+        Read only the entries of this author.
+    record : str, optional
+        Read only the entries of this record id.
+    session : pyspark.sql.SparkSession, optional
+        The session to use as it is, with Delta. Left out, the active session with wordveil's options set on it, or a
+        new one.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        One row for each release, record or author: its key, ``contexts``, ``tokens``, ``spent``, ``reserved``,
+        ``delta`` and ``left``; of a release also ``corpus``, the most that one author has used. By context: the key,
+        ``tokens``, ``epsilon``, ``cost``, ``delta``, ``metric``, ``relation`` and ``state``. An infinite cost is one
+        that is unbounded for the budget's relation. ``left`` is null where no limit applies.
+
+    Raises
+    ------
+    wordveil.errors.ConfigError
+        If arguments or the configuration are wrong; with every fault.
+    wordveil.errors.ReleaseError
+        If there is no ledger, or this version does not read it.
+    wordveil.errors.PlatformError
+        If the session cannot be used.
+    wordveil.errors.SparkJobError
+        If a job of the session failed.
+
+    Examples
+    --------
+    >>> wordveil.read_ledger("conf/release.yaml", by="author").show()
+    """
+    settings = _check_ledger(config, path, by)
+    place = path if settings is None or settings.ledger is None else settings.ledger.path
+    selection = ledger_report.Selection(release, author, record)
+    with job_errors("nothing was changed"):
+        spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
+        entries = ledger_report.read_ledger(spark, place or "", selection)
+        budget = _find_budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
+        if by == "context":
+            return ledger_report.list_contexts(entries, budget)
+        return ledger_report.sum_costs(
+            entries, by, budget, release=settings.release if settings else None, limited=not selection.cuts(by)
+        )
+
+
+def _check_ledger(config: ConfigSource | None, path: str | None, by: str) -> Config | None:
+    faults = []
+    if (config is None) == (path is None):
+        faults.append(Fault("config", "", "name exactly one of config and path."))
+    if by not in (*ledger_report.KEYS, "context"):
+        faults.append(Fault("by", str(by)[:80], f"allowed: {', '.join((*ledger_report.KEYS, 'context'))}."))
+    if faults:
+        raise ConfigError("arguments", faults)
+    settings = None if config is None else load_config(config)
+    if settings is not None and settings.ledger is None:
+        problem = (
+            "the configuration names no ledger. Set output.format: delta and ledger.path, or name a ledger by path."
+        )
+        raise ConfigError("arguments", [Fault("ledger", "", problem)])
+    return settings
+
+
+def _find_budget(settings: Config | None) -> Budget | None:
+    """The configuration's budget; without one, pure costs under the release's own relation."""
+    if settings is None:
+        return None
+    return settings.budgets.budget if settings.budgets else Budget(PURE, settings.relation)
+
+
+def _needs_delta(settings: Config) -> bool:
+    return settings.input.needs_delta or settings.output.format == "delta"
+
+
+def _open_session(session: SparkSession | None, section: SparkSection, *, delta: bool) -> SparkSession:
+    """Check the given session, which is used as it is; without one, take or start that of the configuration."""
+    if session is None:
+        return build_session(section, delta=delta)
+    check_session(session, allow_unencrypted=section.allow_unencrypted)
+    if delta:
+        require_delta(session)
+    return session

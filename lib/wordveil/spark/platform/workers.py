@@ -1,0 +1,165 @@
+"""Whether Spark's Python workers can do the work: asked once a session, before anything is drawn.
+
+A session that a script starts without activating its environment runs its workers with whatever ``python3`` comes first
+on the PATH. That Python may be another version, or may lack this package. Spark says so only inside the first job, at
+the end of a Java stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from wordveil.errors import PlatformError
+from wordveil.spark.platform.errors import describe_cause, silence_query_logs
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl")
+"""What a worker imports to sanitise; all but the first come with wordveil."""
+_checked_contexts: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class WorkerPython:
+    """What one worker answered.
+
+    Attributes
+    ----------
+    executable : str
+        The Python interpreter that runs the worker.
+    version : str
+        Its version, ``major.minor``.
+    wordveil : str
+        The version of wordveil that it imports; empty where it imports none.
+    missing : tuple[str, ...]
+        The modules of :data:`MODULES` that it cannot import.
+    """
+
+    executable: str
+    version: str
+    wordveil: str
+    missing: tuple[str, ...]
+
+
+def require_workers(context: SparkContext) -> None:
+    """Check that the session's Python workers run this Python version and can import what they need.
+
+    One task in one worker imports :data:`MODULES`. It reads no data and draws nothing. A session that passed is not
+    asked again.
+
+    Parameters
+    ----------
+    context : SparkContext
+        The session's context.
+
+    Raises
+    ------
+    PlatformError
+        If the workers' Python does not start, has another version, or lacks a module or this version of wordveil. The
+        message names what is missing and how to fix it.
+    """
+    executable = str(context.pythonExec)
+    if _checked_contexts.get(context) == executable:
+        return
+    if problem := describe_problem(_ask_worker(context)):
+        raise PlatformError(problem)
+    _checked_contexts[context] = executable
+
+
+def describe_problem(worker: WorkerPython) -> str:
+    """Say why a worker cannot do the work, and how to fix it.
+
+    Parameters
+    ----------
+    worker : WorkerPython
+        What the worker answered.
+
+    Returns
+    -------
+    str
+        The message; empty where nothing is wrong.
+    """
+    subject = f"Spark's workers run {worker.executable} (Python {worker.version})"
+    if worker.version != _version_here():
+        return f"{subject}, and the driver runs Python {_version_here()}. {_hint()}"
+    if worker.missing:
+        return f"{subject}, which cannot import {_enumerate_names(worker.missing)}. {_hint()}"
+    if worker.wordveil != __version__:
+        return (
+            f"{subject}, which imports wordveil {worker.wordveil}, and the driver imports wordveil {__version__}. "
+            f"Install the same version in both places. {_hint()}"
+        )
+    return ""
+
+
+def _ask_worker(context: SparkContext) -> WorkerPython:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with silence_query_logs():
+            ((executable, version, wordveil, missing),) = (
+                context.parallelize([MODULES], 1).map(_make_question()).collect()
+            )
+    except (PySparkException, Py4JError) as error:
+        raise PlatformError(_describe_failure(str(context.pythonExec), error)) from None
+    return WorkerPython(executable, version, wordveil, tuple(missing))
+
+
+def _make_question() -> Callable[[Iterable[str]], tuple[str, str, str, list[str]]]:
+    """What a worker runs. A function inside a function travels as code: the worker need not have this module."""
+
+    def answer(modules: Iterable[str]) -> tuple[str, str, str, list[str]]:
+        import importlib
+        import sys
+
+        found, missing = {}, []
+        for name in modules:
+            try:
+                found[name] = importlib.import_module(name)
+            except Exception:  # noqa: BLE001 - a module that is there and broken raises whatever it likes
+                missing.append(name)
+        version = str(getattr(found.get("wordveil"), "__version__", ""))
+        major, minor = sys.version_info[:2]
+        return sys.executable, f"{major}.{minor}", version, missing
+
+    return answer
+
+
+def _describe_failure(executable: str, error: BaseException) -> str:
+    """Why the worker gave no answer."""
+    text = str(error)
+    subject = f"Spark's workers run {executable}"
+    if "PYTHON_VERSION_MISMATCH" in text:
+        found = re.search(r"different version:? \(?(\d+\.\d+)", text)
+        version = f" (Python {found[1]})" if found else ", another version of Python"
+        return f"{subject}{version}, and the driver runs Python {_version_here()}. {_hint()}"
+    if module := re.search(r"No module named '?([\w.]+)", text):
+        return f"{subject}, which cannot import {module[1]}. {_hint()}"
+    if re.search(r"Cannot run program|error=2, No such file", text):
+        return f"{subject}, which does not start. {_hint()}"
+    return f"{subject}, which did not answer: {describe_cause(error)} {_hint()}"
+
+
+def _hint() -> str:
+    return (
+        f"Set PYSPARK_PYTHON={sys.executable} in the environment before the session starts, or spark.pyspark.python "
+        "where spark-submit starts it. On a cluster, name a Python on the executors that has wordveil, or send one "
+        "with spark.archives. SparkContext.addPyFile adds wordveil alone, where only wordveil is missing."
+    )
+
+
+def _version_here() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _enumerate_names(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
