@@ -10,7 +10,7 @@ from wordveil.cli.options import JarsOption, JsonOption, starter, status
 from wordveil.cli.output import print_json, print_table
 from wordveil.cli.report_file import ReportOption, reported
 from wordveil.config.schema import SparkSection
-from wordveil.text.stop_words import stop_words
+from wordveil.text.stop_words import load_stop_words
 
 
 def analytics(
@@ -54,7 +54,7 @@ def analytics(
             topics=topics,
             shown=shown,
             min_documents=min_documents,
-            stop_words=stop_words("english"),
+            stop_words=load_stop_words("english"),
             progress=progress,
         )
         tell(found.to_dict())

@@ -15,7 +15,7 @@ from wordveil.config import template
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.text.choices import Hyphens, TokeniserKind
-from wordveil.text.slots import MOST_N, NgramSettings
+from wordveil.text.slots import MAX_N, NgramSettings
 
 
 def ngrams(
@@ -30,7 +30,7 @@ def ngrams(
     public: Annotated[
         bool, typer.Option("--public", help="The table is public text, made without the private corpus. Required.")
     ] = False,
-    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MOST_N, help="Words of the longest n-grams.")] = 4,
+    max_n: Annotated[int, typer.Option("--max-n", min=2, max=MAX_N, help="Words of the longest n-grams.")] = 4,
     min_count: Annotated[
         int, typer.Option("--min-count", min=1, help="N-grams that stand less often are left out.")
     ] = 5,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model, read_model
-from wordveil.config.conditions import reading
+from wordveil.config.conditions import find_reading
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
     BudgetsSection,
@@ -25,7 +25,7 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
-from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
@@ -57,12 +57,12 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
     """List the faults of a configuration that no single value shows."""
     source, text = sections.input, sections.text
     if source:
-        yield from column_faults(source)
+        yield from find_column_faults(source)
         yield from _source_faults(source)
         if sections.output:
             yield from _table_faults(source, sections.output)
     if text:
-        yield from text_faults(text)
+        yield from find_text_faults(text)
         if source and source.where:
             yield from _condition_faults(source, text)
     yield from _release_faults(sections)
@@ -104,7 +104,7 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
         yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
 
 
-def text_faults(text: TextSection) -> Iterable[Fault]:
+def find_text_faults(text: TextSection) -> Iterable[Fault]:
     """Settings of the policy that contradict each other, or the n-gram model."""
     settings = text.chosen_settings()
     for name, problem in find_faults(DraftPolicy(**settings)):
@@ -117,9 +117,12 @@ def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault
     """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and
     not the other.
     """
-    if any(True for _ in text_faults(text)) or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT:
+    if (
+        any(True for _ in find_text_faults(text))
+        or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT
+    ):
         return
-    if how := reading(source.where or "", source.text):
+    if how := find_reading(source.where or "", source.text):
         problem = (
             f"{how}. That a record is there would tell something of its text, and the text policy's bound is for any two texts. Filter on "
             "kept columns, in a view of public columns, or take a policy of text.profile: readable, under which exposes says condition."
@@ -141,7 +144,7 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
             yield Fault(f"text.{name}", shown_value(chosen), problem)
 
 
-def column_faults(source: ColumnsSection) -> Iterable[Fault]:
+def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
     """Columns that contradict each other, or that the output cannot have."""
     if source.text == source.id:
         yield Fault(
@@ -179,10 +182,10 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
         problem = "is required with output.format: delta. Name ledger.path, one for all releases that share records or authors."
         yield Fault("ledger", "", problem)
     yield from _place_faults(source, output, sections.ledger)
-    if source is None or text is None or any(True for _ in text_faults(text)):
+    if source is None or text is None or any(True for _ in find_text_faults(text)):
         return
     policy = TextPolicy(**text.policy_settings())
-    relation = related(policy.relation, source.shown)
+    relation = narrow_relation(policy.relation, source.shown)
     budgets = sections.budgets
     if budgets:
         facts = ReleaseFacts(relation, policy.n_max, source.author is not None)

@@ -96,12 +96,12 @@ def _after_comment(condition: str, start: int) -> int:
     return len(condition) if first is None else first
 
 
-def reading(condition: str, column: str) -> str:
+def find_reading(condition: str, column: str) -> str:
     """What in a condition reads ``column`` or may read it, as the end of a sentence; empty where nothing does."""
     found = [*tokens(condition)]
     if "${" in condition:
         return "has a variable ${...}, in whose place Spark puts SQL that stands elsewhere"
-    if any(f".{folded(column)}." in f".{folded(name)}." for name in _names(found)):
+    if any(f".{fold_name(column)}." in f".{fold_name(name)}." for name in _names(found)):
         return f"names {column}, the text column"
     if _has_query(found):
         return "has a subquery, and nothing says what it reads"
@@ -110,11 +110,11 @@ def reading(condition: str, column: str) -> str:
     return "has a * that stands for all columns, the text among them" if _has_star(found) else ""
 
 
-def shown_by(condition: str | None, text: str) -> tuple[str, ...]:
+def find_exposures(condition: str | None, text: str) -> tuple[str, ...]:
     """What the condition adds to ``exposes``: that a record is there tells that its text meets it, where it reads the
     text column.
     """
-    return (str(Exposure.CONDITION),) if condition and reading(condition, text) else ()
+    return (str(Exposure.CONDITION),) if condition and find_reading(condition, text) else ()
 
 
 def _names(found: Sequence[Token]) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _names(found: Sequence[Token]) -> Iterator[str]:
             name = f"{name}." if token.value == "." else ""
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Equal for all names that Java takes for the same regardless of case, and for a few more."""
     return "".join(letter.upper()[0].lower()[0] for letter in name)
 

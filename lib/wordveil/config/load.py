@@ -27,7 +27,7 @@ from wordveil.config.schema import (
 )
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault
-from wordveil.privacy.relations import Relation, related
+from wordveil.privacy.relations import Relation, narrow_relation
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
@@ -66,7 +66,7 @@ class Config(Section):
     @property
     def relation(self) -> Relation:
         """The pairs of texts for which the release's bound holds."""
-        return related(self.policy.relation, self.shown)
+        return narrow_relation(self.policy.relation, self.shown)
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""
@@ -99,7 +99,7 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
         config = Config.model_validate(dict(raw))
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            found.extend(faults_of(details))
+            found.extend(make_faults(details))
     known = {fault.where for fault in found}
     found.extend(fault for fault in find_contradictions(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
@@ -183,16 +183,16 @@ _MESSAGES: dict[tuple[str, str], str] = {
 }
 
 
-def faults_of(details: ErrorDetails) -> list[Fault]:
+def make_faults(details: ErrorDetails) -> list[Fault]:
     """Put what pydantic found into the user's words, with what is hidden behind a mechanism's unknown name."""
     if details["type"] not in ("union_tag_not_found", "union_tag_invalid"):
-        return [fault_of(details)]
+        return [make_fault(details)]
     section = details["input"]
     rest = check_misnamed(section) if isinstance(section, Mapping) else []
-    return [_name_fault(section), *map(fault_of, rest)]
+    return [_name_fault(section), *map(make_fault, rest)]
 
 
-def fault_of(details: ErrorDetails) -> Fault:
+def make_fault(details: ErrorDetails) -> Fault:
     """Put one fault that pydantic found into the user's words."""
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))

@@ -34,14 +34,14 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
     return params
 
 
-def named_in(condition: str) -> list[str]:
+def find_parameter_names(condition: str) -> list[str]:
     """The parameters that a condition uses, each once, in their order."""
     return list(dict.fromkeys(token.value for token in tokens(condition) if token.kind == "parameter"))
 
 
 def check_params(where: str | None, params: Mapping[str, str]) -> None:
     """Raise :class:`ConfigError` unless ``params`` are just those that the condition ``where`` uses."""
-    used = named_in(where or "")
+    used = find_parameter_names(where or "")
     faults = [
         Fault("input.where", f":{name}", "has no value.", f"Add --param {name}=... to the command.")
         for name in used

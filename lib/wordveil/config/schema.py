@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from wordveil.artifacts.ngram_model import find_model, read_model
-from wordveil.config.conditions import shown_by
+from wordveil.config.conditions import find_exposures
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
-from wordveil.text.stop_words import stop_words
+from wordveil.text.stop_words import load_stop_words
 
 DEFAULT_MAX_BYTES = 16 * 2**20
 
@@ -82,7 +82,7 @@ class InputSection(ColumnsSection):
     @property
     def shown(self) -> tuple[str, ...]:
         """What ``where`` adds to ``exposes``."""
-        return shown_by(self.where, self.text)
+        return find_exposures(self.where, self.text)
 
     @property
     def needs_delta(self) -> bool:
@@ -139,7 +139,7 @@ class TextSection(Section):
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
         if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
-            settings["stop_word_list"] = stop_words(self.stop_word_list)
+            settings["stop_word_list"] = load_stop_words(self.stop_word_list)
         if settings.get("slots", choices.Slots.ALL) != choices.Slots.ALL:
             settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings

@@ -48,7 +48,7 @@ from wordveil.mechanisms.settings import (
 )
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
-    certified,
+    build_certified,
     check_epsilon,
     check_slack,
     find_lists,
@@ -56,7 +56,7 @@ from wordveil.mechanisms.table_mechanism import (
     points_of,
     symbol_rows,
 )
-from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
+from wordveil.mechanisms.tables import MAX_SCORE, Table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.guarantees import WordGuarantee
@@ -143,7 +143,7 @@ class Exponential(TableMechanism[ExponentialSettings]):
         beta = tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.tight else epsilon / 2
         rows = symbol_rows(lists, beta, most, padding=padding)
         work.progress("arranging and certifying the table")
-        table, slack = certified(rows, beta * space.error(points))
+        table, slack = build_certified(rows, beta * space.error(points))
         slack += 2 * _TOLERANCE if settings.tight else 0.0
         if embedding.size <= _EXHAUSTIVE:
             work.progress("checking every pair of words")
@@ -177,7 +177,7 @@ def _digest(space: Space, points: FloatArray, most: float, *, padding: bool) -> 
 def log_totals(lists: NeighbourLists, beta: float, most: float, outputs: int) -> FloatArray:
     """``ln Z`` of each word."""
     lengths = np.diff(lists.offsets)
-    cut = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)
+    cut = np.minimum(beta * np.minimum(lists.cut, most), MAX_SCORE)
     weights = np.exp(-np.minimum(beta * lists.distances, np.repeat(cut, lengths)))
     return np.asarray(np.log(np.add.reduceat(weights, lists.offsets[:-1]) + (outputs - lengths) * np.exp(-cut)))
 
@@ -210,11 +210,11 @@ def _symbols_valid(
 ) -> bool:
     """Whether the losses between words, unknown word and padding are under ``epsilon * most``."""
     outputs = len(totals) + padding
-    far = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)  # a word's score of what is not in its list
+    far = np.minimum(beta * np.minimum(lists.cut, most), MAX_SCORE)  # a word's score of what is not in its list
     alike = math.log(outputs)
     losses = [alike - totals.min(), (totals + far).max() - alike]
     if padding:
-        cap = min(beta * most, MOST_SCORE)
+        cap = min(beta * most, MAX_SCORE)
         total = math.log(1.0 + len(totals) * math.exp(-cap))
         # Between padding and a word they are greatest at padding itself and at the word itself.
         losses += [(totals + far).max() - total, cap + total - totals.min(), alike - total, cap + total - alike]

@@ -54,7 +54,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
-from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
+from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.privacy.guarantees import WordGuarantee
@@ -289,7 +289,9 @@ class HyperbolicLaplace(_Hyperbolic):
         least = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
-        for step, token, end in ends(stream, uniforms, context, position, 2 * self._direction_blocks, self._digits):
+        for step, token, end in find_ends(
+            stream, uniforms, context, position, 2 * self._direction_blocks, self._digits
+        ):
             logs[step, token] = log_at(end)
         # A beta of whole second parameter is a product of powers of uniforms.
         double = np.zeros(len(position))
@@ -344,7 +346,7 @@ class HyperbolicFDD(_Hyperbolic):
                 first = self._direction_blocks + 3 * (attempt // 2)
                 uniforms = stream.uniforms(context[waiting], position[waiting], (first, first + 3))
             parts = self._parts(stream, uniforms[:3], context[waiting], position[waiting], attempt)
-            rho[waiting], gap[waiting], accepted = self._proposed(*parts)
+            rho[waiting], gap[waiting], accepted = self._propose(*parts)
             waiting, uniforms = waiting[~accepted], uniforms[3:, ~accepted]
             if not len(waiting):
                 break
@@ -361,7 +363,7 @@ class HyperbolicFDD(_Hyperbolic):
         """
         near, far, coin = uniforms
         parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
-        for row, token, end in ends(stream, uniforms, context, position, self._number(attempt), self._digits):
+        for row, token, end in find_ends(stream, uniforms, context, position, self._number(attempt), self._digits):
             parts[row][token] = self._parts_at(row, end)
         return parts
 
@@ -378,14 +380,12 @@ class HyperbolicFDD(_Hyperbolic):
         for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
             found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
-            rho, gap, accepted = self._proposed(
-                *(np.array([self._parts_at(row, end)]) for row, end in enumerate(found))
-            )
+            rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
             if accepted[0]:
                 break
         return float(rho[0]), float(gap[0])
 
-    def _proposed(
+    def _propose(
         self, inner: FloatArray, outer: FloatArray, log_coin: FloatArray
     ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.

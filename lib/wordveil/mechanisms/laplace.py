@@ -39,7 +39,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
-from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
+from wordveil.mechanisms.tails import depth, digits_at, find_ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, annoy_index
 from wordveil.neighbours.annoy import faults_of as annoy_faults
 from wordveil.neighbours.blocks import BuildContext
@@ -262,7 +262,7 @@ class Laplace(Mechanism[LaplaceSettings]):
     ) -> FloatArray:
         shape = self._dimension
         radii: FloatArray = gammaincinv(shape, uniform)
-        for _, token, end in ends(stream, uniform[None], context, position, shape, self._digits):
+        for _, token, end in find_ends(stream, uniform[None], context, position, shape, self._digits):
             radii[token] = gamma_at(shape, end)
         return radii / self._epsilon
 

@@ -18,7 +18,7 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import FloatArray, Space
 from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
 from wordveil.mechanisms.tables import (
-    MOST_SCORE,
+    MAX_SCORE,
     NOBODY,
     Rows,
     Table,
@@ -32,10 +32,10 @@ from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.lists import NeighbourLists
 
 # A row's column takes 12 bytes; tables beyond this are refused, with the setting that makes them small.
-MOST_COLUMNS = 2**31 // 12
+MAX_COLUMNS = 2**31 // 12
 # Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance; more says
 # that they do not fit.
-MOST_SLACK = 1e-3
+MAX_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
 
@@ -106,13 +106,13 @@ def find_lists(
     """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
     size = len(points)
     too_large = BundleError(
-        f"mechanism.neighbours is not set: rows over all {size:,} words would take more than {MOST_COLUMNS * 12 / 2**30:.0f} GiB. Set "
+        f"mechanism.neighbours is not set: rows over all {size:,} words would take more than {MAX_COLUMNS * 12 / 2**30:.0f} GiB. Set "
         "mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, words further away are drawn uniformly."
     )
-    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MOST_COLUMNS:
+    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MAX_COLUMNS:
         raise too_large
     try:
-        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
+        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MAX_COLUMNS)
     except TooManyEntriesError:
         raise too_large from None
 
@@ -121,12 +121,12 @@ def symbol_rows(lists: NeighbourLists, scale: float, most: float, *, padding: bo
     """Rows of words, padding and unknown word from lists of scores.
 
     ``lists``: whose ``distances`` and ``cut`` times ``scale`` are the words' scores, capped at ``most`` and at
-    :data:`MOST_SCORE`. The unknown word has every output alike; padding itself at score 0 and every other at ``most``.
+    :data:`MAX_SCORE`. The unknown word has every output alike; padding itself at score 0 and every other at ``most``.
     Padding is an output that stands outside every word's list.
     """
     size = len(lists.cut)
     outputs = size + padding
-    cap = min(scale * most, MOST_SCORE)
+    cap = min(scale * most, MAX_SCORE)
     cut = np.minimum(scale * lists.cut, cap)
     lengths = np.diff(lists.offsets)
     scores = scale * lists.distances
@@ -144,7 +144,7 @@ def symbol_rows(lists: NeighbourLists, scale: float, most: float, *, padding: bo
     )
 
 
-def certified(rows: Rows, rounding: float) -> tuple[Table, float]:
+def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
     """The table of ``rows`` and its slack: what it adds to a bound on the rows' own loss, from its whole numbers.
 
     ``rounding``: what a score may err by. Raises :class:`BundleError` where the weights do not fit.
@@ -157,9 +157,9 @@ def certified(rows: Rows, rounding: float) -> tuple[Table, float]:
 
 def check_slack(slack: float) -> None:
     """Raise :class:`BundleError` where a table adds more to a token's loss than rounding may."""
-    if not slack <= MOST_SLACK:
+    if not slack <= MAX_SLACK:
         raise BundleError(
-            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than {MOST_SLACK:g}. "
+            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than {MAX_SLACK:g}. "
             "Lower mechanism.epsilon, or mechanism.gamma."
         )
 

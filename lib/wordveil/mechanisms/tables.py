@@ -41,7 +41,7 @@ from wordveil.mechanisms.table_kernels import (
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
 # digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
-MOST_SCORE = 40 * float(np.log(2.0))
+MAX_SCORE = 40 * float(np.log(2.0))
 NOBODY = -1
 _FILLER = np.int32(2**31 - 1)
 
@@ -60,7 +60,7 @@ class Rows:
     scores
         float64 ``(entries,)``, from 0 to ``cut`` of the row.
     cut
-        float64 ``(rows,)``, at most :data:`MOST_SCORE`; of no account where all outputs are listed.
+        float64 ``(rows,)``, at most :data:`MAX_SCORE`; of no account where all outputs are listed.
     own
         int32 ``(rows,)``, the row's own symbol, :data:`NOBODY` if that is no output.
     outputs
@@ -206,7 +206,7 @@ def scores_of(table: Table, ratio: float) -> Rows:
     for row in range(len(table.own)):
         listed, logs, other = listed_probabilities(table, row)
         most = logs.max()
-        cut[row] = min(ratio * (most - other), MOST_SCORE)
+        cut[row] = min(ratio * (most - other), MAX_SCORE)
         ids.append(listed)
         scores.append(np.minimum(ratio * (most - logs), cut[row]))
         offsets.append(offsets[-1] + len(listed))

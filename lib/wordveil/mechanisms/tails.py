@@ -34,8 +34,8 @@ from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
 
 FloatArray = NDArray[np.float64]
-MOST_DIGITS = 2**16 // DIGIT_BITS
-MOST_DELTA = 1e-12
+MAX_DIGITS = 2**16 // DIGIT_BITS
+MAX_DELTA = 1e-12
 _LN2 = math.log(2)
 _TOP = 2**DIGIT_BITS - 1
 # So many bits of the distance to an end are known at least.
@@ -76,7 +76,7 @@ def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: 
     return end_of(stream.digits(context, position, number), most)
 
 
-def ends(
+def find_ends(
     stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], first: int, most: int
 ) -> Iterator[tuple[int, int, End]]:
     """Those of ``uniforms`` that come near 0 or 1: row, token, and where they lie by further digits, at most ``most``.
@@ -174,7 +174,7 @@ class Depth(NamedTuple):
     delta: float
 
 
-def missed(uniforms: int, digits: int, nats: float) -> float:
+def missed_probability(uniforms: int, digits: int, nats: float) -> float:
     """``2 c 2^-b (1 + e^nats)``, rounded up, for ``c`` uniforms of ``b = 52 digits`` bits; see the module."""
     log = math.log(2 * uniforms) - digits * DIGIT_BITS * _LN2 + float(np.logaddexp(0.0, nats))
     return math.exp(min(log, 0.0)) * _ROUND_UP
@@ -188,20 +188,20 @@ def depth(uniforms: int, epsilon: float, added: float, diameter: float, least: f
     alone. Raises :class:`BundleError` where no depth is enough.
     """
     nats = (epsilon + added) * diameter
-    for digits in range(1, MOST_DIGITS + 1):
-        if (delta := missed(uniforms, digits, nats)) <= MOST_DELTA:
+    for digits in range(1, MAX_DIGITS + 1):
+        if (delta := missed_probability(uniforms, digits, nats)) <= MAX_DELTA:
             return Depth(digits, delta)
-    largest = most_nats(uniforms) / diameter - added
+    largest = max_nats(uniforms) / diameter - added
     raise BundleError(
         f"mechanism.epsilon = {epsilon:g}: the diameter of this embedding is {diameter:g}, so that one token may cost {nats:g}. Noise that "
-        f"keeps such a bound needs more than the {MOST_DIGITS * DIGIT_BITS} random bits that a number may have. "
+        f"keeps such a bound needs more than the {MAX_DIGITS * DIGIT_BITS} random bits that a number may have. "
         + _advice(largest, least)
     )
 
 
-def most_nats(uniforms: int) -> float:
+def max_nats(uniforms: int) -> float:
     """The largest ``nats`` for which the greatest depth misses at most 1e-12."""
-    return math.log(MOST_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MOST_DIGITS * DIGIT_BITS * _LN2
+    return math.log(MAX_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MAX_DIGITS * DIGIT_BITS * _LN2
 
 
 def _advice(largest: float, least: float) -> str:
@@ -214,4 +214,4 @@ def _advice(largest: float, least: float) -> str:
 
 def digits_at(digits: int, ratio: float) -> int:
     """Enough digits at ``ratio`` times the epsilon for which ``digits`` are enough, up to the most there are."""
-    return math.ceil(min(float(MOST_DIGITS), digits * max(1.0, ratio)))
+    return math.ceil(min(float(MAX_DIGITS), digits * max(1.0, ratio)))

@@ -68,7 +68,7 @@ class Exposure(StrEnum):
     """
 
 
-def related(relation: Relation, shown: Iterable[str]) -> Relation:
+def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
     """The pairs of texts for which a policy's bound holds where the release shows ``shown`` besides.
 
     A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts

@@ -16,7 +16,7 @@ from wordveil.crypto.streams import TAG_BYTES, Payload, contexts, framed, id_pay
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.privacy.relations import Relation, column_exposure, related
+from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
@@ -35,7 +35,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import kept_words, sample, shuffle
+from wordveil.text.order import count_kept_words, sample, shuffle
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -66,7 +66,7 @@ class RecordSettings:
     @property
     def relation(self) -> Relation:
         """The pairs of texts for which the bound holds."""
-        return related(self.policy.relation, self.shown)
+        return narrow_relation(self.policy.relation, self.shown)
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
@@ -202,7 +202,7 @@ class RecordSanitiser:
             unknown = self._bundle.vocabulary.unknown
             ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
         drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
-        same = kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
+        same = count_kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
         ids = drawn.ids
         if self._policy.output == "bag":
             ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
@@ -255,7 +255,7 @@ def _content(encoded: Encoded) -> list[Payload]:
     shared their noise, equal hidden words in both outputs would prove that no hidden word was changed.
     """
     hidden = id_payload(encoded.ids, encoded.offsets)
-    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
+    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.serialise()]
 
 
 def refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:

@@ -40,7 +40,7 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
 
 
 @compiled
-def kept_words(
+def count_kept_words(
     before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
 ) -> NDArray[np.int64]:
     """How many words of each record stand unchanged in their places: int64 ``(records,)``.

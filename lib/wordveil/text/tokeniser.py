@@ -105,13 +105,13 @@ class Tokeniser:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
         return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), _MARK, " ")
 
-    def refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
+    def find_refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Which texts hold a script without word spaces that this tokeniser does not segment: bool ``(records,)``."""
         if self._kind != TokeniserKind.WORDS:
             return np.zeros(len(texts), np.bool_)
         return np.asarray(pc.match_substring_regex(texts, _SPACELESS_LETTER).to_numpy(zero_copy_only=False), np.bool_)
 
-    def words(self, texts: pa.StringArray) -> Pieces:
+    def cut_words(self, texts: pa.StringArray) -> Pieces:
         """The words alone; ``texts`` come from :meth:`normalise`."""
         if self._patterns.separator is None:
             marked = pc.replace_substring_regex(
@@ -126,7 +126,7 @@ class Tokeniser:
         kept = np.concatenate([[0], np.cumsum(filled)])
         return Pieces(values.filter(pa.array(filled)), kept[offsets])
 
-    def pieces(self, texts: pa.StringArray) -> Pieces:
+    def cut_pieces(self, texts: pa.StringArray) -> Pieces:
         """Words and gaps; ``texts`` come from :meth:`normalise`."""
         marked = pc.replace_substring_regex(texts, f"({self._patterns.word})", rf"{_MARK}\1{_MARK}")
         values, offsets = _split(marked)
@@ -136,12 +136,12 @@ class Tokeniser:
         return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
 
 
-def folded(words: pa.StringArray) -> pa.StringArray:
+def fold_words(words: pa.StringArray) -> pa.StringArray:
     """Words as they are looked up: in lower case, with the apostrophe U+2019 as ``'``."""
-    return pc.utf8_lower(straightened(words))
+    return pc.utf8_lower(straighten_apostrophes(words))
 
 
-def straightened(words: pa.StringArray) -> pa.StringArray:
+def straighten_apostrophes(words: pa.StringArray) -> pa.StringArray:
     """Words with the apostrophe U+2019 as ``'``, in the case in which they are written."""
     return pc.replace_substring(words, "\u2019", "'")
 

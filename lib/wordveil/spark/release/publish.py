@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey, key_faults, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
@@ -294,7 +294,7 @@ def _manifest(
         policy=first.terms["policy_fingerprint"],
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
-        relation=related(config.policy.relation, exposes),
+        relation=narrow_relation(config.policy.relation, exposes),
         exposes=exposes,
         input=read.source,
         input_version=read.version,
