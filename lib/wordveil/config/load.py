@@ -141,14 +141,16 @@ def _sound(model: type[Section], values: Any) -> Section | None:
 
 _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms helps to choose."
+        "is required and has no default: it is the privacy of each word, per unit of distance. "
+        "conf/mechanisms helps to choose."
     ),
     ("mechanism.public", "missing"): (
-        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
-        "One made from it leaks it; take another."
+        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private "
+        "corpus. One made from it leaks it; take another."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. Take one made from public text."
+        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. "
+        "Take one made from public text."
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
@@ -156,8 +158,9 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "format_version",
         "literal_error",
     ): (
-        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write bundle_store for "
-        f"bundle, unknown: mask for unknown: cover, and format_version: {FORMAT_VERSION}."
+        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write "
+        "bundle_store for bundle, unknown: mask for unknown: cover, and "
+        f"format_version: {FORMAT_VERSION}."
     ),
     (
         "budgets.unit",
@@ -170,7 +173,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     (
         "release",
         "string_pattern_mismatch",
-    ): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    ): "1 to 128 letters, digits, '.', '_' or '-', the first of them a letter or digit.",
     (
         "output.public_table",
         "string_pattern_mismatch",
@@ -216,7 +219,7 @@ def make_fault(details: ErrorDetails) -> Fault:
 
 
 def _name_fault(section: Any) -> Fault:
-    """No mechanism has the name that the section gives, if it gives one."""
+    """Say which names there are: the section has none of them, or no name."""
     name = section.get("name") if isinstance(section, Mapping) else None
     allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
     if name is None:

@@ -11,9 +11,7 @@ from wordveil.errors import ConfigError, Fault
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` pairs as a mapping. Raises :class:`ConfigError` with every fault, for a bad name or one given
-    twice.
-    """
+    """Read ``NAME=VALUE`` pairs. Raises :class:`ConfigError` with every fault: a bad name, or one given twice."""
     params: dict[str, str] = {}
     faults = []
     for pair in pairs:
@@ -23,11 +21,11 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
                 Fault(
                     "--param",
                     name[:80],
-                    "should be NAME=VALUE, the name of letters, digits and '_', not beginning with a digit.",
+                    "should be NAME=VALUE, with a name of letters, digits and '_' that does not begin with a digit.",
                 )
             )
         elif name in params:
-            faults.append(Fault("--param", name, "stands there twice."))
+            faults.append(Fault("--param", name, "is given more than once."))
         params[name] = value
     if faults:
         raise ConfigError("command line", faults)
@@ -35,7 +33,7 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def find_parameter_names(condition: str) -> list[str]:
-    """The parameters that a condition uses, each once, in their order."""
+    """List the parameters that a condition uses, each once, in their order."""
     return list(dict.fromkeys(token.value for token in tokens(condition) if token.kind == "parameter"))
 
 

@@ -2,7 +2,7 @@
 
 Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
 (``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the
-key lies.
+key is.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TextSection(Section):
         return settings
 
     def chosen_settings(self) -> dict[str, Any]:
-        """The same, with the n-gram model's path as it stands here: reads no file."""
+        """The same with the n-gram model's path as configured. Reads no file."""
         chosen = {
             name: value
             for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items()
@@ -146,7 +146,7 @@ class TextSection(Section):
 
 
 class KeySection(Section):
-    """Where the master key lies: exactly one of the two."""
+    """Where the master key is: exactly one of the two."""
 
     file: Name | None = None
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
@@ -158,8 +158,8 @@ class OutputSection(Section):
     path: Name
     """A Parquet table, or the home of a release with Delta tables in it."""
     format: Literal["parquet", "delta"] = "parquet"
-    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public
-    table.
+    """``parquet``: one job, one table. ``delta``: a release that is updated incrementally, with a journal, a
+    ledger and a public table.
     """
     public: Name | None = None
     """Where a release's public table is; left out, in its home."""

@@ -33,7 +33,7 @@ _LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies: the pieces of each text, where hidden words stand among them, and what joins them."""
+    """What a policy copies: the pieces of each text, the places of hidden words among them, and what joins them."""
 
     pieces: pa.StringArray
     offsets: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Skeleton:
     separator: str
 
     def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
-        """All that is copied, as bytes with a mark for each hidden word; and the records' byte offsets."""
+        """Write what is copied as bytes, with a mark for each hidden word; and the records' byte offsets."""
         marks = pa.array(["\x010", "\x011", "\x012"])  # no text holds U+0001
         case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
         texts = _join(self._with(marks.take(pa.array(case))), self.offsets, self.separator)
@@ -50,7 +50,7 @@ class Skeleton:
         return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
 
     def fill(self, words: pa.StringArray) -> pa.StringArray:
-        """The texts with ``words`` in the place of the hidden ones."""
+        """Put ``words`` in the place of the hidden ones."""
         if self.case is not None:
             words = _apply_case(words, self.case)
         return _join(self._with(words), self.offsets, self.separator)
@@ -226,8 +226,8 @@ class Codec:
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
     ) -> NDArray[np.int8]:
-        """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else
-        an unknown word by ``unknown``.
+        """Decide what happens to each word: by ``digits`` where it has a digit, else by ``stop_words`` where it is a
+        stop-word, else by ``unknown`` where it is unknown.
         """
         action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
         action[stops] = _ACTIONS[self._policy.stop_words]
@@ -266,9 +266,7 @@ class Codec:
 def _splice(
     values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a
-    slice.
-    """
+    """Insert slice j of ``inserted`` into ``values`` before place ``places[j]``; places rise. One step a slice."""
     edges = [0, *places.tolist(), len(values)]
     parts = [values[: edges[1]]]
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):

@@ -23,7 +23,7 @@ def sample(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
 
-    A record without ids gives ``unknown`` ``count`` times. Returns ids and offsets of the same number of records.
+    A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
     """
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, drawn_offsets)
@@ -43,7 +43,7 @@ def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contex
 def count_kept_words(
     before: NDArray[np.int32], after: NDArray[np.int32], offsets: NDArray[np.int64], size: int
 ) -> NDArray[np.int64]:
-    """How many words of each record stand unchanged in their places: int64 ``(records,)``.
+    """Count the words of each record that are unchanged in their places: int64 ``(records,)``.
 
     ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are no words.
     """

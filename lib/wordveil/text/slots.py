@@ -4,12 +4,13 @@ text.
 Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
-- Its context are the words kept since the last hidden one, at most ``max_n - 1``, with the beginning of the text as the first of
-  them where nothing has been hidden. So a hidden word decides nothing but itself: not the word after it, nor any other.
-- Of the context's ends the longest is taken that stands ``min_count / threshold`` times or more in the public text. Then the word
-  is kept if it follows with a probability, count of context and word over count of context, of ``threshold`` or more.
-  An n-gram that the model left out stands less than ``min_count`` times, so that it would not be kept if its count were
-  known: what the model left out changes no decision.
+- Its context is the words kept since the last hidden one, at most ``max_n - 1``. Where nothing has been hidden yet, the
+  beginning of the text is the first of them. So a hidden word decides nothing but itself: not the word after it, nor
+  any other.
+- Of the context's ends the longest is taken that occurs ``min_count / threshold`` times or more in the public text.
+  Then the word is kept if it follows with a probability, count of context and word over count of context, of
+  ``threshold`` or more. An n-gram that the model left out occurs less than ``min_count`` times, so it would not be
+  kept if its count were known: what the model left out changes no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
 Words that the model does not know and words with a digit, which it never holds, are hidden.
@@ -49,9 +50,9 @@ class NgramSettings:
     max_n
         words of the longest n-grams, 2 to :data:`MAX_N`; the beginning of a text counts as a word.
     min_count
-        n-grams that stand less often are left out, 1 or more.
+        n-grams that occur less often are left out, 1 or more.
     tokeniser, hyphens
-        as in a text policy (:mod:`wordveil.text.tokeniser`); a policy must have the same.
+        as in a text policy (:mod:`wordveil.text.choices`). A policy must have the same.
     """
 
     max_n: int = 4
@@ -97,7 +98,7 @@ class NgramModel:
         int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow
         by their length, then by the numbers of their words.
     counts
-        int64 ``(nodes,)``, how often the n-gram stands in the public text.
+        int64 ``(nodes,)``, how often the n-gram occurs in the public text.
     first
         int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their
         words.
@@ -115,7 +116,7 @@ class NgramModel:
     def mark_kept(
         self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float
     ) -> NDArray[np.bool_]:
-        """Which words are kept: bool ``(len(words),)``.
+        """Mark the words that are kept: bool ``(len(words),)``.
 
         ``words``: all words of the texts as :func:`wordveil.text.tokeniser.fold_words` has them; ``offsets``: int64
         ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
@@ -211,8 +212,8 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: N
 
 @dataclass(frozen=True)
 class Grams:
-    """N-grams of texts as bytes that are ordered as :func:`assemble_trie` wants them: the length, then the words' numbers
-    plus 1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
+    """N-grams of texts as bytes, ordered as :func:`assemble_trie` wants them: the length, then the words' numbers plus
+    1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
     """
 
     max_n: int

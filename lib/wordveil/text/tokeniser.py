@@ -21,7 +21,8 @@ from wordveil.text.choices import Hyphens, TokeniserKind
 _SPACELESS_SCRIPTS = tuple(
     rf"\p{{{script}}}"
     for script in (
-        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi"
+        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan",
+        "Javanese", "Balinese", "Yi",
     )
 )  # fmt: skip
 # RE2 has no intersection: a letter of a script is what is not (no letter, or not of the script).
@@ -32,8 +33,8 @@ _MARK = "\x01"
 
 @dataclass(frozen=True)
 class _Patterns:
-    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what lies between
-    separators, a separator and the characters to strip from both ends of what lies between."""
+    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what is between
+    separators, a separator and the characters to strip from both ends of what is between."""
 
     word: str
     other: str
@@ -66,9 +67,9 @@ class Pieces:
     offsets
         int64 ``(records + 1,)``, the words of each record.
     all
-        string array of words and gaps in order, so that joining them gives the text back; None unless asked for.
+        string array of words and gaps in order, so that joining them restores the text; None unless asked for.
     slots
-        int64 ``(tokens,)``, where each word stands in ``all``; None likewise.
+        int64 ``(tokens,)``, the place of each word in ``all``; None likewise.
     all_offsets
         int64 ``(records + 1,)`` into ``all``; None likewise.
     """

@@ -253,7 +253,7 @@ def test_where_no_epsilon_is_possible_the_refusal_says_so() -> None:
     with pytest.raises(BundleError, match=r"No epsilon is possible here.*exponential"):
         depth(6, 1.0, 2000.0, 40.0)
     with pytest.raises(BundleError, match="No epsilon is possible here"):
-        depth(1500, 3000.0, 0.0, 37.0, least=1499.0)
+        depth(1500, 3000.0, 0.0, 37.0, min_epsilon=1499.0)
 
 
 def test_digits_at_another_epsilon_are_enough() -> None:
