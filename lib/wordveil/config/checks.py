@@ -125,8 +125,8 @@ def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault
     if how := find_reading(source.where or "", source.text):
         problem = (
             f"{how}. That a record is there would show something of its text, and the text policy's bound is for any "
-            "two texts. Filter on kept columns, in a view of public columns, or take a policy of text.profile: readable, "
-            "under which exposes says condition."
+            "two texts. Filter on kept columns, in a view of public columns, or take a policy of text.profile: "
+            "readable, under which exposes says condition."
         )
         yield Fault("input.where", shown_value(source.where), problem)
 
@@ -138,11 +138,12 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
     except NgramError as error:
         yield Fault("text.ngrams", "", str(error))
         return
-    for name in ("tokeniser", "hyphens"):
-        chosen = getattr(DraftPolicy(**settings), name)
-        if chosen != counted[name]:
+    policy = DraftPolicy(**settings)
+    for name, value in counted.items():
+        chosen = getattr(policy, name, value)
+        if chosen != value:
             problem = (
-                f"the n-gram model was counted with {name}: {counted[name]}. Set text.{name} to it, or run "
+                f"the n-gram model was counted with {name}: {value}. Set text.{name} to it, or run "
                 f"`wordveil ngrams` with --{name} {chosen}."
             )
             yield Fault(f"text.{name}", shown_value(chosen), problem)
