@@ -46,7 +46,7 @@ from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MOST_DIGITS
+from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest
@@ -87,7 +87,7 @@ class Points:
 
 def noisy_points(size: int, index: NDArray[np.float32], epsilon: float) -> Points:
     """The mechanism's own noise about :data:`QUERIES` words."""
-    mechanism = Laplace(size, epsilon, index, padding=True, digits=MOST_DIGITS)
+    mechanism = Laplace(size, epsilon, index, padding=True, digits=MAX_DIGITS)
     words = np.arange(QUERIES) * size // QUERIES
     contexts = np.ones((QUERIES, 12), np.uint8)
     noise = mechanism._noise(KeyedStream(Secret(bytes(range(32))), mechanism._blocks), contexts, np.arange(QUERIES))  # noqa: SLF001

@@ -55,7 +55,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MOST_DIGITS
+from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]
@@ -187,7 +187,7 @@ def hyperbolic_contenders(
         Contender(
             f"{law.name}, {name}",
             lambda epsilon, within=within: within(n, epsilon, reach).mean(axis=1),
-            lambda epsilon, law=law: observed(law(size, epsilon, points, digits=MOST_DIGITS), chosen, keys),
+            lambda epsilon, law=law: observed(law(size, epsilon, points, digits=MAX_DIGITS), chosen, keys),
             lambda epsilon, law=law: law.true_epsilon(epsilon, n),
             near,
             widest,

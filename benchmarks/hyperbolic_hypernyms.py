@@ -23,7 +23,7 @@ from wordveil.geometry.spaces import SPACES, Space
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MOST_DIGITS
+from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]
@@ -104,7 +104,7 @@ def measure(ball: Embedding, flat: Embedding, keys: ReleaseKeys, words: int = WO
                 law.name,
                 epsilon,
                 law.true_epsilon(epsilon, n),
-                drawn(law(size, epsilon, points, digits=MOST_DIGITS), chosen, size, keys),
+                drawn(law(size, epsilon, points, digits=MAX_DIGITS), chosen, size, keys),
             )
     for name, embedding in (("hyperbolic", ball), ("euclidean", flat)):
         space = SPACES[name]

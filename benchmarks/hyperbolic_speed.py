@@ -21,7 +21,7 @@ from wordveil.geometry.hyperbolic import to_lorentz
 from wordveil.mechanisms import hyperbolic
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.tails import MOST_DIGITS
+from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.neighbours.first_pass import LorentzPass
 
@@ -100,7 +100,7 @@ def measure(name: str, ball: FloatArray, keys: ReleaseKeys, rounds: int) -> list
     bound = product(points, tokens)
     found = []
     for law in LAWS:
-        mechanism = law(size, 1.0 if law is HyperbolicFDD else n + 1.0, points, digits=MOST_DIGITS)
+        mechanism = law(size, 1.0 if law is HyperbolicFDD else n + 1.0, points, digits=MAX_DIGITS)
         mechanism.draw(batch, keys)
         bound()
         runs = []

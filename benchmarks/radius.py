@@ -55,7 +55,7 @@ def none_near(*_: object) -> tuple[()]:
 @contextmanager
 def fifty_two_bits(module: ModuleType) -> Iterator[None]:
     """The old form: no uniform is looked at."""
-    with mock.patch.object(module, "ends", none_near):
+    with mock.patch.object(module, "find_ends", none_near):
         yield
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from wordveil.artifacts.ngram_model import open_model, write_model
-from wordveil.text.slots import NgramModel, NgramSettings, assembled
+from wordveil.text.slots import NgramModel, NgramSettings, assemble_trie
 
 BEGINNING = ("",)
 
@@ -78,5 +78,5 @@ def make_model(store: Path, texts: Sequence[str], settings: NgramSettings) -> Ng
     for row, (length, ids, _) in enumerate(rows):
         grams[row, :length] = ids
     word_counts = np.array([frequent.get((word,), 0) for word in words], np.int64)
-    trie = assembled(word_counts, grams, np.array([count for *_, count in rows], np.int64))
+    trie = assemble_trie(word_counts, grams, np.array([count for *_, count in rows], np.int64))
     return open_model(write_model(store, settings, pa.array(words, pa.string()), total, trie, {}))

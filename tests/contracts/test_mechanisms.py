@@ -1,5 +1,5 @@
-"""What every mechanism of the registry keeps to. A new one needs its golden outputs here and nothing else: the cases are
-the examples that it gives itself.
+"""What every mechanism of the registry keeps to. A new one needs its golden outputs and nothing else: the cases are the
+examples of the mechanisms themselves.
 
 A record's output depends on its ids, its context and the keys, and on nothing else: not on the batch around it, not on
 threads. Golden outputs fix draws and whole pipelines for a fixed key, so that a change that alters what a mechanism
@@ -128,7 +128,7 @@ def fit(name: str, embedding: Embedding) -> Embedding:
 
 
 def build(name: str, embedding: Embedding, settings: MechanismSettings | None = None, *, padding: bool) -> Any:
-    """What the mechanism of a case puts into a bundle, with the settings of its small example unless others are given."""
+    """What the mechanism of a case puts into a bundle, by its small example unless other settings are given."""
     mechanism, example = CASES[name]
     return build_artifact(mechanism, embedding, settings or example.small, padding=padding)
 

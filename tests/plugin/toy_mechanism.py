@@ -1,5 +1,5 @@
-"""A mechanism as a plug-in would bring it: k-ary randomised response over the vocabulary (Warner 1965; Kairouz, Bonawitz,
-Ramage 2016), in one file. It is no part of wordveil.
+"""A mechanism as a plug-in would bring it: k-ary randomised response over the vocabulary (Warner 1965; Kairouz,
+Bonawitz, Ramage 2016), in one file. It is no part of wordveil.
 
 A symbol stays itself with probability ``e^epsilon / (e^epsilon + N - 1)``, and becomes each other output alike. Any two
 symbols cost epsilon, whatever their distance. The unknown word, and padding where it is no output, draw every output

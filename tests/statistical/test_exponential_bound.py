@@ -27,8 +27,8 @@ from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.exponential import Exponential, excess
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.syntf import SynTF
-from wordveil.mechanisms.table_mechanism import TableMechanism, certified, symbol_rows
-from wordveil.mechanisms.tables import MOST_SCORE, Rows, Table, build_table, probabilities
+from wordveil.mechanisms.table_mechanism import TableMechanism, build_certified, symbol_rows
+from wordveil.mechanisms.tables import MAX_SCORE, Rows, Table, build_table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.text.codec import Codec
@@ -263,16 +263,16 @@ def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: E
     built = build(toy, settings("whole", epsilon=epsilon), padding=True, mechanism="exponential")
     found = losses(laws(Table.of(built.arrays), padding=True))
     apart = distances(toy, "euclidean", built.guarantee.diameter, padding=True)
-    assert epsilon / 2 * apart.max() > 2 * MOST_SCORE
+    assert epsilon / 2 * apart.max() > 2 * MAX_SCORE
     assert (found <= epsilon * apart + built.guarantee.slack).all()
-    assert found.max() <= 2 * MOST_SCORE + math.log(SIZE + 1) + 1e-3
+    assert found.max() <= 2 * MAX_SCORE + math.log(SIZE + 1) + 1e-3
 
 
 def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.mechanisms.tables.MOST_SCORE", 100.0)
-    monkeypatch.setattr("wordveil.mechanisms.table_mechanism.MOST_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.tables.MAX_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.table_mechanism.MAX_SCORE", 100.0)
     with pytest.raises(BundleError, match=r"cannot be certified.*Lower mechanism\.epsilon"):
-        certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
+        build_certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
 
 
 def test_a_small_vocabulary_whose_pairs_break_the_bound_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):

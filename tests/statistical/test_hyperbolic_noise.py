@@ -97,7 +97,7 @@ def test_more_than_half_of_the_proposals_are_accepted(n: int, epsilon: float):
     stream = KeyedStream(KEYS.noise, real._blocks)
     uniforms = np.random.default_rng(n).uniform(size=(3, COUNT))
     parts = real._parts(stream, uniforms, counted_contexts(COUNT), np.arange(COUNT), 0)
-    assert np.mean(real._proposed(*parts)[2]) > (0.49 if n == 1 else 0.64)
+    assert np.mean(real._propose(*parts)[2]) > (0.49 if n == 1 else 0.64)
 
 
 def test_no_noise_below_the_bound_of_existence():

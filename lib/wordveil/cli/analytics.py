@@ -9,7 +9,7 @@ import typer
 from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.text.stop_words import stop_words
+from wordveil.text.stop_words import load_stop_words
 
 
 def analytics(
@@ -58,7 +58,7 @@ def analytics(
             topics=topics,
             shown=shown,
             min_documents=min_documents,
-            stop_words=stop_words("english"),
+            stop_words=load_stop_words("english"),
             progress=progress,
         )
         tell(found.to_dict())

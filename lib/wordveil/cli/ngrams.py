@@ -10,10 +10,7 @@ import typer
 from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
 from wordveil.errors import ConfigError, Fault
-from wordveil.text.choices import Hyphens, TokeniserKind
-
-# The limit of wordveil.text.slots, which is not imported here: its compiled loops load slowly, and --help needs none.
-MAX_N = 8
+from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 
 
 def ngrams(

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config.checks import column_faults, text_faults
-from wordveil.config.load import fault_of
+from wordveil.config.checks import find_column_faults, find_text_faults
+from wordveil.config.load import make_fault
 from wordveil.config.schema import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.text.policy import TextPolicy
@@ -20,8 +20,8 @@ _Model = TypeVar("_Model", bound=Section)
 def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tuple[ColumnsSection, TextPolicy]:
     """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`."""
     faults: list[Fault] = []
-    source = _parse(ColumnsSection, "input", columns, column_faults, faults)
-    text = _parse(TextSection, "text", policy, text_faults, faults)
+    source = _parse(ColumnsSection, "input", columns, find_column_faults, faults)
+    text = _parse(TextSection, "text", policy, find_text_faults, faults)
     if faults or source is None or text is None:
         raise ConfigError("arguments", faults)
     return source, TextPolicy(**text.policy_settings())
@@ -34,7 +34,7 @@ def parse_release(name: str, source: str = "arguments", where: str = "release") 
     try:
         return TypeAdapter(ReleaseName).validate_python(name, strict=True)
     except ValidationError as error:
-        fault = fault_of({**error.errors()[0], "loc": ("release",)})
+        fault = make_fault({**error.errors()[0], "loc": ("release",)})
         raise ConfigError(source, [replace(fault, where=where)]) from None
 
 
@@ -49,7 +49,7 @@ def _parse(
         parsed = model.model_validate(dict(values))
     except ValidationError as error:
         found = error.errors(include_url=False)
-        faults.extend(fault_of({**details, "loc": (section, *details["loc"])}) for details in found)
+        faults.extend(make_fault({**details, "loc": (section, *details["loc"])}) for details in found)
         return None
     faults.extend(between(parsed))
     return parsed

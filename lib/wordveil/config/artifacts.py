@@ -108,8 +108,8 @@ def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
     bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
     if bundle is None:
         raise BundleError(
-            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or set "
-            "build_missing: true."
+            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or "
+            "set build_missing: true."
         )
     bundle.check_policy(config.policy)
     return bundle

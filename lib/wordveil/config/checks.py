@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model, read_model
-from wordveil.config.conditions import reading
+from wordveil.config.conditions import find_reading
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
     BudgetsSection,
@@ -25,7 +25,7 @@ from wordveil.config.schema import (
 )
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
-from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, related
+from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
@@ -57,12 +57,12 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
     """List the faults of a configuration that no single value shows."""
     source, text = sections.input, sections.text
     if source:
-        yield from column_faults(source)
+        yield from find_column_faults(source)
         yield from _source_faults(source)
         if sections.output:
             yield from _table_faults(source, sections.output)
     if text:
-        yield from text_faults(text)
+        yield from find_text_faults(text)
         if source and source.where:
             yield from _condition_faults(source, text)
     yield from _release_faults(sections)
@@ -104,7 +104,7 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
         yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
 
 
-def text_faults(text: TextSection) -> Iterable[Fault]:
+def find_text_faults(text: TextSection) -> Iterable[Fault]:
     """Settings of the policy that contradict each other, or the n-gram model."""
     settings = text.chosen_settings()
     for name, problem in find_faults(DraftPolicy(**settings)):
@@ -114,15 +114,19 @@ def text_faults(text: TextSection) -> Iterable[Fault]:
 
 
 def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
-    """A condition that reads the text under a policy whose bound is for any two texts: it could let in one of them and
+    """A condition that reads the text under a policy whose bound is for any two texts: it could admit one of them and
     not the other.
     """
-    if any(True for _ in text_faults(text)) or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT:
+    if (
+        any(True for _ in find_text_faults(text))
+        or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT
+    ):
         return
-    if how := reading(source.where or "", source.text):
+    if how := find_reading(source.where or "", source.text):
         problem = (
-            f"{how}. That a record is there would tell something of its text, and the text policy's bound is for any two texts. Filter on "
-            "kept columns, in a view of public columns, or take a policy of text.profile: readable, under which exposes says condition."
+            f"{how}. That a record is there would show something of its text, and the text policy's bound is for any "
+            "two texts. Filter on kept columns, in a view of public columns, or take a policy of text.profile: "
+            "readable, under which exposes says condition."
         )
         yield Fault("input.where", shown_value(source.where), problem)
 
@@ -134,18 +138,22 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
     except NgramError as error:
         yield Fault("text.ngrams", "", str(error))
         return
-    for name in ("tokeniser", "hyphens"):
-        chosen = getattr(DraftPolicy(**settings), name)
-        if chosen != counted[name]:
-            problem = f"the n-gram model was counted with {name}: {counted[name]}. Say so, or run `wordveil ngrams` with --{name} {chosen}."
+    policy = DraftPolicy(**settings)
+    for name, value in counted.items():
+        chosen = getattr(policy, name, value)
+        if chosen != value:
+            problem = (
+                f"the n-gram model was counted with {name}: {value}. Set text.{name} to it, or run "
+                f"`wordveil ngrams` with --{name} {chosen}."
+            )
             yield Fault(f"text.{name}", shown_value(chosen), problem)
 
 
-def column_faults(source: ColumnsSection) -> Iterable[Fault]:
+def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
     """Columns that contradict each other, or that the output cannot have."""
     if source.text == source.id:
         yield Fault(
-            "input.text", source.text, "is the id column too. An id is published as it is, so it must not be the text."
+            "input.text", source.text, "is the id column too. An id is published unchanged, so it must not be the text."
         )
     if source.text in source.keep:
         yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
@@ -155,7 +163,7 @@ def column_faults(source: ColumnsSection) -> Iterable[Fault]:
         if name == source.id:
             yield Fault("input.keep", name, "is the id column, which is always there. Remove it.")
         if source.keep.count(name) > 1:
-            yield Fault("input.keep", name, "stands there twice.")
+            yield Fault("input.keep", name, "is listed more than once. Remove the others.")
     for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
         if name in RESERVED_COLUMNS or name.startswith("__"):
             yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
@@ -176,13 +184,16 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
         )
         yield Fault("output.format", output.format, problem)
     if sections.ledger is None:
-        problem = "is required with output.format: delta. Name ledger.path, one for all releases that share records or authors."
+        problem = (
+            "is required with output.format: delta. Name ledger.path: one ledger for all releases that share records "
+            "or authors."
+        )
         yield Fault("ledger", "", problem)
     yield from _place_faults(source, output, sections.ledger)
-    if source is None or text is None or any(True for _ in text_faults(text)):
+    if source is None or text is None or any(True for _ in find_text_faults(text)):
         return
     policy = TextPolicy(**text.policy_settings())
-    relation = related(policy.relation, source.shown)
+    relation = narrow_relation(policy.relation, source.shown)
     budgets = sections.budgets
     if budgets:
         facts = ReleaseFacts(relation, policy.n_max, source.author is not None)
@@ -242,7 +253,7 @@ def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) 
         yield Fault(
             "gate.exposes",
             shown_value(name),
-            f"is nothing that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
+            f"is not something that a release can show. Allowed: {', '.join(Exposure)}, column:NAME.{near}",
         )
     if not unknown:
         for name, problem in public_faults(gate.rules, relation, shown):
@@ -255,7 +266,7 @@ def _source_faults(source: InputSection) -> Iterable[Fault]:
             "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
         )
     if source.table is not None and source.format is not None:
-        yield Fault("input.format", source.format, "is the catalogue's to say where input.table is set. Remove it.")
+        yield Fault("input.format", source.format, "is known to the catalogue where input.table is set. Remove it.")
     chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
     if len(chosen) == 2:
         yield Fault(
@@ -274,7 +285,7 @@ def _source_faults(source: InputSection) -> Iterable[Fault]:
         yield Fault(
             "input.timestamp",
             shown_value(source.timestamp),
-            'is no date or time. Write "2026-11-20 03:00:00", in quotes.',
+            'is not a date or time. Write "2026-11-20 03:00:00", in quotes.',
         )
 
 

@@ -1,7 +1,7 @@
-"""What a condition in Spark SQL reads, told without Spark: what a release shows follows from its configuration alone.
+"""What a condition in Spark SQL reads, found without Spark: what a release shows follows from its configuration alone.
 
-A false alarm costs a message that says what to write instead, a miss would be a leak. So where nothing tells what is
-read, it counts as read; and Spark's own answer is compared with this one before a record is read
+A false alarm costs a message that says what to write instead; a miss would be a leak. So where it is unclear what is
+read, the text counts as read; and Spark's own answer is compared with this one before a record is read
 (:mod:`wordveil.spark.input.condition`).
 """
 
@@ -53,7 +53,7 @@ class Token:
 
     @property
     def is_operand(self) -> bool:
-        """Whether it can be what is multiplied, as far as it alone tells."""
+        """Whether it can be an operand of a product, as far as it alone shows."""
         return self.kind != "sign" and self.keyword not in _NO_OPERANDS
 
 
@@ -96,25 +96,26 @@ def _after_comment(condition: str, start: int) -> int:
     return len(condition) if first is None else first
 
 
-def reading(condition: str, column: str) -> str:
-    """What in a condition reads ``column`` or may read it, as the end of a sentence; empty where nothing does."""
+def find_reading(condition: str, column: str) -> str:
+    """Find what in a condition reads ``column`` or may read it, as the end of a sentence; empty where nothing does."""
     found = [*tokens(condition)]
     if "${" in condition:
-        return "has a variable ${...}, in whose place Spark puts SQL that stands elsewhere"
-    if any(f".{folded(column)}." in f".{folded(name)}." for name in _names(found)):
+        return "has a variable ${...}, which Spark replaces with SQL from elsewhere"
+    if any(f".{fold_name(column)}." in f".{fold_name(name)}." for name in _names(found)):
         return f"names {column}, the text column"
     if _has_query(found):
-        return "has a subquery, and nothing says what it reads"
+        return "has a subquery, and it is unclear what it reads"
     if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
-        return "has IDENTIFIER(...), and nothing says what it names"
+        return "has IDENTIFIER(...), and it is unclear what it names"
     return "has a * that stands for all columns, the text among them" if _has_star(found) else ""
 
 
-def shown_by(condition: str | None, text: str) -> tuple[str, ...]:
-    """What the condition adds to ``exposes``: that a record is there tells that its text meets it, where it reads the
-    text column.
+def find_exposures(condition: str | None, text: str) -> tuple[str, ...]:
+    """List what the condition adds to ``exposes``.
+
+    Where it reads the text column, a record that is there shows that its text meets the condition.
     """
-    return (str(Exposure.CONDITION),) if condition and reading(condition, text) else ()
+    return (str(Exposure.CONDITION),) if condition and find_reading(condition, text) else ()
 
 
 def _names(found: Sequence[Token]) -> Iterator[str]:
@@ -128,7 +129,7 @@ def _names(found: Sequence[Token]) -> Iterator[str]:
             name = f"{name}." if token.value == "." else ""
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Equal for all names that Java takes for the same regardless of case, and for a few more."""
     return "".join(letter.upper()[0].lower()[0] for letter in name)
 

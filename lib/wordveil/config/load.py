@@ -27,7 +27,7 @@ from wordveil.config.schema import (
 )
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault
-from wordveil.privacy.relations import Relation, related
+from wordveil.privacy.relations import Relation, narrow_relation
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
@@ -66,7 +66,7 @@ class Config(Section):
     @property
     def relation(self) -> Relation:
         """The pairs of texts for which the release's bound holds."""
-        return related(self.policy.relation, self.shown)
+        return narrow_relation(self.policy.relation, self.shown)
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""
@@ -99,7 +99,7 @@ def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = 
         config = Config.model_validate(dict(raw))
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            found.extend(faults_of(details))
+            found.extend(make_faults(details))
     known = {fault.where for fault in found}
     found.extend(fault for fault in find_contradictions(_sound_sections(raw)) if fault.where not in known)
     if found or config is None:
@@ -141,14 +141,16 @@ def _sound(model: type[Section], values: Any) -> Section | None:
 
 _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. conf/mechanisms helps to choose."
+        "is required and has no default: it is the privacy of each word, per unit of distance. "
+        "conf/mechanisms helps to choose."
     ),
     ("mechanism.public", "missing"): (
-        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private corpus. "
-        "One made from it leaks it; take another."
+        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private "
+        "corpus. One made from it leaks it; take another."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. Take one made from public text."
+        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. "
+        "Take one made from public text."
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
@@ -156,8 +158,9 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "format_version",
         "literal_error",
     ): (
-        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write bundle_store for "
-        f"bundle, unknown: mask for unknown: cover, and format_version: {FORMAT_VERSION}."
+        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write "
+        "bundle_store for bundle, unknown: mask for unknown: cover, and "
+        f"format_version: {FORMAT_VERSION}."
     ),
     (
         "budgets.unit",
@@ -170,7 +173,7 @@ _MESSAGES: dict[tuple[str, str], str] = {
     (
         "release",
         "string_pattern_mismatch",
-    ): "1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit.",
+    ): "1 to 128 letters, digits, '.', '_' or '-', the first of them a letter or digit.",
     (
         "output.public_table",
         "string_pattern_mismatch",
@@ -183,16 +186,16 @@ _MESSAGES: dict[tuple[str, str], str] = {
 }
 
 
-def faults_of(details: ErrorDetails) -> list[Fault]:
+def make_faults(details: ErrorDetails) -> list[Fault]:
     """Put what pydantic found into the user's words, with what is hidden behind a mechanism's unknown name."""
     if details["type"] not in ("union_tag_not_found", "union_tag_invalid"):
-        return [fault_of(details)]
+        return [make_fault(details)]
     section = details["input"]
     rest = check_misnamed(section) if isinstance(section, Mapping) else []
-    return [_name_fault(section), *map(fault_of, rest)]
+    return [_name_fault(section), *map(make_fault, rest)]
 
 
-def fault_of(details: ErrorDetails) -> Fault:
+def make_fault(details: ErrorDetails) -> Fault:
     """Put one fault that pydantic found into the user's words."""
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))
@@ -216,7 +219,7 @@ def fault_of(details: ErrorDetails) -> Fault:
 
 
 def _name_fault(section: Any) -> Fault:
-    """No mechanism has the name that the section gives, if it gives one."""
+    """Say which names there are: the section has none of them, or no name."""
     name = section.get("name") if isinstance(section, Mapping) else None
     allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
     if name is None:

@@ -11,9 +11,7 @@ from wordveil.errors import ConfigError, Fault
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` pairs as a mapping. Raises :class:`ConfigError` with every fault, for a bad name or one given
-    twice.
-    """
+    """Read ``NAME=VALUE`` pairs. Raises :class:`ConfigError` with every fault: a bad name, or one given twice."""
     params: dict[str, str] = {}
     faults = []
     for pair in pairs:
@@ -23,25 +21,25 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
                 Fault(
                     "--param",
                     name[:80],
-                    "should be NAME=VALUE, the name of letters, digits and '_', not beginning with a digit.",
+                    "should be NAME=VALUE, with a name of letters, digits and '_' that does not begin with a digit.",
                 )
             )
         elif name in params:
-            faults.append(Fault("--param", name, "stands there twice."))
+            faults.append(Fault("--param", name, "is given more than once."))
         params[name] = value
     if faults:
         raise ConfigError("command line", faults)
     return params
 
 
-def named_in(condition: str) -> list[str]:
-    """The parameters that a condition uses, each once, in their order."""
+def find_parameter_names(condition: str) -> list[str]:
+    """List the parameters that a condition uses, each once, in their order."""
     return list(dict.fromkeys(token.value for token in tokens(condition) if token.kind == "parameter"))
 
 
 def check_params(where: str | None, params: Mapping[str, str]) -> None:
     """Raise :class:`ConfigError` unless ``params`` are just those that the condition ``where`` uses."""
-    used = named_in(where or "")
+    used = find_parameter_names(where or "")
     faults = [
         Fault("input.where", f":{name}", "has no value.", f"Add --param {name}=... to the command.")
         for name in used

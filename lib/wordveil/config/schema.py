@@ -2,7 +2,7 @@
 
 Settings that change what is released (``mechanism``, ``text``) and settings that only change where and how fast
 (``spark``) are separate models; only the first enter a fingerprint. No setting holds a secret: ``key`` says where the
-key lies.
+key is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from wordveil.artifacts.ngram_model import find_model, read_model
-from wordveil.config.conditions import shown_by
+from wordveil.config.conditions import find_exposures
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
-from wordveil.text.stop_words import stop_words
+from wordveil.text.stop_words import load_stop_words
 
 DEFAULT_MAX_BYTES = 16 * 2**20
 
@@ -82,7 +82,7 @@ class InputSection(ColumnsSection):
     @property
     def shown(self) -> tuple[str, ...]:
         """What ``where`` adds to ``exposes``."""
-        return shown_by(self.where, self.text)
+        return find_exposures(self.where, self.text)
 
     @property
     def needs_delta(self) -> bool:
@@ -131,7 +131,7 @@ class TextSection(Section):
         return settings
 
     def chosen_settings(self) -> dict[str, Any]:
-        """The same, with the n-gram model's path as it stands here: reads no file."""
+        """The same with the n-gram model's path as configured. Reads no file."""
         chosen = {
             name: value
             for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items()
@@ -139,14 +139,14 @@ class TextSection(Section):
         }
         settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
         if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
-            settings["stop_word_list"] = stop_words(self.stop_word_list)
+            settings["stop_word_list"] = load_stop_words(self.stop_word_list)
         if settings.get("slots", choices.Slots.ALL) != choices.Slots.ALL:
             settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings
 
 
 class KeySection(Section):
-    """Where the master key lies: exactly one of the two."""
+    """Where the master key is: exactly one of the two."""
 
     file: Name | None = None
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
@@ -158,8 +158,8 @@ class OutputSection(Section):
     path: Name
     """A Parquet table, or the home of a release with Delta tables in it."""
     format: Literal["parquet", "delta"] = "parquet"
-    """``parquet``: one job, one table. ``delta``: a release that lives on, with a journal, a ledger and a public
-    table.
+    """``parquet``: one job, one table. ``delta``: a release that is updated incrementally, with a journal, a
+    ledger and a public table.
     """
     public: Name | None = None
     """Where a release's public table is; left out, in its home."""

@@ -22,7 +22,7 @@ _AUTHORS = ("author", "user", "customer", "sender")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its ``name``, its ``type`` as Spark writes it, and whether the table is partitioned by it."""
+    """A column of a table: its name, its type as Spark writes it, and whether the table is partitioned by it."""
 
     name: str
     type: str
@@ -41,10 +41,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Guess:
-    """What the columns seem to be; None where no name tells it, or several do.
+    """What the columns seem to be; None where no name shows it, or several do.
 
-    ``candidates`` are the columns that could be the id or the text by name where the guess is None; ``not_kept`` are the
-    columns that the configuration leaves out.
+    ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name where the guess
+    is None. ``not_kept`` are the columns that the configuration leaves out.
     """
 
     id: str | None
@@ -63,7 +63,10 @@ class Guess:
 
 
 def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
-    """Guess by names and types alone. ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``)."""
+    """Guess by names and types alone.
+
+    ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``).
+    """
     plain = [column for column in columns if not column.partition]
     ids = [column for column in plain if column.usable and _is_id(column)]
     record_id = _one_id(ids, table)
@@ -95,7 +98,7 @@ def _is_id(column: Column) -> bool:
 
 
 def _one_id(ids: Sequence[Column], table: str) -> Column | None:
-    """The id among columns that look like ids. A wrong one would be published, so where it is not clear there is none."""
+    """Choose the id among columns that look like ids. A wrong one would be published, so None where it is unclear."""
     named_so = [column for column in ids if len(column.parts) == 1]
     if named_so:
         return min(named_so, key=lambda column: _IDS.index(column.parts[0]))
@@ -129,12 +132,15 @@ def table_name(path: str) -> str:
 
 
 def is_local_delta(path: str) -> bool:
-    """Whether a Delta table lies at a path of this machine; other file systems are only known to Spark."""
+    """Whether there is a Delta table at a path of this machine; other file systems are only known to Spark."""
     return (Path(path.removeprefix("file:")) / "_delta_log").is_dir()
 
 
 def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet") -> str:
-    """The configuration as commented YAML, of a table of format ``kind``. It loads once :attr:`Guess.to_fill` is filled in."""
+    """Write the configuration of a table of format ``kind`` as commented YAML.
+
+    It loads once the settings of :attr:`Guess.to_fill` are filled in.
+    """
     name = table_name(path)
     release = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:128] or "corpus"
     types = {column.name: column.type for column in columns}
@@ -145,7 +151,7 @@ def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str =
         release=_scalar(release),
         path=_scalar(path),
         format=kind,
-        id=_named(guess.id, guess.id_candidates, "unique; published as it is, so nothing private may stand in it"),
+        id=_named(guess.id, guess.id_candidates, "unique; published unchanged, so it must hold nothing private"),
         text=_named(guess.text, guess.text_candidates, "what is sanitised; it never reaches the output"),
         author=f"author: {_scalar(guess.author)}"
         if guess.author
@@ -163,7 +169,7 @@ def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str =
 def _named(name: str | None, candidates: Sequence[str], meaning: str) -> str:
     if name is not None:
         return f"{_scalar(name)}   # guessed by its name: check. {meaning[0].upper()}{meaning[1:]}"
-    choice = f"one of {', '.join(map(_scalar, candidates))}?" if candidates else "no column's name tells."
+    choice = f"one of {', '.join(map(_scalar, candidates))}?" if candidates else "no column's name shows it."
     return f"null   # FILL IN: {choice} {meaning[0].upper()}{meaning[1:]}"
 
 
@@ -176,7 +182,10 @@ def _scalar(value: str) -> str:
 
 
 def write_draft(file: Path, content: str) -> None:
-    """Write a new file. Raises :class:`OutputExistsError` where there is one, :class:`ConfigError` where it cannot be written."""
+    """Write a new file.
+
+    Raises :class:`OutputExistsError` where the file exists, :class:`ConfigError` where it cannot be written.
+    """
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(content)
@@ -204,8 +213,9 @@ def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
 
 
 _TEMPLATE = """\
-# Made from the table's schema by `wordveil init`; no row was read. What is left to say: FILL IN, and the lines below that begin
-# with `# epsilon`, `# public` and `# key`. Then: `wordveil build`, `wordveil plan --sample 1000`, `wordveil sanitise`.
+# Made from the table's schema by `wordveil init`; no row was read. You must still set every FILL IN, and the lines
+# below that begin with `# epsilon`, `# public` and `# key`. Then run `wordveil build`, `wordveil plan --sample 1000`,
+# `wordveil sanitise`.
 format_version: 2
 
 # Long-lived: the name of what is published, not of one run. Another name draws other noise.
@@ -228,8 +238,8 @@ mechanism:
   tight: true       # as much weight on near words as epsilon allows
   # No two words cost more than epsilon x gamma: the distance at which words are strangers, about 3.0 in demo.
   # gamma: (a number)
-  # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on the
-  # embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
+  # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on
+  # the embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
   # epsilon: (a number)
   embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
   # Say so only if it is true: neither vectors nor vocabulary were made from the private corpus. True of demo.
@@ -237,7 +247,7 @@ mechanism:
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 
 text:
-  profile: strict   # covers every string and hides the length; readable keeps layout, case and stop-words and shows them
+  profile: strict   # covers every string and hides the length. readable shows layout, case and stop-words
   n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
 
 # Make one with: wordveil key new wordveil.key. Keep it as secret as the corpus.

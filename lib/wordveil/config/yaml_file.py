@@ -11,19 +11,25 @@ from wordveil.errors import ConfigError, Fault
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error; PyYAML would keep the last without a word."""
+    """YAML in which a key that is given twice is an error; PyYAML would silently keep the last."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+    def construct_mapping(  # PyYAML's signature
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002
+    ) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is given more than once", node.start_mark
+                )
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. Raises :class:`ConfigError`."""
+    """Read the mapping in a YAML file. Raises :class:`ConfigError`."""
     try:
         raw = yaml.load(file.read_text("utf-8"), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
     except OSError as error:

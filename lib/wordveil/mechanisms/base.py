@@ -167,7 +167,7 @@ class Mechanism(ABC, Generic[Settings]):
         return 0.0
 
     @classmethod
-    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - for those that are shown
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - a default
         """The settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
 
         ``terms`` say all three. Epsilon may be any: the comparison chooses it. Empty where the mechanism does not

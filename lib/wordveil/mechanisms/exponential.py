@@ -48,7 +48,7 @@ from wordveil.mechanisms.settings import (
 )
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
-    certified,
+    build_certified,
     check_epsilon,
     check_slack,
     find_lists,
@@ -56,7 +56,7 @@ from wordveil.mechanisms.table_mechanism import (
     points_of,
     symbol_rows,
 )
-from wordveil.mechanisms.tables import MOST_SCORE, Table, probabilities
+from wordveil.mechanisms.tables import MAX_SCORE, Table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.guarantees import WordGuarantee
@@ -138,28 +138,28 @@ class Exponential(TableMechanism[ExponentialSettings]):
         gamma, neighbours = settings.gamma, settings.neighbours
         points = points_of(space, embedding, f"mechanism.metric = {space.name}")
         lists = find_lists(space, points, neighbours, gamma, work)
-        most = gamma or diameter_of(lists)
+        farthest = gamma or diameter_of(lists)
         work.progress("weighing words")
-        beta = tight_beta(space, points, lists, epsilon, most, padding=padding) if settings.tight else epsilon / 2
-        rows = symbol_rows(lists, beta, most, padding=padding)
+        beta = tight_beta(space, points, lists, epsilon, farthest, padding=padding) if settings.tight else epsilon / 2
+        rows = symbol_rows(lists, beta, farthest, padding=padding)
         work.progress("arranging and certifying the table")
-        table, slack = certified(rows, beta * space.error(points))
+        table, slack = build_certified(rows, beta * space.error(points))
         slack += 2 * _TOLERANCE if settings.tight else 0.0
         if embedding.size <= _EXHAUSTIVE:
             work.progress("checking every pair of words")
-            slack = round_up(excess(table, space, points, epsilon, most, padding=padding), 6)
+            slack = round_up(excess(table, space, points, epsilon, farthest, padding=padding), 6)
             # What distances err by, and logarithms: these by less than half of the tolerance.
             slack += max(_TOLERANCE, 2 * epsilon * space.error(points))
             check_slack(slack)
         guarantee = WordGuarantee(
-            metric=Metric(space.name + ("-capped" if gamma else ""), _digest(space, points, most, padding=padding)),
+            metric=Metric(space.name + ("-capped" if gamma else ""), _digest(space, points, farthest, padding=padding)),
             nominal_epsilon=epsilon,
             epsilon=epsilon,
-            diameter=most,
+            diameter=farthest,
             slack=slack,
             largest=largest_loss(table, embedding.size, padding=padding),
         )
-        parameters = {"epsilon": epsilon, "beta": beta, "most": most, "padding": padding, "metric": space.name}
+        parameters = {"epsilon": epsilon, "beta": beta, "most": farthest, "padding": padding, "metric": space.name}
         return MechanismArtifact(parameters, table.arrays, guarantee)
 
 
@@ -168,28 +168,28 @@ def diameter_of(lists: NeighbourLists) -> float:
     return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
 
 
-def _digest(space: Space, points: FloatArray, most: float, *, padding: bool) -> str:
-    digest = sha256(f"{space.name} {points.shape} {most} {padding}".encode())
+def _digest(space: Space, points: FloatArray, farthest: float, *, padding: bool) -> str:
+    digest = sha256(f"{space.name} {points.shape} {farthest} {padding}".encode())
     digest.update(np.ascontiguousarray(points, "<f8").data)
     return digest.hexdigest()
 
 
-def log_totals(lists: NeighbourLists, beta: float, most: float, outputs: int) -> FloatArray:
+def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> FloatArray:
     """``ln Z`` of each word."""
     lengths = np.diff(lists.offsets)
-    cut = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)
+    cut = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)
     weights = np.exp(-np.minimum(beta * lists.distances, np.repeat(cut, lengths)))
     return np.asarray(np.log(np.add.reduceat(weights, lists.offsets[:-1]) + (outputs - lengths) * np.exp(-cut)))
 
 
 def tight_beta(
-    space: Space, points: FloatArray, lists: NeighbourLists, epsilon: float, most: float, *, padding: bool
+    space: Space, points: FloatArray, lists: NeighbourLists, epsilon: float, farthest: float, *, padding: bool
 ) -> float:
     """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
     low, high = epsilon / 2, epsilon
     for _ in range(_TIGHT_STEPS):
         middle = (low + high) / 2
-        if _valid(space, points, lists, middle, epsilon, most, padding=padding):
+        if _valid(space, points, lists, middle, epsilon, farthest, padding=padding):
             low = middle
         else:
             high = middle
@@ -197,28 +197,35 @@ def tight_beta(
 
 
 def _valid(
-    space: Space, points: FloatArray, lists: NeighbourLists, beta: float, epsilon: float, most: float, *, padding: bool
+    space: Space,
+    points: FloatArray,
+    lists: NeighbourLists,
+    beta: float,
+    epsilon: float,
+    farthest: float,
+    *,
+    padding: bool,
 ) -> bool:
-    totals = log_totals(lists, beta, most, len(points) + padding)
-    return _symbols_valid(lists, totals, beta, epsilon, most, padding=padding) and _words_valid(
-        space, points, lists, totals, beta, epsilon, most
+    totals = log_totals(lists, beta, farthest, len(points) + padding)
+    return _symbols_valid(lists, totals, beta, epsilon, farthest, padding=padding) and _words_valid(
+        space, points, lists, totals, beta, epsilon, farthest
     )
 
 
 def _symbols_valid(
-    lists: NeighbourLists, totals: FloatArray, beta: float, epsilon: float, most: float, *, padding: bool
+    lists: NeighbourLists, totals: FloatArray, beta: float, epsilon: float, farthest: float, *, padding: bool
 ) -> bool:
-    """Whether the losses between words, unknown word and padding are under ``epsilon * most``."""
+    """Whether the losses between words, unknown word and padding are under ``epsilon * farthest``."""
     outputs = len(totals) + padding
-    far = np.minimum(beta * np.minimum(lists.cut, most), MOST_SCORE)  # a word's score of what is not in its list
+    far = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)  # a word's score of what is not in its list
     alike = math.log(outputs)
     losses = [alike - totals.min(), (totals + far).max() - alike]
     if padding:
-        cap = min(beta * most, MOST_SCORE)
+        cap = min(beta * farthest, MAX_SCORE)
         total = math.log(1.0 + len(totals) * math.exp(-cap))
         # Between padding and a word they are greatest at padding itself and at the word itself.
         losses += [(totals + far).max() - total, cap + total - totals.min(), alike - total, cap + total - alike]
-    return bool(max(losses) <= epsilon * most + _TOLERANCE)
+    return bool(max(losses) <= epsilon * farthest + _TOLERANCE)
 
 
 def _words_valid(
@@ -228,21 +235,21 @@ def _words_valid(
     totals: FloatArray,
     beta: float,
     epsilon: float,
-    most: float,
+    farthest: float,
 ) -> bool:
     """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
 
     Pairs in a list are looked at one by one. Two words neither of which lists the other are at least both their ``cut``
-    apart, so only pairs whose totals lie further apart than that allows are measured. Where there are too many of
+    apart, so only pairs whose totals differ by more than that allows are measured. Where there are too many of
     these, the answer is no.
     """
     spare = epsilon - beta
     row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
     listed = np.abs(totals[lists.ids] - totals[row])
-    if (listed > spare * np.minimum(lists.distances, most) + _TOLERANCE).any():
+    if (listed > spare * np.minimum(lists.distances, farthest) + _TOLERANCE).any():
         return False
     # A pair (w, v), w with the larger total, is to be measured iff total w > upper v and lower w > total v.
-    reach = spare * np.minimum(lists.cut, most) + _TOLERANCE
+    reach = spare * np.minimum(lists.cut, farthest) + _TOLERANCE
     upper, lower = totals + reach, totals - reach
     order = np.argsort(upper, kind="stable")
     counts = np.searchsorted(upper[order], totals, "left")
@@ -253,13 +260,13 @@ def _words_valid(
         measured += len(others)
         if measured > _MOST_MEASURED:
             return False
-        apart = np.minimum(space.distances(points[word], points[others]), most)
+        apart = np.minimum(space.distances(points[word], points[others]), farthest)
         if (totals[word] - totals[others] > spare * apart + _TOLERANCE).any():
             return False
     return True
 
 
-def excess(table: Table, space: Space, points: FloatArray, epsilon: float, most: float, *, padding: bool) -> float:
+def excess(table: Table, space: Space, points: FloatArray, epsilon: float, farthest: float, *, padding: bool) -> float:
     """The largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole numbers."""
     size = len(points)
     symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
@@ -267,13 +274,13 @@ def excess(table: Table, space: Space, points: FloatArray, epsilon: float, most:
         logs = np.log(np.stack([probabilities(table, symbol) for symbol in symbols]))
     largest = -math.inf
     for place, symbol in enumerate(symbols):
-        apart: NDArray[np.float64] = np.full(len(symbols), most)
+        apart: NDArray[np.float64] = np.full(len(symbols), farthest)
         if symbol < size:
-            apart[:size] = np.minimum(space.distances(points[symbol], points), most)
+            apart[:size] = np.minimum(space.distances(points[symbol], points), farthest)
         apart[place] = 0.0
         possible = (
             logs[place] > -math.inf
-        )  # what never happens tells nothing; what another symbol never gives tells everything
+        )  # an output that never happens shows nothing; one that another symbol never has shows everything
         losses = (logs[place, possible] - logs[:, possible]).max(axis=1)
         largest = max(largest, float((losses - epsilon * apart).max()))
     return largest

@@ -6,15 +6,13 @@ output. So the noisy point lies at distance ``r`` from ``w``, and its density wi
 function ``f`` of its distance from ``w`` alone:
 
 ``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
-better. Volume grows as
-    ``sinh^{n-1} r``, so that this is a distribution iff ``epsilon > n - 1``; its radius has ``exp(-2r) ~ Beta((epsilon
-    - n + 1)/2, n)``.
-``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where ``dx =
-(cosh(r/2))^{-2n} dV`` up to a
-    constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As ``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon +
-    n``, this is ``(epsilon + n) d_H``-private and no better: what the paper calls epsilon costs ``n`` more for each
-    unit of distance. It exists for every epsilon. The ball's radius ``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 +
-    rho))^epsilon`` and is drawn exactly, by rejection.
+better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilon > n - 1``; its radius has
+``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
+``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where
+``dx = (cosh(r/2))^{-2n} dV`` up to a constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As
+``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is ``(epsilon + n) d_H``-private and no better: what
+the paper calls epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius
+``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
 
 No mechanism of this kind has a constant below ``n - 1``: docs/guarantees.md.
 
@@ -55,7 +53,7 @@ from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, Tok
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
-from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, ends, gamma_at, log_at
+from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.privacy.guarantees import WordGuarantee
@@ -64,8 +62,8 @@ from wordveil.privacy.metrics import Metric
 # Tokens whose noise is in memory at once: one block of the search.
 _CHUNK = 768
 _MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
-# Of these attempts at a radius at most half fail. What is left after the first goes on one token at a time, and the
-# last is taken as it is: with a probability below that of what any number of digits misses.
+# Of these attempts at a radius at most half fail. What is left after the first is drawn one token at a time, and
+# the last attempt is taken as it is: with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
 _WORDS = 1000
 _MANY_STAY = 0.95
@@ -130,7 +128,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
     @classmethod
     @abstractmethod
     def radius_uniforms(cls, dimension: int) -> int:
-        """How many uniforms a radius takes on average, at the most."""
+        """An upper bound of how many uniforms a radius takes on average."""
 
     @classmethod
     def radius_blocks(cls, dimension: int) -> int:
@@ -162,8 +160,8 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         work.progress("measuring the embedding's hyperbolic diameter")
         largest = diameter(ball)
         true = cls.true_epsilon(epsilon, dimension)
-        least = max(_MIN_EPSILON, cls.min_epsilon(dimension))
-        deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, least)
+        smallest = max(_MIN_EPSILON, cls.min_epsilon(dimension))
+        deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, smallest)
         work.progress("writing the search index")
         points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
         digest = sha256(f"{ball.shape}".encode())
@@ -185,7 +183,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
-        """What a user should know of these settings, in sentences."""
+        """List what a user should know of these settings, in sentences."""
         return ()
 
     @classmethod
@@ -248,9 +246,9 @@ def _check_epsilon(epsilon: float) -> None:
 
 def _stays_note(stays: float, dimension: int) -> str:
     return (
-        f"{stays:.1%} of the words stay themselves, and a lower epsilon changes that little: words of this embedding lie so far apart that noise in "
-        f"{dimension} dimensions hardly ever goes halfway to another one. Take mechanism.name: exponential with metric: hyperbolic, or an "
-        "embedding of fewer dimensions"
+        f"{stays:.1%} of the words stay themselves, and a lower epsilon hardly changes that: words of this embedding "
+        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Take "
+        "mechanism.name: exponential with metric: hyperbolic, or an embedding of fewer dimensions"
     )
 
 
@@ -273,9 +271,10 @@ class HyperbolicLaplace(_Hyperbolic):
     def check(cls, epsilon: float, dimension: int) -> None:
         if not epsilon > dimension - 1:
             raise ValueError(
-                f"in {dimension} dimensions volume grows as exp({dimension - 1} r), so noise that falls as exp(-{epsilon:g} r) has no total: "
-                f"it exists for an epsilon above {dimension - 1} alone. Raise epsilon, take an embedding of fewer dimensions, or take "
-                "mechanism.name: exponential with metric: hyperbolic, which keeps any epsilon in any dimension."
+                f"in {dimension} dimensions volume grows as exp({dimension - 1} r), so noise that falls as "
+                f"exp(-{epsilon:g} r) has no total: it exists only for an epsilon above {dimension - 1}. Raise "
+                "epsilon, take an embedding of fewer dimensions, or take mechanism.name: exponential with metric: "
+                "hyperbolic, which keeps any epsilon in any dimension."
             )
 
     @classmethod
@@ -289,15 +288,17 @@ class HyperbolicLaplace(_Hyperbolic):
     def contractions(
         self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
     ) -> tuple[FloatArray, FloatArray]:
-        least = (self._epsilon - self._dimension + 1) / 2
+        first = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
-        for step, token, end in ends(stream, uniforms, context, position, 2 * self._direction_blocks, self._digits):
+        for step, token, end in find_ends(
+            stream, uniforms, context, position, 2 * self._direction_blocks, self._digits
+        ):
             logs[step, token] = log_at(end)
         # A beta of whole second parameter is a product of powers of uniforms.
         double = np.zeros(len(position))
         for step, log in enumerate(logs):
-            double -= log / (least + step)
+            double -= log / (first + step)
         return exp10(-double / math.log(10)), -expm1(-double)
 
 
@@ -333,7 +334,10 @@ class HyperbolicFDD(_Hyperbolic):
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:
         true = epsilon + dimension
-        note = f"mechanism.epsilon = {epsilon:g} is the published parameter; what is true and charged is epsilon + n = {true:g} per unit of distance"
+        note = (
+            f"mechanism.epsilon = {epsilon:g} is the published parameter; what is true and charged is "
+            f"epsilon + n = {true:g} per unit of distance"
+        )
         return (note,)
 
     def contractions(
@@ -347,7 +351,7 @@ class HyperbolicFDD(_Hyperbolic):
                 first = self._direction_blocks + 3 * (attempt // 2)
                 uniforms = stream.uniforms(context[waiting], position[waiting], (first, first + 3))
             parts = self._parts(stream, uniforms[:3], context[waiting], position[waiting], attempt)
-            rho[waiting], gap[waiting], accepted = self._proposed(*parts)
+            rho[waiting], gap[waiting], accepted = self._propose(*parts)
             waiting, uniforms = waiting[~accepted], uniforms[3:, ~accepted]
             if not len(waiting):
                 break
@@ -364,7 +368,7 @@ class HyperbolicFDD(_Hyperbolic):
         """
         near, far, coin = uniforms
         parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
-        for row, token, end in ends(stream, uniforms, context, position, self._number(attempt), self._digits):
+        for row, token, end in find_ends(stream, uniforms, context, position, self._number(attempt), self._digits):
             parts[row][token] = self._parts_at(row, end)
         return parts
 
@@ -381,14 +385,12 @@ class HyperbolicFDD(_Hyperbolic):
         for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
             numbers = range(self._number(attempt), self._number(attempt + 1))
             found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
-            rho, gap, accepted = self._proposed(
-                *(np.array([self._parts_at(row, end)]) for row, end in enumerate(found))
-            )
+            rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
             if accepted[0]:
                 break
         return float(rho[0]), float(gap[0])
 
-    def _proposed(
+    def _propose(
         self, inner: FloatArray, outer: FloatArray, log_coin: FloatArray
     ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.

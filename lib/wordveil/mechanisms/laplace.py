@@ -16,7 +16,7 @@ probability of which ``delta`` is the price. The bound is one of real arithmetic
 and directions and rounding in float64 change is not proved.
 
 With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but
-no longer the published mechanism. How often it is the nearest is measured at the build (``search_recall``).
+no longer the published mechanism. The build measures how often it is the nearest (``search_recall``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
-from wordveil.mechanisms.tails import depth, digits_at, ends, gamma_at
+from wordveil.mechanisms.tails import depth, digits_at, find_ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
 from wordveil.neighbours.annoy import find_faults as find_annoy_faults
 from wordveil.neighbours.blocks import BuildContext
@@ -262,7 +262,7 @@ class Laplace(Mechanism[LaplaceSettings]):
     ) -> FloatArray:
         shape = self._dimension
         radii: FloatArray = gammaincinv(shape, uniform)
-        for _, token, end in ends(stream, uniform[None], context, position, shape, self._digits):
+        for _, token, end in find_ends(stream, uniform[None], context, position, shape, self._digits):
             radii[token] = gamma_at(shape, end)
         return radii / self._epsilon
 
@@ -276,9 +276,9 @@ def _check_epsilon(epsilon: float) -> None:
 
 def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> str:
     return (
-        f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, under {_MIN_RECALL:.0%}: "
-        f"as private as the exact search, but the text loses more meaning. Raise mechanism.search_k (now {search_k}), then "
-        f"mechanism.n_trees (now {n_trees}), or take search: exact"
+        f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, "
+        f"under {_MIN_RECALL:.0%}: as private as the exact search, but the text loses more meaning. Raise "
+        f"mechanism.search_k (now {search_k}), then mechanism.n_trees (now {n_trees}), or take search: exact"
     )
 
 
@@ -289,8 +289,8 @@ def _mean(embedding: Embedding) -> NDArray[np.float32]:
 def _pad_height(largest: float, radius: float) -> float:
     """The greatest height at which padding is no further from any word than two words can be from each other.
 
-    Higher padding is told from words more reliably, and up to here it costs nothing: the diameter stays. Rounded down
-    to three digits, so that it does not move with the last bits of the diameter.
+    The higher padding is, the more reliably it comes back as padding; up to this height it costs nothing, since the
+    diameter stays. Rounded down to three digits, so that it does not move with the last bits of the diameter.
     """
     height = math.sqrt(max(largest**2 - radius**2, 0.0))
     if height == 0.0:

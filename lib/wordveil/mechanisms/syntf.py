@@ -25,7 +25,7 @@ from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
-    certified,
+    build_certified,
     check_epsilon,
     find_lists,
     largest_loss,
@@ -83,9 +83,11 @@ class SynTF(TableMechanism[SynTFSettings]):
         points = points_of(_ANGULAR, embedding, "mechanism.name = syntf")
         angles = find_lists(_ANGULAR, points, settings.neighbours, None, work)
         # The rating falls with the angle, so that the nearest are the best rated.
-        ratings = replace(angles, distances=_missing(angles.distances), cut=_missing(np.minimum(angles.cut, np.pi)))
+        ratings = replace(
+            angles, distances=_complement(angles.distances), cut=_complement(np.minimum(angles.cut, np.pi))
+        )
         work.progress("arranging the table")
-        table, _ = certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
+        table, _ = build_certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
         loss = largest_loss(table, embedding.size, padding=padding)
         guarantee = WordGuarantee(
             metric=Metric(
@@ -98,6 +100,6 @@ class SynTF(TableMechanism[SynTFSettings]):
         return MechanismArtifact({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
 
 
-def _missing(angle: Any) -> Any:
+def _complement(angle: Any) -> Any:
     """What a rating lacks to 1: ``1 - (1 + cos) / 2``, exact near 0."""
     return np.sin(angle / 2) ** 2

@@ -18,7 +18,7 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import FloatArray, Space
 from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
 from wordveil.mechanisms.tables import (
-    MOST_SCORE,
+    MAX_SCORE,
     NOBODY,
     Rows,
     Table,
@@ -31,11 +31,11 @@ from wordveil.mechanisms.tables import (
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.lists import NeighbourLists
 
-# A row's column takes 12 bytes; tables beyond this are refused, with the setting that makes them small.
-MOST_COLUMNS = 2**31 // 12
-# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance; more says
-# that they do not fit.
-MOST_SLACK = 1e-3
+# A row's column takes 12 bytes. Larger tables are refused, with the setting that makes them small.
+MAX_COLUMNS = 2**31 // 12
+# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance. More
+# means that they do not fit.
+MAX_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
 
@@ -106,27 +106,28 @@ def find_lists(
     """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
     size = len(points)
     too_large = BundleError(
-        f"mechanism.neighbours is not set: rows over all {size:,} words would take more than {MOST_COLUMNS * 12 / 2**30:.0f} GiB. Set "
-        "mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, words further away are drawn uniformly."
+        f"mechanism.neighbours is not set: rows over all {size:,} words would take more than "
+        f"{MAX_COLUMNS * 12 / 2**30:.0f} GiB. Set mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, "
+        "words further away are drawn uniformly."
     )
-    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MOST_COLUMNS:
+    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MAX_COLUMNS:
         raise too_large
     try:
-        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MOST_COLUMNS)
+        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MAX_COLUMNS)
     except TooManyEntriesError:
         raise too_large from None
 
 
-def symbol_rows(lists: NeighbourLists, scale: float, most: float, *, padding: bool) -> Rows:
-    """Rows of words, padding and unknown word from lists of scores.
+def symbol_rows(lists: NeighbourLists, scale: float, farthest: float, *, padding: bool) -> Rows:
+    """Make the rows of words, padding and unknown word from lists of scores.
 
-    ``lists``: whose ``distances`` and ``cut`` times ``scale`` are the words' scores, capped at ``most`` and at
-    :data:`MOST_SCORE`. The unknown word has every output alike; padding itself at score 0 and every other at ``most``.
-    Padding is an output that stands outside every word's list.
+    ``lists``: their ``distances`` and ``cut``, at most ``farthest``, times ``scale`` are the words' scores, at most
+    :data:`MAX_SCORE`. The unknown word draws every output alike. Padding has itself at score 0 and every other output
+    at ``farthest``. Padding is an output that is in no word's list.
     """
     size = len(lists.cut)
     outputs = size + padding
-    cap = min(scale * most, MOST_SCORE)
+    cap = min(scale * farthest, MAX_SCORE)
     cut = np.minimum(scale * lists.cut, cap)
     lengths = np.diff(lists.offsets)
     scores = scale * lists.distances
@@ -144,8 +145,8 @@ def symbol_rows(lists: NeighbourLists, scale: float, most: float, *, padding: bo
     )
 
 
-def certified(rows: Rows, rounding: float) -> tuple[Table, float]:
-    """The table of ``rows`` and its slack: what it adds to a bound on the rows' own loss, from its whole numbers.
+def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
+    """Build the table of ``rows`` and its slack: what it adds to a bound on the rows' own loss, from its whole numbers.
 
     ``rounding``: what a score may err by. Raises :class:`BundleError` where the weights do not fit.
     """
@@ -157,32 +158,32 @@ def certified(rows: Rows, rounding: float) -> tuple[Table, float]:
 
 def check_slack(slack: float) -> None:
     """Raise :class:`BundleError` where a table adds more to a token's loss than rounding may."""
-    if not slack <= MOST_SLACK:
+    if not slack <= MAX_SLACK:
         raise BundleError(
-            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than {MOST_SLACK:g}. "
-            "Lower mechanism.epsilon, or mechanism.gamma."
+            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than "
+            f"{MAX_SLACK:g}. Lower mechanism.epsilon, or mechanism.gamma."
         )
 
 
 def largest_loss(table: Table, size: int, *, padding: bool) -> float:
     """The loss between any two symbols, at most, from the table's whole numbers; rounded up.
 
-    Over outputs, the greatest less the least log probability that any symbol gives it.
+    Over outputs, the greatest minus the smallest log probability of the output under any symbol.
     """
     outputs = size + padding
     used = np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
-    greatest, least, tail = np.full(outputs, -np.inf), np.full(outputs, np.inf), np.empty(len(used))
+    greatest, smallest, tail = np.full(outputs, -np.inf), np.full(outputs, np.inf), np.empty(len(used))
     for place, symbol in enumerate(used.tolist()):
         ids, logs, tail[place] = listed_probabilities(table, symbol)
         greatest[ids] = np.maximum(greatest[ids], logs)
-        least[ids] = np.minimum(least[ids], logs)
+        smallest[ids] = np.minimum(smallest[ids], logs)
     order = np.argsort(tail, kind="stable")
     for place, output in _unlisted(table, used[order[::-1]], outputs):
         greatest[output] = np.maximum(greatest[output], tail[order[::-1]][place])
     for place, output in _unlisted(table, used[order], outputs):
-        least[output] = np.minimum(least[output], tail[order][place])
+        smallest[output] = np.minimum(smallest[output], tail[order][place])
     # The rank among all outputs is uniform to within 2^-64.
-    return round_up(float((greatest - least).max()) * (1 + 1e-12) + 1e-9, 9)
+    return round_up(float((greatest - smallest).max()) * (1 + 1e-12) + 1e-9, 9)
 
 
 def _unlisted(table: Table, symbols: NDArray[np.int64], outputs: int) -> Iterator[tuple[int, NDArray[np.int64]]]:

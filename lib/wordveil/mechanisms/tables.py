@@ -41,7 +41,7 @@ from wordveil.mechanisms.table_kernels import (
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
 # digits. No bound suffers: capping scores keeps them as Lipschitz as they were.
-MOST_SCORE = 40 * float(np.log(2.0))
+MAX_SCORE = 40 * float(np.log(2.0))
 NOBODY = -1
 _FILLER = np.int32(2**31 - 1)
 
@@ -60,7 +60,7 @@ class Rows:
     scores
         float64 ``(entries,)``, from 0 to ``cut`` of the row.
     cut
-        float64 ``(rows,)``, at most :data:`MOST_SCORE`; of no account where all outputs are listed.
+        float64 ``(rows,)``, at most :data:`MAX_SCORE`; without effect where all outputs are listed.
     own
         int32 ``(rows,)``, the row's own symbol, :data:`NOBODY` if that is no output.
     outputs
@@ -139,7 +139,7 @@ class Table:
 
 
 def columns_of(lengths: Int64) -> Int64:
-    """Columns that lists of these lengths take, the symbol itself not counted: the next power of two."""
+    """How many columns lists of these lengths take, without the symbol itself: the next power of two."""
     return np.asarray(2 ** np.ceil(np.log2(np.maximum(lengths, 1))).astype(np.int64))
 
 
@@ -200,15 +200,15 @@ def probabilities(table: Table, row: int) -> Float64:
 
 
 def scores_of(table: Table, ratio: float) -> Rows:
-    """The rows whose table this is, each score times ``ratio``: as exact as the table's whole numbers are."""
+    """Decode the rows of a table, each score times ``ratio``: as exact as the table's whole numbers are."""
     offsets, ids, scores, cut = [0], [], [], np.empty(len(table.own))
     own = np.full(len(table.own), NOBODY, np.int32)
     for row in range(len(table.own)):
         listed, logs, other = listed_probabilities(table, row)
-        most = logs.max()
-        cut[row] = min(ratio * (most - other), MOST_SCORE)
+        heaviest = logs.max()
+        cut[row] = min(ratio * (heaviest - other), MAX_SCORE)
         ids.append(listed)
-        scores.append(np.minimum(ratio * (most - logs), cut[row]))
+        scores.append(np.minimum(ratio * (heaviest - logs), cut[row]))
         offsets.append(offsets[-1] + len(listed))
         if table.itself[row]:
             own[row] = table.own[row]

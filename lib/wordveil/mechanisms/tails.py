@@ -1,7 +1,7 @@
 """Radii without a largest value: uniforms that are as deep as a guarantee needs, and what is missed beyond.
 
-A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs that
-lie beyond have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
+A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs
+beyond it have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
 near 0 or 1 gets further digits of 52 bits, from a stream of their own
 (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are known. It is near in
 one of 2^31 cases, so that the further digits take no time on average.
@@ -16,7 +16,7 @@ and the replaced ``Q``. They differ with a probability of at most ``tau = 2 c 2^
 So the bound may be exceeded with a probability of at most ``delta = tau (1 + e^(eps D))``, ``D`` the largest distance.
 ``J`` is the least number of digits for which that is at most 1e-12. One digit more is drawn where the last of them is
 not enough, so that between ``2^-b`` and ``1 - 2^-b`` values lie on a grid that is finer than ``2^-20`` of the distance
-to the nearer end. What this grid, the one of the directions and float64 change is not proved.
+to the nearer end. What this grid, that of the directions, and float64 change is not proved.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from wordveil.crypto.streams import DIGIT_BITS, Contexts, KeyedStream
 from wordveil.errors import BundleError
 
 FloatArray = NDArray[np.float64]
-MOST_DIGITS = 2**16 // DIGIT_BITS
-MOST_DELTA = 1e-12
+MAX_DIGITS = 2**16 // DIGIT_BITS
+MAX_DELTA = 1e-12
 _LN2 = math.log(2)
 _TOP = 2**DIGIT_BITS - 1
 # So many bits of the distance to an end are known at least.
@@ -57,29 +57,35 @@ class End(NamedTuple):
     low: bool
 
 
-def end_of(digits: Iterator[int], most: int) -> End:
-    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most ``most + 1`` are
-    taken.
+def end_of(digits: Iterator[int], max_digits: int) -> End:
+    """The uniform of these digits of 52 bits, the first of which decides which end is nearer. At most
+    ``max_digits + 1`` are taken.
     """
     first = next(digits)
     low = first <= _TOP // 2
     distance, taken = (first if low else _TOP - first), 1
-    while distance < _KNOWN and taken <= most:
+    while distance < _KNOWN and taken <= max_digits:
         digit = next(digits)
         distance = (distance << DIGIT_BITS) | (digit if low else _TOP - digit)
         taken += 1
     return End(math.log(distance + 0.5) - taken * DIGIT_BITS * _LN2, low)
 
 
-def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: int, most: int) -> End:
+def deep_uniform(stream: KeyedStream, context: Contexts, position: int, number: int, max_digits: int) -> End:
     """Uniform ``number`` of a position, all digits of which are further ones. ``context``: uint8 ``(12,)``."""
-    return end_of(stream.digits(context, position, number), most)
+    return end_of(stream.digits(context, position, number), max_digits)
 
 
-def ends(
-    stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], first: int, most: int
+def find_ends(
+    stream: KeyedStream,
+    uniforms: FloatArray,
+    context: Contexts,
+    position: NDArray[np.int64],
+    first: int,
+    max_digits: int,
 ) -> Iterator[tuple[int, int, End]]:
-    """Those of ``uniforms`` that come near 0 or 1: row, token, and where they lie by further digits, at most ``most``.
+    """Find those of ``uniforms`` that come near 0 or 1: row, token, and the number by at most ``max_digits`` further
+    digits.
 
     ``uniforms``: ``(rows, tokens)``, rows ``first`` and following of what the stream gave for these contexts and
     positions.
@@ -90,7 +96,7 @@ def ends(
     for row, token in np.argwhere(near).tolist():
         digit = int(uniforms[row, token] * 2.0**DIGIT_BITS)
         further = stream.digits(context[token], int(position[token]), first + row)
-        yield row, token, end_of(chain([digit], further), most)
+        yield row, token, end_of(chain([digit], further), max_digits)
 
 
 def log_at(end: End) -> float:
@@ -174,44 +180,44 @@ class Depth(NamedTuple):
     delta: float
 
 
-def missed(uniforms: int, digits: int, nats: float) -> float:
+def missed_probability(uniforms: int, digits: int, nats: float) -> float:
     """``2 c 2^-b (1 + e^nats)``, rounded up, for ``c`` uniforms of ``b = 52 digits`` bits; see the module."""
     log = math.log(2 * uniforms) - digits * DIGIT_BITS * _LN2 + float(np.logaddexp(0.0, nats))
     return math.exp(min(log, 0.0)) * _ROUND_UP
 
 
-def depth(uniforms: int, epsilon: float, added: float, diameter: float, least: float = 0.0) -> Depth:
+def depth(uniforms: int, epsilon: float, added: float, diameter: float, min_epsilon: float = 0.0) -> Depth:
     """The least depth that misses at most 1e-12, where ``epsilon`` is configured and ``epsilon + added`` is true per
     unit of distance.
 
-    ``uniforms``: how many a token's radius takes, on average; ``least``: the mechanism exists for an epsilon above it
-    alone. Raises :class:`BundleError` where no depth is enough.
+    ``uniforms``: how many a token's radius takes, on average. ``min_epsilon``: the mechanism exists only for an epsilon
+    above it. Raises :class:`BundleError` where no depth is enough.
     """
     nats = (epsilon + added) * diameter
-    for digits in range(1, MOST_DIGITS + 1):
-        if (delta := missed(uniforms, digits, nats)) <= MOST_DELTA:
+    for digits in range(1, MAX_DIGITS + 1):
+        if (delta := missed_probability(uniforms, digits, nats)) <= MAX_DELTA:
             return Depth(digits, delta)
-    largest = most_nats(uniforms) / diameter - added
+    largest = max_nats(uniforms) / diameter - added
     raise BundleError(
-        f"mechanism.epsilon = {epsilon:g}: the diameter of this embedding is {diameter:g}, so that one token may cost {nats:g}. Noise that "
-        f"keeps such a bound needs more than the {MOST_DIGITS * DIGIT_BITS} random bits that a number may have. "
-        + _advice(largest, least)
+        f"mechanism.epsilon = {epsilon:g}: the diameter of this embedding is {diameter:g}, so one token may cost "
+        f"{nats:g}. Noise that keeps such a bound needs more than the {MAX_DIGITS * DIGIT_BITS} random bits that a "
+        "number may have. " + _advice(largest, min_epsilon)
     )
 
 
-def most_nats(uniforms: int) -> float:
+def max_nats(uniforms: int) -> float:
     """The largest ``nats`` for which the greatest depth misses at most 1e-12."""
-    return math.log(MOST_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MOST_DIGITS * DIGIT_BITS * _LN2
+    return math.log(MAX_DELTA / _ROUND_UP) - math.log(2 * uniforms) + MAX_DIGITS * DIGIT_BITS * _LN2
 
 
-def _advice(largest: float, least: float) -> str:
+def _advice(largest: float, min_epsilon: float) -> str:
     unit = 10.0 ** (math.floor(math.log10(largest)) - 4) if largest > 0 else 1.0
     rounded = math.floor(largest * (1 - 1e-9) / unit) * unit
-    if rounded <= least:
+    if rounded <= min_epsilon:
         return "No epsilon is possible here. Take mechanism.name: exponential."
     return f"The largest epsilon that is possible here is {rounded:.5g}."
 
 
 def digits_at(digits: int, ratio: float) -> int:
     """Enough digits at ``ratio`` times the epsilon for which ``digits`` are enough, up to the most there are."""
-    return math.ceil(min(float(MOST_DIGITS), digits * max(1.0, ratio)))
+    return math.ceil(min(float(MAX_DIGITS), digits * max(1.0, ratio)))

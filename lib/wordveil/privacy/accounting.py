@@ -32,7 +32,7 @@ class Price:
 
 
 def price(terms: ReleaseTerms, drawn: int) -> Price:
-    """The price of a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
+    """Price a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
 
     All three compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
     Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m *

@@ -21,7 +21,7 @@ class WordGuarantee:
     metric
         the distance ``d``.
     nominal_epsilon
-        what the configuration says, per unit of ``d``.
+        as configured, per unit of ``d``.
     epsilon
         the constant that is true, per unit of ``d``.
     diameter
@@ -56,8 +56,8 @@ class WordGuarantee:
     def bound(self, distance: float) -> float:
         """Bound the loss of one token between two symbols at most ``distance`` apart.
 
-        The bound is ``epsilon * distance + slack``. Beyond the diameter there are no symbols, so that it stays
-        :attr:`pure` from there on, for an infinite distance too. It is exceeded with a probability of at most ``delta``.
+        The bound is ``epsilon * distance + slack``. Beyond the diameter there are no symbols, so it is :attr:`pure`
+        from there on, for an infinite distance too. It is exceeded with a probability of at most ``delta``.
 
         Parameters
         ----------

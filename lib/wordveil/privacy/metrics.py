@@ -18,5 +18,5 @@ class Metric:
 
     @property
     def identifier(self) -> str:
-        """As it stands in the ``privacy`` column: ``euclidean:1f0c9a...``."""
+        """As written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
         return f"{self.name}:{self.digest[:16]}"

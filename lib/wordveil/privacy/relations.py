@@ -64,7 +64,7 @@ class Exposure(StrEnum):
     UNKNOWN_WORDS = "unknown_words"
 
     CARRIER_PHRASES = "carrier_phrases"
-    """Every word that an n-gram model of public text expects where it stands, and that the hidden words are none of
+    """Every word that an n-gram model of public text expects in its place, and that the hidden words are none of
     these.
     """
 
@@ -73,8 +73,8 @@ ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "
 """What a table shows by the order of its rows: in the order of keyed hashes of their ids, or in the input's."""
 
 
-def related(relation: Relation, shown: Iterable[str]) -> Relation:
-    """The pairs of texts for which a policy's bound holds where the release shows ``shown`` besides.
+def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
+    """Narrow a policy's relation to what its bound holds for where the release shows ``shown`` besides.
 
     A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts
     that agree in it.

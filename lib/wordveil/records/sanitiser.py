@@ -17,7 +17,7 @@ from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.privacy.relations import Relation, column_exposure, related
+from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
@@ -67,7 +67,7 @@ class RecordSettings:
     @property
     def relation(self) -> Relation:
         """The pairs of texts for which the bound holds."""
-        return related(self.policy.relation, self.shown)
+        return narrow_relation(self.policy.relation, self.shown)
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
@@ -256,7 +256,7 @@ def _content(encoded: Encoded) -> list[Payload]:
     shared their noise, equal hidden words in both outputs would prove that no hidden word was changed.
     """
     hidden = id_payload(encoded.ids, encoded.offsets)
-    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.copied()]
+    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.serialise()]
 
 
 def find_refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+MAX_N = 8
+"""Words of the longest n-gram that a model can have."""
+
 
 class TokeniserKind(StrEnum):
     """What a word is (:mod:`wordveil.text.tokeniser`)."""

@@ -20,7 +20,7 @@ from wordveil.text.choices import Case, Digits, Punctuation, StopWords, Tokenise
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.slots import NgramModel
-from wordveil.text.tokeniser import Pieces, Tokeniser, folded, straightened
+from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words, straighten_apostrophes
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
@@ -33,7 +33,7 @@ _LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies: the pieces of each text, where hidden words stand among them, and what joins them."""
+    """What a policy copies: the pieces of each text, the places of hidden words among them, and what joins them."""
 
     pieces: pa.StringArray
     offsets: NDArray[np.int64]
@@ -41,18 +41,18 @@ class Skeleton:
     case: NDArray[np.int8] | None
     separator: str
 
-    def copied(self) -> tuple[memoryview, NDArray[np.int64]]:
-        """All that is copied, as bytes with a mark for each hidden word; and the records' byte offsets."""
+    def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
+        """Write what is copied as bytes, with a mark for each hidden word; and the records' byte offsets."""
         marks = pa.array(["\x010", "\x011", "\x012"])  # no text holds U+0001
         case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
         texts = _join(self._with(marks.take(pa.array(case))), self.offsets, self.separator)
         bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
         return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
 
-    def filled(self, words: pa.StringArray) -> pa.StringArray:
-        """The texts with ``words`` in the place of the hidden ones."""
+    def fill(self, words: pa.StringArray) -> pa.StringArray:
+        """Put ``words`` in the place of the hidden ones."""
         if self.case is not None:
-            words = _with_case(words, self.case)
+            words = _apply_case(words, self.case)
         return _join(self._with(words), self.offsets, self.separator)
 
     def _with(self, words: pa.StringArray) -> pa.StringArray:
@@ -142,7 +142,7 @@ class Codec:
 
     def encode(self, texts: pa.StringArray) -> Encoded:
         """``texts``: string array without nulls, valid UTF-8."""
-        found = self._scanned(texts) if self._compiled else self._cut(texts)
+        found = self._scan(texts) if self._compiled else self._cut(texts)
         action, refused = found.action, found.refused
         unknown = count_in_records(found.ids, self._vocabulary.unknown, found.offsets)
         if action is None:
@@ -158,7 +158,7 @@ class Codec:
         ids, offsets = self._fit(found.ids[hidden], np.concatenate([[0], np.cumsum(hidden)])[found.offsets])
         return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton)
 
-    def _scanned(self, texts: pa.StringArray) -> _Words:
+    def _scan(self, texts: pa.StringArray) -> _Words:
         """By the compiled pass; texts that it leaves out by Arrow."""
         scanned = self._scanner.scan(texts)
         ids = self._id_of[scanned.ids]
@@ -175,23 +175,23 @@ class Codec:
         lengths[hard] = np.diff(rest.offsets)
         # Where Arrow's words belong among the others: before the tokens of the record that follows.
         bounds = scanned.offsets[hard]
-        ids = _spliced(ids, bounds, rest.ids, rest.offsets)
+        ids = _splice(ids, bounds, rest.ids, rest.offsets)
         if action is not None and rest.action is not None:
-            action = _spliced(action, bounds, rest.action, rest.offsets)
+            action = _splice(action, bounds, rest.action, rest.offsets)
         return _Words(ids, action, np.concatenate([[0], np.cumsum(lengths)]), refused)
 
     def _cut(self, texts: pa.StringArray) -> _Words:
         """By Arrow's regular expressions."""
         texts = self._tokeniser.normalise(texts)
         refused = np.full(len(texts), None, object)
-        refused[self._tokeniser.refused(texts)] = SCRIPT_REFUSED
+        refused[self._tokeniser.find_refused(texts)] = SCRIPT_REFUSED
         texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
         gaps_stay = self._policy.punctuation == Punctuation.KEEP
-        pieces = self._tokeniser.pieces(texts) if gaps_stay else self._tokeniser.words(texts)
+        pieces = self._tokeniser.cut_pieces(texts) if gaps_stay else self._tokeniser.cut_words(texts)
         ids = self._vocabulary.lookup(self._lookup_form(pieces.words))
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != StopWords.HIDE:
-            stops = pc.is_in(folded(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
+            stops = pc.is_in(fold_words(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
         if self._policy.digits != Digits.HIDE:
             digits = pc.match_substring_regex(pieces.words, r"\p{N}").to_numpy(zero_copy_only=False)
         action = (
@@ -200,20 +200,20 @@ class Codec:
             else self._actions(ids == self._vocabulary.unknown, stops, digits)
         )
         if action is not None and self._model is not None:
-            action[self._carriers(pieces, self._model)] = _KEEP
+            action[self._find_carriers(pieces, self._model)] = _KEEP
         return _Words(ids, action, pieces.offsets, refused, pieces)
 
-    def _carriers(self, pieces: Pieces, model: NgramModel) -> NDArray[np.bool_]:
+    def _find_carriers(self, pieces: Pieces, model: NgramModel) -> NDArray[np.bool_]:
         """Which words belong to carrier phrases."""
         threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
         assert threshold is not None
         assert start is not None
-        return model.kept(folded(pieces.words), pieces.offsets, threshold, start)
+        return model.mark_kept(fold_words(pieces.words), pieces.offsets, threshold, start)
 
     def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
         """The texts of drawn ids; padding leaves no trace in them."""
         if skeleton is not None:
-            return skeleton.filled(self._vocabulary.words(ids))
+            return skeleton.fill(self._vocabulary.words(ids))
         if (joined := join_words(self._vocabulary.array, ids, offsets)) is not None:
             return joined
         real = ids != self._vocabulary.pad
@@ -221,13 +221,13 @@ class Codec:
         return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
 
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
-        return straightened(words) if self._policy.case == Case.EXACT else folded(words)
+        return straighten_apostrophes(words) if self._policy.case == Case.EXACT else fold_words(words)
 
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
     ) -> NDArray[np.int8]:
-        """What happens to each word. A word with a digit goes by ``digits``, else a stop-word by ``stop_words``, else
-        an unknown word by ``unknown``.
+        """Decide what happens to each word: by ``digits`` where it has a digit, else by ``stop_words`` where it is a
+        stop-word, else by ``unknown`` where it is unknown.
         """
         action = np.where(unknown, _ACTIONS[self._policy.unknown], _HIDE).astype(np.int8)
         action[stops] = _ACTIONS[self._policy.stop_words]
@@ -235,7 +235,7 @@ class Codec:
         return action
 
     def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:
-        case = _case_of(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == Case.RESTORE else None
+        case = _find_case(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == Case.RESTORE else None
         if self._policy.punctuation == Punctuation.DROP:
             left = action != _DROP
             offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
@@ -263,12 +263,10 @@ class Codec:
         return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
 
 
-def _spliced(
+def _splice(
     values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """``values`` with the slice number j of ``inserted`` before what stands at ``places[j]``, rising; one step a
-    slice.
-    """
+    """Insert slice j of ``inserted`` into ``values`` before place ``places[j]``; places rise. One step a slice."""
     edges = [0, *places.tolist(), len(values)]
     parts = [values[: edges[1]]]
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):
@@ -281,13 +279,13 @@ def _join(values: pa.StringArray, offsets: NDArray[np.int64], separator: str) ->
     return pc.binary_join(lists, separator)
 
 
-def _case_of(words: pa.StringArray) -> NDArray[np.int8]:
+def _find_case(words: pa.StringArray) -> NDArray[np.int8]:
     first = pc.utf8_is_upper(pc.utf8_slice_codeunits(words, 0, 1)).to_numpy(zero_copy_only=False)
     whole = pc.utf8_is_upper(words).to_numpy(zero_copy_only=False)
     several = np.asarray(pc.utf8_length(words)) > 1
     return np.where(whole & several, _UPPER, np.where(first, _CAPITAL, _LOWER)).astype(np.int8)
 
 
-def _with_case(words: pa.StringArray, case: NDArray[np.int8]) -> pa.StringArray:
+def _apply_case(words: pa.StringArray, case: NDArray[np.int8]) -> pa.StringArray:
     forms = pc.if_else(pa.array(case == _CAPITAL), pc.utf8_capitalize(words), words)
     return pc.if_else(pa.array(case == _UPPER), pc.utf8_upper(words), forms)

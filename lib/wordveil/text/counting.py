@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.text.slots import Grams, NgramSettings, without_digits
-from wordveil.text.tokeniser import Pieces, Tokeniser, folded
+from wordveil.text.slots import Grams, NgramSettings, remove_digit_words
+from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words
 
 WORD_FIELDS = (pa.field("word", pa.string()), pa.field("number", pa.int64()))
 GRAM_FIELDS = (pa.field("gram", pa.binary()), pa.field("number", pa.int64()))
@@ -37,7 +37,7 @@ class CountWords:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             cut, texts = _cut(self.settings, batch)
-            counted = without_digits(folded(cut.words)).value_counts()
+            counted = remove_digit_words(fold_words(cut.words)).value_counts()
             words = pa.concat_arrays([counted.field(0), pa.array([""])])
             numbers = pa.concat_arrays([counted.field(1), pa.array([texts], pa.int64())])
             yield pa.RecordBatch.from_arrays([words, numbers], schema=pa.schema(WORD_FIELDS))
@@ -57,7 +57,7 @@ class CountGrams:
         grams = Grams(self.settings.max_n)
         for batch in batches:
             cut, _ = _cut(self.settings, batch)
-            found = grams.encode(index.numbers(folded(cut.words)), cut.offsets)
+            found = grams.encode(index.numbers(fold_words(cut.words)), cut.offsets)
             counted: Any = pa.table({"gram": found}).group_by("gram", use_threads=False).aggregate([([], "count_all")])
             columns = [counted.column("gram").cast(pa.binary()), counted.column("count_all")]
             yield from pa.Table.from_arrays(columns, schema=pa.schema(GRAM_FIELDS)).to_batches()
@@ -79,5 +79,5 @@ def _cut(settings: NgramSettings, batch: pa.RecordBatch) -> tuple[Pieces, int]:
     """The words of the texts that the tokeniser does not refuse, and how many texts these are."""
     tokeniser = Tokeniser(settings.tokeniser, settings.hyphens)
     texts = tokeniser.normalise(batch.column(0))
-    texts = texts.filter(pc.invert(pa.array(tokeniser.refused(texts))))
-    return tokeniser.words(texts), len(texts)
+    texts = texts.filter(pc.invert(pa.array(tokeniser.find_refused(texts))))
+    return tokeniser.cut_words(texts), len(texts)

@@ -22,7 +22,7 @@ def sample(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
 
-    A record without ids gives ``unknown`` ``count`` times. Returns ids and offsets of the same number of records.
+    A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
     """
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
     record, word = _stream(key, contexts, drawn_offsets)

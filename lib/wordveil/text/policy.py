@@ -253,8 +253,8 @@ def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         yield (
             "stop_words",
             (
-                f"{policy.stop_words} contradicts slots: carrier_phrases, where the n-gram model decides about stop-words "
-                "too. Remove it."
+                f"{policy.stop_words} contradicts slots: carrier_phrases, where the n-gram model decides about "
+                "stop-words too. Remove it."
             ),
         )
     if selects and policy.ngrams is None:

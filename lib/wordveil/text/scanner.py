@@ -63,7 +63,7 @@ class IndexArrays(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Room for what a scan finds: the fields of :class:`Scanned`, ``ids`` and ``digits`` for the most words possible."""
+    """Room for what a scan finds: the fields of :class:`Scanned`, for as many words as there can be."""
 
     ids: Int32
     digits: NDArray[np.bool_]

@@ -4,12 +4,13 @@ text.
 Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are frequent in public text, the carrier
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
-- Its context are the words kept since the last hidden one, at most ``max_n - 1``, with the beginning of the text as the first of
-  them where nothing has been hidden. So a hidden word decides nothing but itself: not the word after it, nor any other.
-- Of the context's ends the longest is taken that stands ``min_count / threshold`` times or more in the public text. Then the word
-  is kept if it follows with a probability, count of context and word over count of context, of ``threshold`` or more.
-  An n-gram that the model left out stands less than ``min_count`` times, so that it would not be kept if its count were
-  known: what the model left out changes no decision.
+- Its context is the words kept since the last hidden one, at most ``max_n - 1``. Where nothing has been hidden yet, the
+  beginning of the text is the first of them. So a hidden word decides nothing but itself: not the word after it, nor
+  any other.
+- Of the context's ends the longest is taken that occurs ``min_count / threshold`` times or more in the public text.
+  Then the word is kept if it follows with a probability, count of context and word over count of context, of
+  ``threshold`` or more. An n-gram that the model left out occurs less than ``min_count`` times, so it would not be
+  kept if its count were known: what the model left out changes no decision.
 - Without such an end the word is kept if its share of all words is ``start_threshold`` or more.
 
 Words that the model does not know and words with a digit, which it never holds, are hidden.
@@ -37,7 +38,6 @@ START = 0
 """The number of the beginning of a text among the model's words; it is written as the empty string, which no word
 is.
 """
-MOST_N = 8
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class NgramSettings:
     Attributes
     ----------
     max_n
-        words of the longest n-grams, 2 to :data:`MOST_N`; the beginning of a text counts as a word.
+        words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as a word.
     min_count
-        n-grams that stand less often are left out, 1 or more.
+        n-grams that occur less often are left out, 1 or more.
     tokeniser, hyphens
-        as in a text policy (:mod:`wordveil.text.tokeniser`); a policy must have the same.
+        as in a text policy (:mod:`wordveil.text.choices`). A policy must have the same.
     """
 
     max_n: int = 4
@@ -97,7 +97,7 @@ class NgramModel:
         int32 ``(nodes,)``, the last word of each n-gram. Node ``i`` is word ``i`` while there are words; n-grams follow
         by their length, then by the numbers of their words.
     counts
-        int64 ``(nodes,)``, how often the n-gram stands in the public text.
+        int64 ``(nodes,)``, how often the n-gram occurs in the public text.
     first
         int64 ``(nodes + 1,)``, the children of node ``i`` are ``first[i]`` up to ``first[i + 1]``, ordered by their
         words.
@@ -112,12 +112,12 @@ class NgramModel:
     counts: Int64
     first: Int64
 
-    def kept(
+    def mark_kept(
         self, words: pa.StringArray, offsets: Int64, threshold: float, start_threshold: float
     ) -> NDArray[np.bool_]:
-        """Which words are kept: bool ``(len(words),)``.
+        """Mark the words that are kept: bool ``(len(words),)``.
 
-        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.folded` has them; ``offsets``: int64
+        ``words``: all words of the texts as :func:`wordveil.text.tokeniser.fold_words` has them; ``offsets``: int64
         ``(records + 1,)``. ``threshold``, ``start_threshold``: see the module; both above 0, at most 1.
         """
         kept = np.zeros(len(words), np.bool_)
@@ -127,7 +127,7 @@ class NgramModel:
         return kept
 
 
-def assembled(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
+def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
     """The trie of n-grams.
 
     ``word_counts``: int64 ``(words,)``. ``grams``: int32 ``(n-grams, max_n)``, the numbers of the words of all n-grams
@@ -152,7 +152,7 @@ def assembled(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
 
 
 @compiled
-def child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
+def find_child(node: Any, word: Any, words: Int32, first: Int64) -> Any:
     """The n-gram ``node`` with ``word`` at its end, or -1."""
     low, high = first[node], first[node + 1]
     end = high
@@ -174,7 +174,7 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
         node: Any = np.int64(grams[row, 0])
         for place in range(1, length - 1):
             if node >= 0:
-                node = child(node, grams[row, place], words, first)
+                node = find_child(node, grams[row, place], words, first)
         out[row] = node
 
 
@@ -195,7 +195,7 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: N
                 while length > 0 and (ends[length] < 0 or threshold * counts[ends[length]] < min_count):
                     length -= 1
                 if length > 0:
-                    found = child(ends[length], word, words, first)
+                    found = find_child(ends[length], word, words, first)
                     keep = found >= 0 and counts[found] >= threshold * counts[ends[length]]
                 else:
                     keep = counts[word] >= start_count
@@ -205,14 +205,14 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: N
                 continue
             run = min(run + 1, max_n - 1)
             for length in range(run, 1, -1):
-                ends[length] = -1 if ends[length - 1] < 0 else child(ends[length - 1], word, words, first)
+                ends[length] = -1 if ends[length - 1] < 0 else find_child(ends[length - 1], word, words, first)
             ends[1] = word
 
 
 @dataclass(frozen=True)
 class Grams:
-    """N-grams of texts as bytes that are ordered as :func:`assembled` wants them: the length, then the words' numbers
-    plus 1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
+    """N-grams of texts as bytes, ordered as :func:`assemble_trie` wants them: the length, then the words' numbers plus
+    1, each of four bytes, the highest first, and zeros up to ``max_n`` words.
     """
 
     max_n: int
@@ -255,6 +255,6 @@ class Grams:
         return (np.ascontiguousarray(rows).view(">u4").astype(np.int64) - 1).astype(np.int32)
 
 
-def without_digits(words: pa.StringArray) -> pa.StringArray:
+def remove_digit_words(words: pa.StringArray) -> pa.StringArray:
     """The words that have no digit."""
     return words.filter(pc.invert(pc.match_substring_regex(words, r"\p{N}")))

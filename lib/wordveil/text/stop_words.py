@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib import resources
 
 
-def stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
-    """The words of a list that comes with the package, or a list of one's own in lower case."""
+def load_stop_words(choice: str | Sequence[str]) -> tuple[str, ...]:
+    """Load a list that comes with the package, or bring one of the user's own into lower case and order."""
     if isinstance(choice, str):
         text = (resources.files("wordveil") / "data" / "stop_words" / f"{choice}.txt").read_text("utf-8")
         return tuple(text.split())

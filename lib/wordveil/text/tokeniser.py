@@ -21,7 +21,8 @@ from wordveil.text.choices import Hyphens, TokeniserKind
 _SPACELESS_SCRIPTS = tuple(
     rf"\p{{{script}}}"
     for script in (
-        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi"
+        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan",
+        "Javanese", "Balinese", "Yi",
     )
 )  # fmt: skip
 # RE2 has no intersection: a letter of a script is what is not (no letter, or not of the script).
@@ -32,8 +33,8 @@ _MARK = "\x01"
 
 @dataclass(frozen=True)
 class _Patterns:
-    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what lies between
-    separators, a separator and the characters to strip from both ends of what lies between."""
+    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what is between
+    separators, a separator and the characters to strip from both ends of what is between."""
 
     word: str
     other: str
@@ -66,9 +67,9 @@ class Pieces:
     offsets
         int64 ``(records + 1,)``, the words of each record.
     all
-        string array of words and gaps in order, so that joining them gives the text back; None unless asked for.
+        string array of words and gaps in order, so that joining them restores the text; None unless asked for.
     slots
-        int64 ``(tokens,)``, where each word stands in ``all``; None likewise.
+        int64 ``(tokens,)``, the place of each word in ``all``; None likewise.
     all_offsets
         int64 ``(records + 1,)`` into ``all``; None likewise.
     """
@@ -105,13 +106,13 @@ class Tokeniser:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
         return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), _MARK, " ")
 
-    def refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
+    def find_refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Which texts hold a script without word spaces that this tokeniser does not segment: bool ``(records,)``."""
         if self._kind != TokeniserKind.WORDS:
             return np.zeros(len(texts), np.bool_)
         return np.asarray(pc.match_substring_regex(texts, _SPACELESS_LETTER).to_numpy(zero_copy_only=False), np.bool_)
 
-    def words(self, texts: pa.StringArray) -> Pieces:
+    def cut_words(self, texts: pa.StringArray) -> Pieces:
         """The words alone; ``texts`` come from :meth:`normalise`."""
         if self._patterns.separator is None:
             marked = pc.replace_substring_regex(
@@ -126,7 +127,7 @@ class Tokeniser:
         kept = np.concatenate([[0], np.cumsum(filled)])
         return Pieces(values.filter(pa.array(filled)), kept[offsets])
 
-    def pieces(self, texts: pa.StringArray) -> Pieces:
+    def cut_pieces(self, texts: pa.StringArray) -> Pieces:
         """Words and gaps; ``texts`` come from :meth:`normalise`."""
         marked = pc.replace_substring_regex(texts, f"({self._patterns.word})", rf"{_MARK}\1{_MARK}")
         values, offsets = _split(marked)
@@ -136,12 +137,12 @@ class Tokeniser:
         return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
 
 
-def folded(words: pa.StringArray) -> pa.StringArray:
+def fold_words(words: pa.StringArray) -> pa.StringArray:
     """Words as they are looked up: in lower case, with the apostrophe U+2019 as ``'``."""
-    return pc.utf8_lower(straightened(words))
+    return pc.utf8_lower(straighten_apostrophes(words))
 
 
-def straightened(words: pa.StringArray) -> pa.StringArray:
+def straighten_apostrophes(words: pa.StringArray) -> pa.StringArray:
     """Words with the apostrophe U+2019 as ``'``, in the case in which they are written."""
     return pc.replace_substring(words, "\u2019", "'")
 

@@ -11,8 +11,6 @@ import typer.main
 from typer.testing import CliRunner
 
 from wordveil.cli.app import app
-from wordveil.cli.ngrams import MAX_N
-from wordveil.text.slots import MOST_N
 
 ROOT = Path(__file__).parents[3]
 GROUP = typer.main.get_command(app)
@@ -55,7 +53,3 @@ def test_help_loads_nothing_heavy():
     code = f"import sys, wordveil.cli.app; print(*sorted({{name.split('.')[0] for name in sys.modules}} & {{*{banned!r}}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-def test_the_longest_n_gram_is_that_of_slots():
-    assert MAX_N == MOST_N

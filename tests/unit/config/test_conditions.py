@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordveil.config.conditions import reading, shown_by, tokens
+from wordveil.config.conditions import find_exposures, find_reading, tokens
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
-from wordveil.privacy.relations import Exposure, Relation, related
+from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.text.policy import with_profile
 
@@ -66,19 +66,19 @@ SAYS_NOT = [
 
 @pytest.mark.parametrize("condition", READS)
 def test_a_condition_that_names_the_text_reads_it(condition):
-    assert reading(condition, "body") == "names body, the text column"
-    assert shown_by(condition, "body") == ("condition",)
+    assert find_reading(condition, "body") == "names body, the text column"
+    assert find_exposures(condition, "body") == ("condition",)
 
 
 @pytest.mark.parametrize("condition", READS_OTHERS)
 def test_a_condition_on_other_columns_does_not(condition):
-    assert reading(condition, "body") == ""
-    assert shown_by(condition, "body") == shown_by(None, "body") == ()
+    assert find_reading(condition, "body") == ""
+    assert find_exposures(condition, "body") == find_exposures(None, "body") == ()
 
 
 @pytest.mark.parametrize(("condition", "words"), SAYS_NOT)
 def test_what_may_read_the_text_counts_as_reading_it(condition, words):
-    assert words in reading(condition, "body")
+    assert words in find_reading(condition, "body")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_may_read_the_text_counts_as_reading_it(condition, words):
     ],
 )
 def test_names_are_compared_as_spark_compares_them(column, condition):
-    assert reading(condition, column).startswith("names")
+    assert find_reading(condition, column).startswith("names")
 
 
 PIECES = [
@@ -110,14 +110,14 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 def test_a_name_is_found_between_whatever_hides_nothing(pieces):
     condition = " ".join(piece for piece, _ in pieces)
-    assert (reading(condition, "body") != "") == any(reads for _, reads in pieces)
+    assert (find_reading(condition, "body") != "") == any(reads for _, reads in pieces)
 
 
 @given(st.text(alphabet="'\"`\\-/*:.\n\rbx (r${"))
 def test_any_string_is_cut_into_pieces(condition):
     for token in tokens(condition):
         assert token.value or token.kind == "name"
-    assert isinstance(reading(condition, "b"), str)
+    assert isinstance(find_reading(condition, "b"), str)
 
 
 def job(where: str | None, text: dict[str, Any], **sections: Any) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_a_release_says_that_its_condition_reads_the_text(text):
 def test_a_policy_for_any_two_texts_refuses_such_a_condition(where, text):
     (fault,) = faults(job(where, text))
     assert fault.startswith(
-        f"input.where = {where}: {reading(where, 'body')}. That a record is there would tell something of its text"
+        f"input.where = {where}: {find_reading(where, 'body')}. That a record is there would show something of its text"
     )
     assert "Filter on kept columns, in a view of public columns, or take a policy of text.profile: readable" in fault
     parse_config(job("ds = 'x'", text), "job.yaml")
@@ -198,7 +198,7 @@ def test_a_gate_that_does_not_allow_the_condition_is_a_fault():
 
 def test_no_bound_holds_beyond_texts_that_agree_in_the_condition():
     for relation in Relation:
-        assert related(relation, [Exposure.CONDITION, "gate"]) is Relation.SAME_SKELETON
-        assert related(relation, ["gate", "column:condition"]) is relation
+        assert narrow_relation(relation, [Exposure.CONDITION, "gate"]) is Relation.SAME_SKELETON
+        assert narrow_relation(relation, ["gate", "column:condition"]) is relation
     settings = RecordSettings("r", "", with_profile("strict", n_max=8), (), ("condition",))
     assert (settings.relation, settings.policy.relation) == (Relation.SAME_SKELETON, Relation.ANY_TEXT)

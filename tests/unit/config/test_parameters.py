@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wordveil.config.parameters import check_params, named_in, parse_params
+from wordveil.config.parameters import check_params, find_parameter_names, parse_params
 from wordveil.errors import ConfigError
 
 
@@ -40,7 +40,7 @@ def test_the_same_name_twice_is_a_fault():
     ],
 )
 def test_parameters_are_found_outside_of_strings_and_comments(condition, names):
-    assert named_in(condition) == names
+    assert find_parameter_names(condition) == names
 
 
 def test_just_the_parameters_that_are_used_have_values():

@@ -1,4 +1,4 @@
-"""Settings of mechanisms: plain frozen dataclasses that refuse what contradicts itself, and say what enters a recipe."""
+"""Settings of mechanisms: plain frozen dataclasses that refuse contradictions, and say what enters a recipe."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wordveil.mechanisms.tables import (
-    MOST_SCORE,
+    MAX_SCORE,
     NOBODY,
     Rows,
     Table,
@@ -180,7 +180,7 @@ def test_scores_come_back_from_the_table():
         for row in range(30):
             wanted = np.array(intended(rows, row)) ** ratio
             assert probabilities(again, row) == pytest.approx(wanted / wanted.sum(), rel=1e-6)
-    assert (scores_of(build_table(rows), 100.0).cut <= MOST_SCORE).all()
+    assert (scores_of(build_table(rows), 100.0).cut <= MAX_SCORE).all()
 
 
 def test_columns_are_the_next_power_of_two():

@@ -30,7 +30,7 @@ from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.tails import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     depth,
     digits_at,
     end_of,
@@ -38,7 +38,7 @@ from wordveil.mechanisms.tails import (
     gamma_lower,
     gamma_upper,
     log_at,
-    missed,
+    missed_probability,
 )
 
 TOP = 2**52 - 1
@@ -179,7 +179,7 @@ def test_lower_quantiles_keep_to_quadrature(shape: float, log: float) -> None:
 
 @pytest.mark.parametrize("shape", [*SHAPES, 1e5])
 def test_quantiles_are_finite_and_monotone_at_every_depth(shape: float) -> None:
-    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 240), np.arange(61, 52 * (MOST_DIGITS + 1) + 2, 521)])
+    logs = -LN2 * np.concatenate([np.linspace(1.0, 60.0, 240), np.arange(61, 52 * (MAX_DIGITS + 1) + 2, 521)])
     upper = [gamma_at(shape, tails.End(log, low=False)) for log in logs]
     lower = [gamma_at(shape, tails.End(log, low=True)) for log in logs]
     assert np.isfinite(upper + lower).all()
@@ -212,7 +212,7 @@ def test_delta_is_rounded_up_and_the_depth_is_the_least(uniforms: int, nats: flo
     assert exact <= Decimal(delta) <= exact * Decimal(1 + 1e-8)
     assert delta <= 1e-12
     assert digits == 1 or exact_missed(uniforms, digits - 1, nats) > Decimal("0.99e-12")
-    assert missed(uniforms, 1, 1e9) >= 1
+    assert missed_probability(uniforms, 1, 1e9) >= 1
 
 
 def test_depths_of_the_demo_embedding() -> None:
@@ -233,7 +233,7 @@ def test_what_is_built_records_its_depth(name: str) -> None:
     assert loaded._digits == expected.digits
     assert loaded.at_epsilon(20.0)._digits == expected.digits
     assert loaded.at_epsilon(120.0)._digits == 3 * expected.digits
-    assert loaded.at_epsilon(1e9)._digits == MOST_DIGITS
+    assert loaded.at_epsilon(1e9)._digits == MAX_DIGITS
 
 
 @ADDITIVE
@@ -244,7 +244,7 @@ def test_an_epsilon_that_no_depth_serves_is_refused_with_the_largest_that_one_do
         build(embedding, {"epsilon": 1e8}, padding=False, mechanism=name)
     largest = float(re.findall(r"possible here is (\S+)\.$", str(refused.value))[0])
     built = build(embedding, {"epsilon": largest}, padding=False, mechanism=name)
-    assert built.parameters["digits"] == MOST_DIGITS
+    assert built.parameters["digits"] == MAX_DIGITS
     with pytest.raises(BundleError, match=f"possible here is {largest:g}"):
         build(embedding, {"epsilon": largest * 1.001}, padding=False, mechanism=name)
 
@@ -253,14 +253,14 @@ def test_where_no_epsilon_is_possible_the_refusal_says_so() -> None:
     with pytest.raises(BundleError, match=r"No epsilon is possible here.*exponential"):
         depth(6, 1.0, 2000.0, 40.0)
     with pytest.raises(BundleError, match="No epsilon is possible here"):
-        depth(1500, 3000.0, 0.0, 37.0, least=1499.0)
+        depth(1500, 3000.0, 0.0, 37.0, min_epsilon=1499.0)
 
 
 def test_digits_at_another_epsilon_are_enough() -> None:
     for epsilon, other in ((1.0, 2.0), (20.0, 7.0), (20.0, 61.3), (47.7, 5000.0)):
         enough = digits_at(depth(1, epsilon, 0.0, 8.68).digits, other / epsilon)
         assert enough >= depth(1, other, 0.0, 8.68).digits
-    assert digits_at(2, math.inf) == MOST_DIGITS
+    assert digits_at(2, math.inf) == MAX_DIGITS
 
 
 # Laplace.
@@ -346,7 +346,7 @@ def test_hyperbolic_laplace_reaches_far_radii(dimension: int) -> None:
     assert ((rest >= 0) & (rest < 1e-60)).all()
 
 
-@pytest.mark.parametrize("depth_", [1, 20, 400, MOST_DIGITS])
+@pytest.mark.parametrize("depth_", [1, 20, 400, MAX_DIGITS])
 @pytest.mark.parametrize("kind", [HyperbolicLaplace, HyperbolicFDD])
 def test_extreme_digits_give_finite_noise(kind: type[Any], depth_: int) -> None:
     real = law(kind, 3, 20.0, depth_)
@@ -447,6 +447,6 @@ def test_rare_uniforms_alone_take_further_digits() -> None:
     values = np.array([[0.0, 2.0**20 - 1, 2.0**20, 2.0**51, 2.0**52 - 2**20 - 1, 2.0**52 - 2**20, 2.0**52 - 1]])
     uniforms = (values + 0.5) / 2**52
     where = np.zeros((7, CONTEXT_BYTES), np.uint8), np.arange(7)
-    found = {token: end for _, token, end in tails.ends(KeyedStream(KEYS.noise, 1), uniforms, *where, 0, 3)}
+    found = {token: end for _, token, end in tails.find_ends(KeyedStream(KEYS.noise, 1), uniforms, *where, 0, 3)}
     assert {token: end.low for token, end in found.items()} == {0: True, 1: True, 5: False, 6: False}
     assert found[1].log == pytest.approx(math.log(2.0**-32), abs=1e-6)

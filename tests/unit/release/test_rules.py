@@ -210,7 +210,10 @@ def test_a_gate_is_read_from_the_configuration():
     [
         ({"unknwon_rate": 0.1}, "gate.unknwon_rate: unknown key. Did you mean unknown_rate?"),
         ({"relation": "any_txt"}, "Did you mean any_text?"),
-        ({"exposes": ["presense"]}, "gate.exposes = presense: is nothing that a release can show. Allowed: presence"),
+        (
+            {"exposes": ["presense"]},
+            "gate.exposes = presense: is not something that a release can show. Allowed: presence",
+        ),
         ({"exposes": ["presense"]}, "Did you mean presence?"),
         ({"exposes": "presence"}, "gate.exposes = presence: should be a valid list"),
         ({"unknown_rate": 10}, "gate.unknown_rate = 10: should be less than or equal to 1"),

@@ -49,7 +49,7 @@ def there_and_back(text, words, **policy):
 
 
 def copied(text, **policy):
-    data, offsets = encode(text, **policy).skeleton.copied()
+    data, offsets = encode(text, **policy).skeleton.serialise()
     return bytes(data[offsets[0] : offsets[1]])
 
 
@@ -71,7 +71,7 @@ def test_no_records():
 
 
 def test_no_records_have_nothing_copied():
-    _, offsets = encode([], punctuation="keep").skeleton.copied()
+    _, offsets = encode([], punctuation="keep").skeleton.serialise()
     assert offsets.tolist() == [0]
 
 
@@ -328,7 +328,7 @@ def test_copied_control_characters_are_not_taken_for_hidden_words(one, two):
 
 def test_copied_of_a_batch_is_that_of_each_record():
     texts = ["The cat.", "", "été?", "!"]
-    data, offsets = encode(texts, punctuation="keep").skeleton.copied()
+    data, offsets = encode(texts, punctuation="keep").skeleton.serialise()
     parts = [bytes(data[start:stop]) for start, stop in itertools.pairwise(offsets.tolist())]
     assert parts == [copied(text, punctuation="keep") for text in texts]
 

@@ -63,8 +63,10 @@ EVERY = pytest.mark.parametrize("name", list(SETTINGS))
 # Letters and signs of every kind that decides: marks inside words, cases that grow, combining and compatibility
 # characters.
 ALPHABET = [
-    *"aBt9' -\n.", "\u2019", "\u2010", "\u2018", "\u00e9", "\u00c9", "\u0130", "\u0131", "\u023a", "\u0301", "\u00b2", "\u2003", "\u200b",
-    "\u212a", "\u1e9e", "\u03a3", "\u0430", "\u6f22", "\u0e01", "\U0001f600", "\x01", "\x00", "\u00ad", "\u2060", "\u01c5",
+    *"aBt9' -\n.", "\u2019", "\u2010", "\u2018", "\u00e9", "\u00c9", "\u0130", "\u0131", "\u023a", "\u0301",
+    "\u00b2", "\u2003", "\u200b",
+    "\u212a", "\u1e9e", "\u03a3", "\u0430", "\u6f22", "\u0e01", "\U0001f600", "\x01", "\x00", "\u00ad", "\u2060",
+    "\u01c5",
 ]  # fmt: skip
 
 

@@ -30,8 +30,8 @@ from wordveil.mechanisms.random import RandomSettings
 from wordveil.privacy.relations import Relation
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile
-from wordveil.text.slots import Grams, NgramSettings, assembled
-from wordveil.text.tokeniser import Tokeniser, folded
+from wordveil.text.slots import Grams, NgramSettings, assemble_trie
+from wordveil.text.tokeniser import Tokeniser, fold_words
 
 PUBLIC = [
     *(
@@ -50,8 +50,8 @@ THRESHOLD, START = 0.2, 0.1
 
 
 def kept(model, texts, threshold=THRESHOLD, start=START):
-    pieces = Tokeniser().words(pa.array(texts, pa.string()))
-    found = model.kept(folded(pieces.words), pieces.offsets, threshold, start)
+    pieces = Tokeniser().cut_words(pa.array(texts, pa.string()))
+    found = model.mark_kept(fold_words(pieces.words), pieces.offsets, threshold, start)
     return [part.tolist() for part in np.split(found, pieces.offsets[1:-1])]
 
 
@@ -157,7 +157,7 @@ def test_grams_are_those_of_their_texts():
 
 def test_an_n_gram_without_its_beginning_is_refused():
     with pytest.raises(ValueError, match="without its beginning"):
-        assembled(np.array([1, 5, 5]), np.array([[1, 2, -1], [2, 1, 1]], np.int32), np.array([2, 2]))
+        assemble_trie(np.array([1, 5, 5]), np.array([[1, 2, -1], [2, 1, 1]], np.int32), np.array([2, 2]))
 
 
 def test_an_index_from_its_arrays_finds_the_same():

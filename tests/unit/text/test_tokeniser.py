@@ -21,7 +21,7 @@ TEXTS = st.text(
 
 def words(text, kind="words", hyphens="split"):
     tokeniser = Tokeniser(kind, hyphens)
-    found = tokeniser.words(tokeniser.normalise(pa.array([text])))
+    found = tokeniser.cut_words(tokeniser.normalise(pa.array([text])))
     assert found.offsets.tolist() == [0, len(found.words)]
     return found.words.to_pylist()
 
@@ -92,16 +92,16 @@ SPACELESS = ["漢字", "ひらがな", "カタカナ", "ㄅㄆ", "ไทย", "�
 @pytest.mark.parametrize("text", SPACELESS)
 def test_scripts_without_word_spaces_are_refused_by_words_alone(text):
     texts = pa.array(["plain", f"some {text} inside", text])
-    assert Tokeniser("words").refused(texts).tolist() == [False, True, True]
-    assert Tokeniser("characters").refused(texts).tolist() == [False, False, False]
-    assert Tokeniser("whitespace").refused(texts).tolist() == [False, False, False]
+    assert Tokeniser("words").find_refused(texts).tolist() == [False, True, True]
+    assert Tokeniser("characters").find_refused(texts).tolist() == [False, False, False]
+    assert Tokeniser("whitespace").find_refused(texts).tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize(
     "text", ["plain", "한국어", "tiếng Việt", "Привет", "नमस्ते", "مرحبا", "", "123", "😀", "。、", "ー"[:0]]
 )
 def test_other_texts_are_not_refused(text):
-    assert not Tokeniser("words").refused(pa.array([text])).any()
+    assert not Tokeniser("words").find_refused(pa.array([text])).any()
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,16 @@ def test_a_sliced_array_is_cut_like_a_fresh_one():
     texts = ["zero zero", "one, two", "", "three"]
     tokeniser = Tokeniser()
     whole = pa.array(texts)
-    for cut in (tokeniser.words(whole.slice(1, 2)), tokeniser.pieces(whole.slice(1, 2))):
+    for cut in (tokeniser.cut_words(whole.slice(1, 2)), tokeniser.cut_pieces(whole.slice(1, 2))):
         assert unravel(cut.words, cut.offsets) == [["one", "two"], []]
 
 
 def test_no_texts():
     none = pa.array([], pa.string())
     for tokeniser in map(Tokeniser, TokeniserKind):
-        assert tokeniser.words(tokeniser.normalise(none)).offsets.tolist() == [0]
-        assert tokeniser.pieces(none).all_offsets.tolist() == [0]
-        assert len(tokeniser.refused(none)) == 0
+        assert tokeniser.cut_words(tokeniser.normalise(none)).offsets.tolist() == [0]
+        assert tokeniser.cut_pieces(none).all_offsets.tolist() == [0]
+        assert len(tokeniser.find_refused(none)) == 0
 
 
 @pytest.mark.parametrize("hyphens", Hyphens)
@@ -184,7 +184,7 @@ def test_pieces_give_the_text_back_and_agree_with_words(kind, hyphens, texts):
     tokeniser = Tokeniser(kind, hyphens)
     normal = tokeniser.normalise(pa.array(texts, pa.string()))
     assert normal.to_pylist() == [unicodedata.normalize("NFC", text).replace("\x01", " ") for text in texts]
-    pieces, alone = tokeniser.pieces(normal), tokeniser.words(normal)
+    pieces, alone = tokeniser.cut_pieces(normal), tokeniser.cut_words(normal)
     assert ["".join(part) for part in unravel(pieces.all, pieces.all_offsets)] == normal.to_pylist()
     assert unravel(pieces.words, pieces.offsets) == unravel(alone.words, alone.offsets)
     assert pieces.all.take(pa.array(pieces.slots)).equals(pieces.words)
@@ -197,7 +197,7 @@ def test_pieces_give_the_text_back_and_agree_with_words(kind, hyphens, texts):
 @given(TEXTS, TEXTS)
 def test_records_do_not_touch_each_other(one, two):
     tokeniser = Tokeniser("characters", "inner")
-    both = tokeniser.words(tokeniser.normalise(pa.array([one, two])))
+    both = tokeniser.cut_words(tokeniser.normalise(pa.array([one, two])))
     assert unravel(both.words, both.offsets) == [words(one, "characters", "inner"), words(two, "characters", "inner")]
 
 

@@ -24,7 +24,7 @@ from wordveil.errors import ConfigError, Fault, NgramError
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
-from wordveil.text.slots import Grams, NgramModel, NgramSettings, assembled
+from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def build_ngrams(
         "texts": read,
         "left_out": rows - read,
     }
-    path = write_model(store, settings, words, total, assembled(counts, found, numbers), provenance)
+    path = write_model(store, settings, words, total, assemble_trie(counts, found, numbers), provenance)
     return BuiltNgrams(open_model(path), read, rows - read)
 
 

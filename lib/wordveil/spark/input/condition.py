@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.conditions import folded
+from wordveil.config.conditions import fold_name
 from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.spark.platform.jvm import gateway
@@ -160,7 +160,7 @@ class _ConditionInspector:
             return self.refers
         if _kind(node) not in ("AttributeReference", "OuterReference"):
             return False
-        return self.column is None or folded(node.name()) == folded(self.column)
+        return self.column is None or fold_name(node.name()) == fold_name(self.column)
 
 
 def _is_safe(node: Any, below: list[_Found]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config.load import Config
-from wordveil.privacy.relations import Exposure, Relation, related
+from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
 from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
@@ -105,7 +105,7 @@ def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()
         spoken = rows.where(released).select(F.explode(F.split("text", " ")).alias("word")).where("word <> ''")
         distinct = spoken.distinct().count()
     exposes = tuple(sorted({*figures.exposes, *shown}))
-    relations = {related(Relation(name), exposes) for name in figures.relations}
+    relations = {narrow_relation(Relation(name), exposes) for name in figures.relations}
     unbounded = figures.unbounded or Exposure.CONDITION in exposes
     return Measured(
         relation=relations.pop() if len(relations) == 1 else None,

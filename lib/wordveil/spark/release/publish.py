@@ -17,7 +17,7 @@ from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
-from wordveil.privacy.relations import Exposure, Relation, column_exposure, related
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RELEASED
 from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateResult
@@ -319,7 +319,7 @@ def _make_manifest(
         policy=first.terms["policy_fingerprint"],
         key=key.fingerprint,
         epoch=facts.epoch or key.epoch,
-        relation=related(policy.relation, exposes),
+        relation=narrow_relation(policy.relation, exposes),
         exposes=exposes,
         input=read.source,
         input_version=read.version,
