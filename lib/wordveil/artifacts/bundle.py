@@ -104,12 +104,14 @@ class Bundle:
         if policy.pads != self.manifest["recipe"]["padding"]:
             built = "with" if not policy.pads else "without"
             raise BundleError(
-                f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil build` "
+                f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
+                "build` "
                 "with this policy."
             )
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
-                f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a record. "
+                f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of "
+                "a record. "
                 "Lower text.n_max."
             )
 
@@ -124,7 +126,8 @@ def write(
 ) -> Path:
     """Write a bundle into ``store`` and return its directory.
 
-    The directory gets its name only once all files are on disk. An existing bundle with the same content stays unchanged.
+    The directory gets its name only once all files are on disk. An existing bundle with the same content stays
+    unchanged.
     """
     return content_store.write_directory(
         store, KIND, lambda draft: _fill(draft, embedding, built, recipe, provenance), open_bundle
@@ -167,7 +170,8 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     manifest = _read_manifest(path)
     if identity is not None and content_store.encode_canonical(manifest) != identity:
         raise BundleError(
-            f"{path / content_store.MANIFEST}: this is not the bundle that the run started with. Restore that bundle, or start the run again."
+            f"{path / content_store.MANIFEST}: this is not the bundle that the run started with. Restore that bundle, "
+            "or start the run again."
         )
     content = manifest["content"]
     content_store.verify_files(path, KIND, content["files"])

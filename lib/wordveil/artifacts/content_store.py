@@ -2,7 +2,8 @@
 into memory.
 
 A directory gets its name only once all its files are on disk, and everything is verified when it is opened. Arrays are
-raw bytes, little-endian, in C order; the manifest has dtype and shape, so that no library's file format can change them.
+raw bytes, little-endian, in C order; the manifest has dtype and shape, so that no library's file format can change
+them.
 """
 
 from __future__ import annotations
@@ -142,7 +143,9 @@ def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]])
 
 
 def map_arrays(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Map the arrays among ``files`` into memory: read-only views by name. All processes on a machine share their pages."""
+    """Map the arrays among ``files`` into memory: read-only views by name. All processes on a machine share their
+    pages.
+    """
     return {
         entry["array"]: np.asarray(
             np.memmap(path / name, np.dtype(entry["dtype"]), mode="r", shape=tuple(entry["shape"]))
@@ -167,7 +170,8 @@ def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
         size = file.stat().st_size
         if size != entry["bytes"]:
             raise kind.error(
-                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered; {kind.hint}."
+                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered; "
+                f"{kind.hint}."
             )
         with file.open("rb") as stream:
             digest = _digest(stream)

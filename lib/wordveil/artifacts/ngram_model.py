@@ -1,7 +1,8 @@
 """An n-gram model of public text as a content-addressed directory that workers map into memory.
 
     <store>/<digest>/manifest.json   what it is, with a checksum of every file and of itself
-    <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie (:class:`wordveil.text.slots.NgramModel`)
+    <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie
+    (:class:`wordveil.text.slots.NgramModel`)
 
 The digest covers settings, words and counts, but not the source of the text, software versions or time.
 """

@@ -1,7 +1,8 @@
 """Key files, epochs, subkeys and fingerprints.
 
 A release needs one master key of 32 bytes. Each purpose uses its own subkey, derived by HKDF-SHA256 (RFC 5869) with the
-release and the purpose in ``info``, so that no two purposes and no two releases share key bytes. The master key stays on the driver; Spark's workers receive the subkeys of one release.
+release and the purpose in ``info``, so that no two purposes and no two releases share key bytes. The master key stays
+on the driver; Spark's workers receive the subkeys of one release.
 
 A file may hold several master keys, one an **epoch**. The first is the root: tags, the fingerprint and signatures come
 from it for the whole life of the release. Noise comes from the last, so that what was drawn under earlier epochs does
@@ -105,7 +106,8 @@ class MasterKey:
             if epoch in epochs[: number - 1]:
                 first = epochs.index(epoch) + 1
                 raise KeyMaterialError(
-                    f"{where} repeats epoch {first}: each epoch needs its own key. Remove the line, then run: wordveil key rotate FILE"
+                    f"{where} repeats epoch {first}: each epoch needs its own key. Remove the line, then run: "
+                    "wordveil key rotate FILE"
                 )
         self._epochs = tuple(Secret(epoch) for epoch in epochs)
 
@@ -160,24 +162,27 @@ def encode_public_key(key: Ed25519PrivateKey) -> str:
 def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
     """Why ``key`` cannot serve a release that recorded these fingerprints, or None if it can.
 
-    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were recorded
-    is right: it was rotated since.
+    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were
+    recorded is right: it was rotated since.
     """
     found = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
         return (
-            f"the key is {key.fingerprint}, but the release was drawn with {recorded_root}. Name the release's own key. Another "
+            f"the key is {key.fingerprint}, but the release was drawn with {recorded_root}. Name the release's own "
+            "key. Another "
             "key would draw and charge every record again, which needs a new release."
         )
     for number, (recorded, given) in enumerate(zip(recorded_epochs, found, strict=False), 1):
         if recorded != given:
             return (
-                f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the key was "
+                f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the "
+                "key was "
                 "rotated in two places. Restore the file that the release was drawn with."
             )
     if len(found) < len(recorded_epochs):
         return (
-            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, but the release was drawn "
+            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, but the release was "
+            "drawn "
             f"with {len(recorded_epochs)}: the key is older than the release. Restore the rotated key."
         )
     return None
@@ -264,7 +269,8 @@ def _lock_key_file(file: Path) -> Iterator[tuple[Path, Path, int]]:
             draft.unlink(missing_ok=True)
     except FileExistsError:
         raise KeyMaterialError(
-            f"{draft} exists: another command is changing the key, or one was killed. If none is running, delete the file; it "
+            f"{draft} exists: another command is changing the key, or one was killed. If none is running, delete the "
+            "file; it "
             "may hold the key."
         ) from None
     except OSError as error:
@@ -292,7 +298,8 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
     if file is not None:
         if len(file.strip()) >= 2 * KEY_BYTES and set(file.strip()) <= set(hexdigits):
             raise KeyMaterialError(
-                "key.file is a path, and its value looks like a key. Create a new key with: wordveil key new FILE, and set "
+                "key.file is a path, and its value looks like a key. Create a new key with: wordveil key new FILE, "
+                "and set "
                 "key.file to that file."
             )
         return _parse(_read_private(Path(file)), f"key.file {file}")
@@ -326,7 +333,8 @@ def _parse_digits(content: str, place: str) -> list[str]:
     """The digits of each epoch."""
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(
-            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw again, use a "
+            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw "
+            "again, use a "
             "new key and a new release name; every record is then charged again."
         )
     epochs = content.split()

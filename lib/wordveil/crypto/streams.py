@@ -135,8 +135,8 @@ class KeyedStream:
     def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
         """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
 
-        They come from their own key, so that no counter of this stream is used twice. They are computed one at a time, for
-        the few uniforms that need them.
+        They come from their own key, so that no counter of this stream is used twice. They are computed one at a time,
+        for the few uniforms that need them.
         """
         address = context.tobytes() + struct.pack("<QQ", position, number)
         key = hashlib.blake2b(

@@ -103,7 +103,8 @@ def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Emb
     """
     if vectors.ndim != 2 or vectors.shape[0] != len(words) or 0 in vectors.shape:
         raise EmbeddingError(
-            f"{source}: there are {len(words)} words, but the vectors have shape {vectors.shape}. Give one row for each word."
+            f"{source}: there are {len(words)} words, but the vectors have shape {vectors.shape}. Give one row for "
+            "each word."
         )
     _check_words(words, source)
     vectors = np.asarray(vectors, np.float32)
@@ -124,7 +125,8 @@ def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Emb
 def _warn_if_normalised(smallest: float, largest: float) -> tuple[str, ...]:
     if abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3:
         advice = (
-            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and is at "
+            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and "
+            "is at "
             "most 2, so an epsilon chosen for unnormalised vectors means something else here."
         )
         return (advice,)
@@ -169,7 +171,8 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
         raise
     except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         raise EmbeddingError(
-            f"mechanism.embedding = {place}: cannot be read as {chosen} ({error}). Set mechanism.embedding_format to one of "
+            f"mechanism.embedding = {place}: cannot be read as {chosen} ({error}). Set mechanism.embedding_format to "
+            "one of "
             f"{', '.join(FORMATS[1:])}."
         ) from error
 
@@ -290,7 +293,8 @@ def _load_glove(path: Path, source: str) -> Embedding:
             fields = line.rstrip(b"\n").rsplit(b" ", dimension)
             if len(fields) != dimension + 1:
                 raise EmbeddingError(
-                    f"{source}: line {number} has {len(fields) - 1} numbers, and the first line has {dimension}. Repair the file."
+                    f"{source}: line {number} has {len(fields) - 1} numbers, and the first line has {dimension}. "
+                    "Repair the file."
                 )
             try:
                 words.append(fields[0].decode("utf-8"))

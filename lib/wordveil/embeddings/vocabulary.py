@@ -47,7 +47,8 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` would build one at each call.
+    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` would build one at each
+    call.
 
     Attributes
     ----------

@@ -124,8 +124,8 @@ class RecordSanitiser:
             yield self._assemble(piece, *self._encode(piece))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content
-        tag and the tokens that it would cost.
+        """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its
+        content tag and the tokens that it would cost.
 
         Nothing is drawn. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
         """

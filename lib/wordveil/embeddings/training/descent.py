@@ -91,8 +91,8 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Fill ``others``, from its second place on, with words that are neither ``word`` nor its hypernyms. Returns how many
-    words it then holds, the first included.
+    """Fill ``others``, from its second place on, with words that are neither ``word`` nor its hypernyms. Returns how
+    many words it then holds, the first included.
     """
     filled = 1
     for _ in range(_TRIES * (len(others) - 1)):
@@ -165,8 +165,8 @@ def descend(
     """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v')))
     (equation 6).
 
-    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer where such words
-    are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer where such
+    words are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
     ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
     largest norm that a point may have.
     """

@@ -1,8 +1,8 @@
 """Poincare embeddings trained by gensim's PoincareModel, one epoch after another.
 
 gensim is imported when a model is made, so that importing this module does not load it. The same seed leads to the same
-bits on one machine. gensim uses powers, exponentials and NumPy's generator, which another machine or version may round or
-draw differently.
+bits on one machine. gensim uses powers, exponentials and NumPy's generator, which another machine or version may round
+or draw differently.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _LARGEST_POWER = 100.0
 
 
 def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
-    """Make gensim's model, untrained: float64, one thread, and without the regularisation, which the paper does not have.
+    """Make gensim's model, untrained: float64, one thread, and without the regularisation, which the paper does not
+    have.
 
     Words are named by their rows. Raises :class:`EmbeddingError` if gensim would draw almost endlessly
     (:func:`estimate_draws`).
@@ -42,7 +43,8 @@ def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> Poi
     expected = estimate_draws(graph, settings.negative)
     if expected > MAX_DRAWS:
         raise EmbeddingError(
-            f"{source}: mechanism.training.negative = {settings.negative}: gensim would draw about {expected:,.0f} times for each pair "
+            f"{source}: mechanism.training.negative = {settings.negative}: gensim would draw about {expected:,.0f} "
+            "times for each pair "
             f"until it had so many different words that are not hypernyms. Lower negative, or set trainer: compiled."
         )
     with _silence_gensim():
@@ -84,8 +86,8 @@ def estimate_draws(graph: Hierarchy, negative: int) -> float:
 
     gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or comes twice.
     With h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, a draw
-    succeeds with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second factor as
-    in the birthday problem.
+    succeeds with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second
+    factor as in the birthday problem.
     """
     size = len(graph.words)
     share = graph.links / graph.links.sum()

@@ -69,7 +69,8 @@ def check_columns(schema: dict[str, str], source: str) -> list[str]:
     for name in ("word", "hypernym"):
         if schema.get(name) not in ("string", "large_string"):
             raise EmbeddingError(
-                f"{source}: column {name} is {schema.get(name, 'missing')}, and strings are needed. Rename or cast a column."
+                f"{source}: column {name} is {schema.get(name, 'missing')}, and strings are needed. Rename or cast a "
+                "column."
             )
     if not schema.get("count", "int64").startswith(("int", "uint", "bigint", "smallint", "tinyint")):
         raise EmbeddingError(
@@ -94,7 +95,8 @@ def _read_text(path: Path) -> pa.Table:
         columns = file.readline().count(b"\t") + 1
     if columns not in (2, 3):
         raise EmbeddingError(
-            f"{path}: the first line has {columns} column(s), separated by tabs, and 2 or 3 are needed. Repair the file."
+            f"{path}: the first line has {columns} column(s), separated by tabs, and 2 or 3 are needed. Repair the "
+            "file."
         )
     names = PAIR_SCHEMA.names[:columns]
     with open_any(str(path), "rb") as file:
@@ -140,7 +142,8 @@ def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) ->
     edges = edges[enough[edges].all(axis=1)]
     if len(edges) == 0:
         raise EmbeddingError(
-            f"{source}: mechanism.training.min_links = {settings.min_links} removes the {len(pairs):,} pairs that min_count and "
+            f"{source}: mechanism.training.min_links = {settings.min_links} removes the {len(pairs):,} pairs that "
+            "min_count and "
             "stop_words left. Lower min_count or min_links, or provide more pairs."
         )
     return _number_words(ends.dictionary.to_pylist(), edges)
@@ -162,12 +165,14 @@ def _check(pairs: pa.Table, source: str) -> None:
         row = pc.index(blank, value=True).as_py()
         if row >= 0:
             raise EmbeddingError(
-                f"{source}: the {name} of pair {row + 1} is missing or empty, or holds a line break or NUL. Remove the pair."
+                f"{source}: the {name} of pair {row + 1} is missing or empty, or holds a line break or NUL. Remove "
+                "the pair."
             )
     row = pc.index(pc.fill_null(pc.less(pairs["count"], 1), fill_value=True), value=True).as_py()
     if row >= 0:
         value = pairs["count"][row].as_py()
         raise EmbeddingError(
-            f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}, and 1 or more is needed. Remove "
+            f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}, and 1 or more is "
+            "needed. Remove "
             "the pair."
         )

@@ -36,8 +36,8 @@ ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 def train_or_load(
     path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
 ) -> Embedding:
-    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained and
-    kept there.
+    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained
+    and kept there.
 
     ``read`` returns the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
@@ -70,7 +70,8 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
     max_hypernyms = int(np.bincount(graph.edges[:, 0]).max())
     if max_hypernyms + settings.negative >= size:
         raise EmbeddingError(
-            f"{source}: mechanism.training.negative = {settings.negative}: a word has {max_hypernyms} hypernyms among {size} words, which "
+            f"{source}: mechanism.training.negative = {settings.negative}: a word has {max_hypernyms} hypernyms among "
+            f"{size} words, which "
             "leaves too few others. Lower negative, or provide more pairs."
         )
     work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
@@ -88,9 +89,9 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
 def _train_compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
     """Points by the compiled loop: equal for equal arguments on every machine.
 
-    They start close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are contrasted
-    with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places the general
-    words first (the authors' published code draws by links then, too).
+    They start close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
+    contrasted with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places
+    the general words first (the authors' published code draws by links then, too).
     """
     size, passes = len(graph.words), settings.burn_in + settings.epochs
     offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))

@@ -41,8 +41,8 @@ class TrainingSettings:
     min_count
         pairs with smaller counts are left out.
     min_links
-        words with fewer links are left out, once: words that have fewer only because others were left out stay. Feyisetan,
-        Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
+        words with fewer links are left out, once: words that have fewer only because others were left out stay.
+        Feyisetan, Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
     stop_words
         ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
     """
