@@ -105,14 +105,12 @@ class Bundle:
             built = "with" if not policy.pads else "without"
             raise BundleError(
                 f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
-                "build` "
-                "with this policy."
+                "build` with this policy."
             )
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
-                f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of "
-                "a record. "
-                "Lower text.n_max."
+                f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a "
+                "record. Lower text.n_max."
             )
 
     @property

@@ -34,13 +34,12 @@ releases = typer.Typer(
 RETAIN_HOURS = 168
 _UNPINNED = (
     "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that "
-    "it names itself. "
-    "Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint --release NAME`."
+    "it names itself. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
+    "--release NAME`."
 )
 _AFTER_WITHDRAWAL = (
     "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the "
-    "public table, and "
-    "`compact` from the disk. `show` reports when it is gone."
+    "public table, and `compact` from the disk. `show` reports when it is gone."
 )
 
 
@@ -203,8 +202,8 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
         print_json({"release": settings.release, "rows": rows})
     else:
         note = (
-            "old files still hold them until `wordveil release compact`, "
-            "and the public table until `gate` and `publish`."
+            "old files still hold them until `wordveil release compact`, and the public table until `gate` and "
+            "`publish`."
         )
         print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
 
@@ -257,8 +256,8 @@ def reset(
         print_json({"release": settings.release, "given_up": tables})
     else:
         note = (
-            "what it spent stays charged, and withdrawn records stay out. "
-            "Readers keep what was published until you publish again."
+            "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
+            "publish again."
         )
         print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
 

@@ -75,13 +75,12 @@ def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> 
     if overwrite and is_release:
         problem = (
             "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, "
-            "or start a "
-            "release with another name."
+            "or start a release with another name."
         )
         raise ConfigError("command line", [Fault("--overwrite", "", problem)])
     if full_snapshot and not is_release:
         problem = (
-            "needs a release: a Parquet output always holds the whole input. "
-            "Remove --full-snapshot, or set output.format: delta."
+            "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set "
+            "output.format: delta."
         )
         raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
-    "text or "
-    "words of the vocabulary (docs/choosing.md)."
+    "text or words of the vocabulary (docs/choosing.md)."
 )
 SPEED_NOTE = (
     "core-hours cover splitting texts into words and drawing, on one core of this machine. "
@@ -26,8 +25,8 @@ SPEED_NOTE = (
 )
 COMPARISON_NOTE = (
     "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. "
-    "pure: the largest "
-    "loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean equal protection."
+    "pure: the largest loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean "
+    "equal protection."
 )
 CHANGES = {
     "all": "all: no record of this input was known yet",
@@ -236,8 +235,7 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
             ("gone" if withdrawn["records"] else "none")
             if withdrawn["gone"]
             else f"still exists: {withdrawn['in_draws']:,} records in the draws, "
-            f"{withdrawn['in_public_table']:,} in the public table, "
-            f"perhaps more in {old:,} files of old versions"
+            f"{withdrawn['in_public_table']:,} in the public table, perhaps more in {old:,} files of old versions"
         )
     return shown
 

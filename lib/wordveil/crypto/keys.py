@@ -169,21 +169,18 @@ def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: Mast
     if key.fingerprint != recorded_root:
         return (
             f"the key is {key.fingerprint}, but the release was drawn with {recorded_root}. Name the release's own "
-            "key. Another "
-            "key would draw and charge every record again, which needs a new release."
+            "key. Another key would draw and charge every record again, which needs a new release."
         )
     for number, (recorded, given) in enumerate(zip(recorded_epochs, found, strict=False), 1):
         if recorded != given:
             return (
-                f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the "
-                "key was "
-                "rotated in two places. Restore the file that the release was drawn with."
+                f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the key "
+                "was rotated in two places. Restore the file that the release was drawn with."
             )
     if len(found) < len(recorded_epochs):
         return (
             f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, but the release was "
-            "drawn "
-            f"with {len(recorded_epochs)}: the key is older than the release. Restore the rotated key."
+            f"drawn with {len(recorded_epochs)}: the key is older than the release. Restore the rotated key."
         )
     return None
 
@@ -270,8 +267,7 @@ def _lock_key_file(file: Path) -> Iterator[tuple[Path, Path, int]]:
     except FileExistsError:
         raise KeyMaterialError(
             f"{draft} exists: another command is changing the key, or one was killed. If none is running, delete the "
-            "file; it "
-            "may hold the key."
+            "file; it may hold the key."
         ) from None
     except OSError as error:
         raise KeyMaterialError(
@@ -299,8 +295,7 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
         if len(file.strip()) >= 2 * KEY_BYTES and set(file.strip()) <= set(hexdigits):
             raise KeyMaterialError(
                 "key.file is a path, and its value looks like a key. Create a new key with: wordveil key new FILE, "
-                "and set "
-                "key.file to that file."
+                "and set key.file to that file."
             )
         return _parse(_read_private(Path(file)), f"key.file {file}")
     assert env is not None
@@ -333,9 +328,8 @@ def _parse_digits(content: str, place: str) -> list[str]:
     """The digits of each epoch."""
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(
-            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw "
-            "again, use a "
-            "new key and a new release name; every record is then charged again."
+            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw again, "
+            "use a new key and a new release name; every record is then charged again."
         )
     epochs = content.split()
     if not epochs or not all(len(digits) == 2 * KEY_BYTES and set(digits) <= set(hexdigits) for digits in epochs):

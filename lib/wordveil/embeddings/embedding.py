@@ -126,8 +126,7 @@ def _warn_if_normalised(smallest: float, largest: float) -> tuple[str, ...]:
     if abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3:
         advice = (
             "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and "
-            "is at "
-            "most 2, so an epsilon chosen for unnormalised vectors means something else here."
+            "is at most 2, so an epsilon chosen for unnormalised vectors means something else here."
         )
         return (advice,)
     return ()
@@ -172,8 +171,7 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
     except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         raise EmbeddingError(
             f"mechanism.embedding = {place}: cannot be read as {chosen} ({error}). Set mechanism.embedding_format to "
-            "one of "
-            f"{', '.join(FORMATS[1:])}."
+            f"one of {', '.join(FORMATS[1:])}."
         ) from error
 
 

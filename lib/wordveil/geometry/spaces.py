@@ -45,8 +45,7 @@ class Space:
             if not squares.all():
                 raise ValueError(
                     f"Expected vectors of a length over 0: number {int(np.argmin(squares))} is zero and has no "
-                    "direction. "
-                    "Remove the word, or set mechanism.metric: euclidean."
+                    "direction. Remove the word, or set mechanism.metric: euclidean."
                 )
             points /= np.sqrt(squares)[:, None]
         elif self.code == _HYPERBOLIC:
@@ -55,9 +54,8 @@ class Space:
                 row = int(np.argmax(~(squares < 1)))
                 raise ValueError(
                     f"Expected points of the open unit ball: number {row} has length {np.sqrt(squares[row]):.6g}, so "
-                    "this is not a "
-                    "Poincare embedding. Train one from pairs of words and hypernyms, use demo-poincare, or set "
-                    "another metric."
+                    "this is not a Poincare embedding. Train one from pairs of words and hypernyms, use "
+                    "demo-poincare, or set another metric."
                 )
         return points
 

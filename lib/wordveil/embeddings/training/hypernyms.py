@@ -143,8 +143,7 @@ def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) ->
     if len(edges) == 0:
         raise EmbeddingError(
             f"{source}: mechanism.training.min_links = {settings.min_links} removes the {len(pairs):,} pairs that "
-            "min_count and "
-            "stop_words left. Lower min_count or min_links, or provide more pairs."
+            "min_count and stop_words left. Lower min_count or min_links, or provide more pairs."
         )
     return _number_words(ends.dictionary.to_pylist(), edges)
 
@@ -173,6 +172,5 @@ def _check(pairs: pa.Table, source: str) -> None:
         value = pairs["count"][row].as_py()
         raise EmbeddingError(
             f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}, and 1 or more is "
-            "needed. Remove "
-            "the pair."
+            "needed. Remove the pair."
         )

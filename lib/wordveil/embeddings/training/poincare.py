@@ -71,8 +71,7 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
     if max_hypernyms + settings.negative >= size:
         raise EmbeddingError(
             f"{source}: mechanism.training.negative = {settings.negative}: a word has {max_hypernyms} hypernyms among "
-            f"{size} words, which "
-            "leaves too few others. Lower negative, or provide more pairs."
+            f"{size} words, which leaves too few others. Lower negative, or provide more pairs."
         )
     work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
     if settings.trainer == "compiled":
