@@ -1,7 +1,8 @@
-"""Loops compiled to machine code with Numba, where NumPy would pass over the same array several times.
+"""Loops compiled to machine code with Numba, where NumPy would read the same array several times.
 
-The code is kept in a cache beside the module, or in the user's cache directory, so that only the first process on a
-machine compiles. Where neither can be written each process compiles for itself: a few seconds, the same results.
+Numba caches the code beside the module or in the user's cache directory, so that only the first process on a machine
+compiles. Where neither can be written, each process compiles for itself, which takes a few seconds and gives the same
+results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What can go wrong, in the user's words.
+"""The errors that a user can cause.
 
-Every error that a user can cause derives from :class:`WordveilError`. Its message names the field or file, the
-value, and the mend; it never holds text of a record. ``exit_code`` is what the command line returns for it.
+Each derives from :class:`WordveilError`. Its message names the field or file, the value, and the fix; it never holds
+text of a record. ``exit_code`` is what the command line returns for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Fault:
     where
         the key, dotted (``mechanism.epsilon``).
     value
-        what stands there, as text; empty where the key is missing or its value must not be shown.
+        the value as text; empty where the key is missing or its value must not be shown.
     problem
         what is wrong with it and what is allowed.
     hint
@@ -43,7 +43,7 @@ class Fault:
 
 
 class ConfigError(WordveilError):
-    """A configuration or command line that cannot be used; lists every fault at once. Exit code 2."""
+    """A configuration or command line that cannot be used. Lists all faults at once. Exit code 2."""
 
     exit_code = 2
 
@@ -55,7 +55,7 @@ class ConfigError(WordveilError):
 
 
 class GateError(WordveilError):
-    """A gate did not pass, so nothing was published; names the rules that failed. Exit code 3."""
+    """A gate did not pass, so nothing was published. Names the rules that failed. Exit code 3."""
 
     exit_code = 3
 
@@ -93,7 +93,7 @@ class KeyMaterialError(WordveilError):
 
 
 class OutputExistsError(WordveilError):
-    """The output is already there and overwriting was not asked for. Exit code 6."""
+    """The output exists already, and overwriting was not requested. Exit code 6."""
 
     exit_code = 6
 
@@ -105,21 +105,21 @@ class PlatformError(WordveilError):
 
 
 class SparkJobError(WordveilError):
-    """A Spark job failed; the output is as it was before. Exit code 8."""
+    """A Spark job failed. The output is unchanged. Exit code 8."""
 
     exit_code = 8
 
 
 class ReleaseError(WordveilError):
-    """A release, its ledger or a budget refuses, or a manifest does not fit its signature or files. Exit code 9."""
+    """A release, its ledger or a budget refuses a command, or a manifest does not match its signature or files. Exit
+    code 9.
+    """
 
     exit_code = 9
 
 
 class OutdatedGateError(ReleaseError):
-    """The draws have moved on since they were gated: a later run has a gate and a publication of its own. Exit code
-    9.
-    """
+    """The draws have changed since they were gated: a later run needs its own gate and publication. Exit code 9."""
 
 
 class WorkerError(WordveilError):

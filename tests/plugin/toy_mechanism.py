@@ -20,7 +20,7 @@ from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import ReleaseKeys
-from wordveil.crypto.streams import KeyedStream, max_positions, scaled
+from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
@@ -89,7 +89,7 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
         words = self.random_words(batch, keys)
         spread = words[:, 0] < np.uint64(min(self._spread, 1 - 2**-53) * 2.0**64)
         spread |= batch.ids >= self._outputs
-        alike = scaled(words[:, 1], np.array(self._outputs, np.uint64)).astype(np.int32)
+        alike = scale_words(words[:, 1], np.array(self._outputs, np.uint64)).astype(np.int32)
         return TokenBatch(np.where(spread, alike, batch.ids), batch.offsets, batch.contexts)
 
     def random_words(self, batch: TokenBatch, keys: ReleaseKeys) -> NDArray[np.uint64]:

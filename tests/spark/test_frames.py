@@ -208,7 +208,7 @@ def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
         sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)
     with pytest.raises(ConfigError, match="n_max"):
         sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body")
-    with pytest.raises(BundleError, match=r"was built with padding, text\.length is as_is"):
+    with pytest.raises(BundleError, match=r"was built with padding, and text\.length is as_is"):
         sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="body", policy={"profile": "readable"})
 
 

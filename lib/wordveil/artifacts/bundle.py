@@ -4,11 +4,11 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
 
     <store>/<fingerprint>/manifest.json   what it is, with a checksum of every file and of itself
     <store>/<fingerprint>/words.txt       the vocabulary, UTF-8, one word a line
-    <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; dtype and shape stand in the manifest
+    <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; the manifest has dtype and shape
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
 
-The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version; never software versions or time.
-How such a directory is written, verified and mapped is :mod:`wordveil.artifacts.content_store`'s.
+The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version, but no software versions and no
+time. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such directories.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORDS = "words.txt"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a bundle was asked to be: a configuration names a bundle by this.
+    """What a bundle was built from: a configuration identifies its bundle by this.
 
     ``settings`` are the mechanism's own, ``embedding_digest`` the SHA-256 of the embedding's files.
     """
@@ -48,9 +48,9 @@ class Recipe:
     embedding_digest: str
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
-        """How a bundle differs from this recipe, in the words of the configuration; empty if it matches.
+        """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
 
-        Where the embedding is not at hand (``embedding_digest`` empty) its name is compared.
+        Without the embedding's content (``embedding_digest`` empty) its name is compared.
         """
         other = manifest["recipe"]
         pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
@@ -104,11 +104,13 @@ class Bundle:
         if policy.pads != self.manifest["recipe"]["padding"]:
             built = "with" if not policy.pads else "without"
             raise BundleError(
-                f"bundle {self.path}: was built {built} padding, text.length is {policy.length}. Build one for this policy."
+                f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
+                "build` with this policy."
             )
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
-                f"text.n_max = {policy.n_max}: this mechanism's noise reaches {self.mechanism.max_tokens} tokens a record."
+                f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a "
+                "record. Lower text.n_max."
             )
 
     @property
@@ -122,7 +124,8 @@ def write(
 ) -> Path:
     """Write a bundle into ``store`` and return its directory.
 
-    All files are complete on disk before the directory gets its name; the same bundle already there is left as it is.
+    The directory gets its name only once all files are on disk. An existing bundle with the same content stays
+    unchanged.
     """
     return content_store.write_directory(
         store, KIND, lambda draft: _fill(draft, embedding, built, recipe, provenance), open_bundle
@@ -159,12 +162,15 @@ def _fill(
 def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     """Open and verify a bundle: every file's size and SHA-256, the manifest's own checksum and the fingerprint.
 
-    ``identity``: the manifest that the bundle must have (:attr:`Bundle.identity`), where the caller knows it. Raises
+    ``identity``: the manifest that the bundle must have (:attr:`Bundle.identity`), if the caller knows it. Raises
     :class:`BundleError`, which names the file.
     """
     manifest = _read_manifest(path)
     if identity is not None and content_store.encode_canonical(manifest) != identity:
-        raise BundleError(f"{path / content_store.MANIFEST}: this is not the bundle that the run was started with.")
+        raise BundleError(
+            f"{path / content_store.MANIFEST}: this is not the bundle that the run started with. Restore that bundle, "
+            "or start the run again."
+        )
     content = manifest["content"]
     content_store.verify_files(path, KIND, content["files"])
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
@@ -182,9 +188,9 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 
 
 def find(store: Path, recipe: Recipe) -> Path | None:
-    """The bundle in ``store`` that matches ``recipe``, or None where the store holds no bundle at all.
+    """The bundle in ``store`` that matches ``recipe``, or None if the store holds no bundle at all.
 
-    Raises :class:`BundleError` where there are bundles and none matches; it says how the nearest differs.
+    Raises :class:`BundleError` if there are bundles and none matches. The message says how the nearest one differs.
     """
     found: list[tuple[list[str], Path]] = []
     for path in sorted(store.glob("*")) if store.is_dir() else []:
@@ -197,9 +203,10 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         return None
     differences, nearest = min(found, key=lambda pair: len(pair[0]))
     raise BundleError(
-        f"bundle {store}: none of {len(found)} bundle(s) matches the configuration. Nearest is {nearest.name[:16]}: "
+        f"bundle_store = {store}: none of its {len(found)} bundle(s) matches the configuration. The nearest is "
+        f"{nearest.name[:16]}: "
         + "; ".join(differences)
-        + ". Run `wordveil build` with this configuration, or set it to what the bundle is."
+        + ". Run `wordveil build` with this configuration, or change the configuration to match the bundle."
     )
 
 
@@ -209,6 +216,6 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if known is None or known.sampler_version != manifest["content"]["sampler_version"]:
         file = path / content_store.MANIFEST
         raise BundleError(
-            f"{file}: its mechanism or sampler version is unknown to this wordveil. Build the bundle again."
+            f"{file}: this version of wordveil does not know its mechanism or sampler version. Build the bundle again."
         )
     return manifest

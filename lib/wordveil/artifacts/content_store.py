@@ -1,9 +1,9 @@
 """Content-addressed directories: a manifest with a checksum of every file and of itself, and arrays that are mapped
 into memory.
 
-All files are complete on disk before a directory gets its name, and everything is verified when it is opened. Arrays
-are raw bytes, little-endian, in C order; dtype and shape stand in the manifest, so that no library's file format can
-change them.
+A directory gets its name only once all its files are on disk, and everything is verified when it is opened. Arrays are
+raw bytes, little-endian, in C order; the manifest has dtype and shape, so that no library's file format can change
+them.
 """
 
 from __future__ import annotations
@@ -29,8 +29,18 @@ _READ = 2**20
 
 @dataclass(frozen=True)
 class Kind:
-    """What is stored: its ``noun`` in messages, the ``error`` that they are raised as, the key of its digest, its
-    format's version.
+    """A kind of stored content.
+
+    Attributes
+    ----------
+    noun
+        what messages call it.
+    error
+        what they are raised as.
+    digest_key
+        the key of its digest in the manifest.
+    format_version
+        the version of its format.
     """
 
     noun: str
@@ -47,9 +57,10 @@ class Kind:
 def write_directory(
     store: Path, kind: Kind, fill: Callable[[Path], dict[str, Any]], verify: Callable[[Path], object]
 ) -> Path:
-    """A directory in ``store`` that ``fill`` writes; it returns the manifest, whose digest becomes the name.
+    """Write a directory into ``store`` and return its path.
 
-    The same content already there is left as it is, once ``verify`` has opened it.
+    ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
+    with the same content stays unchanged, once ``verify`` has opened it.
     """
     store.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".building-", dir=store))
@@ -62,7 +73,7 @@ def write_directory(
         except OSError:
             if not (target / MANIFEST).is_file():
                 raise
-            verify(target)  # the same content, written before or at the same time
+            verify(target)  # the same content, written earlier or at the same time
         _sync(store)
         return target
     finally:
@@ -70,7 +81,7 @@ def write_directory(
 
 
 def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not; the seal covers
+    """Write the manifest: ``content``, which the digest covers, and ``facts``, which it does not. The seal covers
     both.
     """
     manifest = {
@@ -94,11 +105,11 @@ def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
         seal = manifest["seal"]
         digest = manifest[kind.digest_key]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise kind.error(f"{file}: missing or damaged ({type(error).__name__}). {again}.") from None
+        raise kind.error(f"{file}: is missing or damaged ({type(error).__name__}). {again}.") from None
     if version != kind.format_version:
         raise kind.error(f"{file}: format_version {version} is not {kind.format_version}. {again} with this wordveil.")
     if seal != _seal(manifest) or digest != hashlib.sha256(encode_canonical(manifest["content"])).hexdigest():
-        raise kind.error(f"{file}: altered since it was written. {again}.")
+        raise kind.error(f"{file}: has been altered since it was written. {again}.")
     return manifest
 
 
@@ -119,7 +130,7 @@ def write_array(draft: Path, name: str, array: NDArray[Any]) -> dict[str, dict[s
 
 
 def sync_file(file: Path) -> dict[str, Any]:
-    """The entry of a file that a library wrote, once it is on disk."""
+    """Flush a file that a library wrote to the disk. Returns its entry in the manifest: ``bytes`` and ``sha256``."""
     with file.open("rb+") as stream:
         os.fsync(stream.fileno())
         return {"bytes": file.stat().st_size, "sha256": _digest(stream)}
@@ -132,8 +143,8 @@ def verify_files(path: Path, kind: Kind, files: Mapping[str, Mapping[str, Any]])
 
 
 def map_arrays(path: Path, files: Mapping[str, Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-    """The arrays among ``files`` by their names, as read-only views of the files' pages, which all processes on a
-    machine share.
+    """Map the arrays among ``files`` into memory: read-only views by name. All processes on a machine share their
+    pages.
     """
     return {
         entry["array"]: np.asarray(
@@ -159,7 +170,8 @@ def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
         size = file.stat().st_size
         if size != entry["bytes"]:
             raise kind.error(
-                f"{file}: {size} bytes, the manifest says {entry['bytes']}. It is truncated or altered; {kind.hint}."
+                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered; "
+                f"{kind.hint}."
             )
         with file.open("rb") as stream:
             digest = _digest(stream)
@@ -167,7 +179,7 @@ def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
         again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
         raise kind.error(f"{file}: cannot be read ({error.strerror}). {again}.") from None
     if digest != entry["sha256"]:
-        raise kind.error(f"{file}: its checksum is not the manifest's. It was altered; {kind.hint}.")
+        raise kind.error(f"{file}: its checksum differs from the manifest's. It was altered; {kind.hint}.")
 
 
 def _digest(stream: BinaryIO) -> str:

@@ -1,9 +1,10 @@
 """An n-gram model of public text as a content-addressed directory that workers map into memory.
 
     <store>/<digest>/manifest.json   what it is, with a checksum of every file and of itself
-    <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie (:class:`wordveil.text.slots.NgramModel`)
+    <store>/<digest>/<array>.bin     the words' bytes and their hash table, and the trie
+    (:class:`wordveil.text.slots.NgramModel`)
 
-The digest covers settings, words and counts; never where the text came from, software versions or time.
+The digest covers settings, words and counts, but not the source of the text, software versions or time.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ def write_model(
 def open_model(path: Path, digest: str | None = None) -> NgramModel:
     """Open and verify the model at ``path``: every file's size and SHA-256, the manifest's own checksum and the digest.
 
-    ``digest``: that of the model it must be, where the caller knows it. Raises :class:`NgramError`, which names the
+    ``digest``: that of the model it must be, if the caller knows it. Raises :class:`NgramError`, which names the
     file.
     """
     manifest = read_model(path)
     if digest is not None and manifest["digest"] != digest:
         raise NgramError(
-            f"{path / content_store.MANIFEST}: this is not the n-gram model that the run was started with."
+            f"{path / content_store.MANIFEST}: this is not the n-gram model that the run started with. Restore that "
+            "model, or start the run again."
         )
     content = manifest["content"]
     content_store.verify_files(path, KIND, content["files"])
@@ -74,7 +76,7 @@ def read_model(path: Path) -> dict[str, Any]:
 def find_model(path: Path) -> Path:
     """The model's directory: ``path`` itself, or the only model of the store ``path``.
 
-    Raises :class:`NgramError` where there is none, or several.
+    Raises :class:`NgramError` if there is none, or more than one.
     """
     if (path / content_store.MANIFEST).is_file():
         return path
@@ -82,5 +84,7 @@ def find_model(path: Path) -> Path:
     if len(found) == 1:
         return path / found[0]
     if found:
-        raise NgramError(f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Name one of them.")
-    raise NgramError(f"{path}: holds no n-gram model. Run `wordveil ngrams` on public text.")
+        raise NgramError(
+            f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Set text.ngrams to one of them."
+        )
+    raise NgramError(f"{path}: holds no n-gram model. Make one with `wordveil ngrams` from public text.")

@@ -57,10 +57,11 @@ def init(
     else:
         shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
         shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
-        notes = [
-            f"the columns were guessed from their names: check {output}, fill in what is missing, then run `wordveil build`."
-        ]
-        print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
+        note = (
+            f"the columns were guessed from their names: check {output}, fill in what is missing, then run "
+            "`wordveil build`."
+        )
+        print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, [note])
 
 
 def _write_dags(folder: Path, *, as_json: bool) -> None:

@@ -100,9 +100,9 @@ def destroy(
         key = load_key(str(file), None)
         epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
         problem = (
-            f"this would destroy key {key.fingerprint} in {file} with {epochs}. Nobody could then draw new or edited records "
-            "of its releases, draw a record again to the same text, or sign manifests. What is published stays, and its "
-            "manifests can still be verified."
+            f"this would destroy key {key.fingerprint} in {file} with {epochs}. Nobody could then draw new or edited "
+            "records of its releases, draw a record again to the same text, or sign manifests. What is published "
+            "stays, and its manifests can still be verified."
         )
         raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes to confirm.")])
     frozen = {}

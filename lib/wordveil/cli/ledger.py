@@ -136,7 +136,8 @@ def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001
     if config is None or config.budgets is None:
         return "no budgets are configured here, so there are no limits to compare with."
     return (
-        "a limit applies to everything that a record, author or release has used. This is only a part, so left is not shown."
+        "a limit applies to everything that a record, author or release has used. This is only a part, so left is not "
+        "shown."
         if cuts
         else None
     )

@@ -33,12 +33,13 @@ releases = typer.Typer(
 )
 RETAIN_HOURS = 168
 _UNPINNED = (
-    "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that it names itself. "
-    "Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint --release NAME`."
+    "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that "
+    "it names itself. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
+    "--release NAME`."
 )
 _AFTER_WITHDRAWAL = (
-    "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the public table, and "
-    "`compact` from the disk. `show` reports when it is gone."
+    "the text still exists. `wordveil release purge` deletes it from the newest draws, `gate` and `publish` from the "
+    "public table, and `compact` from the disk. `show` reports when it is gone."
 )
 
 
@@ -63,7 +64,8 @@ def gate(
         if not gated.result.passed:
             names = ", ".join(result.name for result in gated.result.failures)
             raise GateError(
-                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published, and what the draws cost stays charged."
+                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published, and "
+                "what the draws cost stays charged."
             )
 
 
@@ -199,7 +201,10 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     if as_json:
         print_json({"release": settings.release, "rows": rows})
     else:
-        note = "old files still hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
+        note = (
+            "old files still hold them until `wordveil release compact`, and the public table until `gate` and "
+            "`publish`."
+        )
         print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
 
 
@@ -214,8 +219,8 @@ def compact(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Merge small files of the draws and the ledger, and delete files of old versions. Of the public table it only deletes
-    old files.
+    """Merge small files of the draws and the ledger, and delete files of old versions. Of the public table it only
+    deletes old files.
     """
     from wordveil.spark.release.maintenance import compact as compact_release
 
@@ -250,7 +255,10 @@ def reset(
     if as_json:
         print_json({"release": settings.release, "given_up": tables})
     else:
-        note = "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you publish again."
+        note = (
+            "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
+            "publish again."
+        )
         print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
 
 

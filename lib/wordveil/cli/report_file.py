@@ -1,7 +1,7 @@
 """The option ``--report``: what a command did, or why it failed, as a JSON file for the scheduler that started it.
 
-Standard output is for people and pipes. Under spark-submit it is mixed with other lines, and in cluster mode both it and
-the exit code stay on the cluster. The file is written atomically when the command ends, and holds both.
+Standard output is for people and pipes. Under spark-submit it is mixed with other lines, and in cluster mode both it
+and the exit code stay on the cluster. The file is written atomically when the command ends, and holds both.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _DRAFT = ".wordveil-draft"
 
 @contextmanager
 def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Write the file at ``place`` when the body ends, however it ends. The body passes its result, if it has one, to the
-    function that it gets.
+    """Write the file at ``place`` when the body ends, however it ends. The body passes its result, if it has one, to
+    the function that it gets.
 
     Raises :class:`ConfigError`, before the body where it can, for a place that cannot be written.
     """

@@ -74,10 +74,13 @@ def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> 
     is_release = config.output.format == "delta"
     if overwrite and is_release:
         problem = (
-            "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, or start a "
-            "release with another name."
+            "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, "
+            "or start a release with another name."
         )
         raise ConfigError("command line", [Fault("--overwrite", "", problem)])
     if full_snapshot and not is_release:
-        problem = "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set output.format: delta."
+        problem = (
+            "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set "
+            "output.format: delta."
+        )
         raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])

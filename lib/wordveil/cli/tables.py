@@ -16,13 +16,17 @@ if TYPE_CHECKING:
     from wordveil.spark.sanitise.report import RunReport
 
 PRIVATE_NOTE = (
-    "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public text or "
-    "words of the vocabulary (docs/choosing.md)."
+    "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
+    "text or words of the vocabulary (docs/choosing.md)."
 )
-SPEED_NOTE = "core-hours cover splitting texts into words and drawing, on one core of this machine. Reading and writing the table are extra."
+SPEED_NOTE = (
+    "core-hours cover splitting texts into words and drawing, on one core of this machine. "
+    "Reading and writing the table are extra."
+)
 COMPARISON_NOTE = (
-    "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. pure: the largest "
-    "loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean equal protection."
+    "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. "
+    "pure: the largest loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean "
+    "equal protection."
 )
 CHANGES = {
     "all": "all: no record of this input was known yet",
@@ -230,8 +234,8 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
         shown["withdrawn text"] = (
             ("gone" if withdrawn["records"] else "none")
             if withdrawn["gone"]
-            else f"still exists: {withdrawn['in_draws']:,} records in the draws, {withdrawn['in_public_table']:,} in the public table, "
-            f"perhaps more in {old:,} files of old versions"
+            else f"still exists: {withdrawn['in_draws']:,} records in the draws, "
+            f"{withdrawn['in_public_table']:,} in the public table, perhaps more in {old:,} files of old versions"
         )
     return shown
 

@@ -1,11 +1,11 @@
 """Key files, epochs, subkeys and fingerprints.
 
-One master key of 32 bytes is all that a release needs. Everything that is keyed uses a subkey of its own, derived by
-HKDF-SHA256 (RFC 5869) with the release and the purpose in ``info``, so that no two purposes and no two releases share
-key bytes. The master key stays on the driver; Spark's workers receive the subkeys of one release.
+A release needs one master key of 32 bytes. Each purpose uses its own subkey, derived by HKDF-SHA256 (RFC 5869) with the
+release and the purpose in ``info``, so that no two purposes and no two releases share key bytes. The master key stays
+on the driver; Spark's workers receive the subkeys of one release.
 
 A file may hold several master keys, one an **epoch**. The first is the root: tags, the fingerprint and signatures come
-from it for as long as the release lives. Noise comes from the last, so that what was drawn under earlier epochs does
+from it for the whole life of the release. Noise comes from the last, so that what was drawn under earlier epochs does
 not depend on a key that is in use.
 """
 
@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from wordveil.errors import KeyMaterialError
 
 KEY_BYTES = 32
-_MAKE_ONE = "Make one with: wordveil key new FILE"
+_MAKE_ONE = "Create one with: wordveil key new FILE"
 _TOMBSTONE = re.compile(r"wordveil key ([0-9a-f]{16}) was destroyed on (\d{4}-\d{2}-\d{2})\s*", re.ASCII)
 
 
@@ -42,7 +42,7 @@ class Secret:
         self._material = bytes(material)
 
     def reveal(self) -> bytes:
-        """The bytes, for a cipher or a MAC and nothing else."""
+        """The bytes. Only for a cipher or a MAC."""
         return self._material
 
     def __repr__(self) -> str:
@@ -73,9 +73,7 @@ class ReleaseKeys:
 
     @property
     def layout_seed(self) -> int:
-        """What the order of an output's rows is keyed with: 64 bits, signed. It stands in Spark's plans, where it may
-        be seen.
-        """
+        """The key of the order of an output's rows: 64 bits, signed. Spark's plans show it, which does no harm."""
         return int.from_bytes(self.layout.reveal()[:8], "little", signed=True)
 
 
@@ -91,10 +89,10 @@ class Tombstone:
 
 
 class MasterKey:
-    """A 32-byte master key and those of later epochs. Use :func:`load_key` to get one from where the configuration says
-    it lies.
+    """A 32-byte master key and those of later epochs. Use :func:`load_key` to read one from the place that the
+    configuration names.
 
-    ``material`` is the root's, epoch 1; ``later`` those of the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
+    ``material`` is the root, epoch 1; ``later`` are the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
     """
 
     def __init__(self, material: bytes, place: str = "this key", *, later: Sequence[bytes] = ()) -> None:
@@ -104,11 +102,12 @@ class MasterKey:
             if len(epoch) != KEY_BYTES:
                 raise KeyMaterialError(f"{where} has {len(epoch)} bytes; a key has {KEY_BYTES} bytes. {_MAKE_ONE}")
             if len(set(epoch)) < 8:
-                raise KeyMaterialError(f"{where} repeats a few byte values and is no random key. {_MAKE_ONE}")
+                raise KeyMaterialError(f"{where} repeats a few byte values, so it is not a random key. {_MAKE_ONE}")
             if epoch in epochs[: number - 1]:
                 first = epochs.index(epoch) + 1
                 raise KeyMaterialError(
-                    f"{where} repeats epoch {first}: a new epoch needs a key of its own. Remove the line, then: wordveil key rotate FILE"
+                    f"{where} repeats epoch {first}: each epoch needs its own key. Remove the line, then run: "
+                    "wordveil key rotate FILE"
                 )
         self._epochs = tuple(Secret(epoch) for epoch in epochs)
 
@@ -119,7 +118,7 @@ class MasterKey:
 
     def subkey(self, purpose: str, release: str = "") -> Secret:
         """32 bytes derived from the root for ``purpose`` (ASCII) and ``release`` by HKDF-SHA256."""
-        return _derived(self._epochs[0], purpose, release)
+        return _derive(self._epochs[0], purpose, release)
 
     def for_release(self, release: str, epoch: int | None = None) -> ReleaseKeys:
         """All subkeys of ``release`` in an epoch, by default the current one; those of tags and layout are the root's
@@ -128,7 +127,7 @@ class MasterKey:
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
         chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
-        current = {name: _derived(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
+        current = {name: _derive(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
         return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:
@@ -143,13 +142,13 @@ class MasterKey:
     @property
     def epoch_fingerprints(self) -> tuple[str, ...]:
         """One fingerprint an epoch; the first is :attr:`fingerprint`."""
-        return tuple(_derived(epoch, "fingerprint", "").reveal()[:8].hex() for epoch in self._epochs)
+        return tuple(_derive(epoch, "fingerprint", "").reveal()[:8].hex() for epoch in self._epochs)
 
     def __repr__(self) -> str:
         return f"<MasterKey {self.fingerprint}>"
 
 
-def _derived(key: Secret, purpose: str, release: str) -> Secret:
+def _derive(key: Secret, purpose: str, release: str) -> Secret:
     label = f"wordveil 1|{purpose}|".encode("ascii") + release.encode("utf-8")
     kdf = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=label)
     return Secret(kdf.derive(key.reveal()))
@@ -161,45 +160,45 @@ def encode_public_key(key: Ed25519PrivateKey) -> str:
 
 
 def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: MasterKey) -> str | None:
-    """What is wrong with using ``key`` for a release that recorded these fingerprints, or None.
+    """Why ``key`` cannot serve a release that recorded these fingerprints, or None if it can.
 
-    ``recorded_epochs`` holds one fingerprint an epoch, the root's first. A key with more epochs than were recorded is
-    right: it was rotated since.
+    ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were
+    recorded is right: it was rotated since.
     """
     found = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
         return (
-            f"the key is {key.fingerprint}, and the release was drawn with {recorded_root}. "
-            "Name the release's own key; with another one every record is drawn anew and charged again, so that needs a new release."
+            f"the key is {key.fingerprint}, but the release was drawn with {recorded_root}. Name the release's own "
+            "key. Another key would draw and charge every record again, which needs a new release."
         )
     for number, (recorded, given) in enumerate(zip(recorded_epochs, found, strict=False), 1):
         if recorded != given:
             return (
-                f"epoch {number} of key {recorded_root} is {given}, and the release was drawn with {recorded}: "
-                "the key was rotated twice, in two places. Put back the file that the release was drawn with."
+                f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the key "
+                "was rotated in two places. Restore the file that the release was drawn with."
             )
     if len(found) < len(recorded_epochs):
         return (
-            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, and the release was drawn with "
-            f"{len(recorded_epochs)}: the key is older than the release. Put back the rotated one."
+            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, but the release was "
+            f"drawn with {len(recorded_epochs)}: the key is older than the release. Restore the rotated key."
         )
     return None
 
 
 def create_key(file: Path) -> MasterKey:
-    """Write a random key to a file that is not there yet, readable by its owner alone.
+    """Write a random key to a new file that only its owner can read.
 
-    Raises :class:`KeyMaterialError`; a key that exists is never overwritten, since what was drawn with it could not be
+    Raises :class:`KeyMaterialError`. An existing key is never overwritten, since what was drawn with it could not be
     drawn again.
     """
     material = secrets.token_bytes(KEY_BYTES)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise KeyMaterialError(f"{file} is there already, and a key is never overwritten. Name another file.") from None
+        raise KeyMaterialError(f"{file} exists already, and a key is never overwritten. Name another file.") from None
     except OSError as error:
         raise KeyMaterialError(
-            f"{file} cannot be written ({error.strerror}). Name a place where you may write."
+            f"{file} cannot be written ({error.strerror}). Name a file in a directory that you may write to."
         ) from None
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
         stream.write(material.hex() + "\n")
@@ -209,15 +208,15 @@ def create_key(file: Path) -> MasterKey:
 
 
 def rotate_key(file: Path) -> MasterKey:
-    """Append a random key to a key file: a new epoch, whole or not at all. Mode and owner stay.
+    """Append a random key, a new epoch, to a key file, atomically. Mode and owner stay.
 
-    Raises :class:`KeyMaterialError` where the file is no sound key or cannot be replaced.
+    Raises :class:`KeyMaterialError` if the file is not a valid key or cannot be replaced.
     """
     load_key(str(file), None)
-    with _alone(file) as (path, draft, stream):
+    with _lock_key_file(file) as (path, draft, stream):
         # Read again: until here another rotation may have added an epoch, and replacing the file would lose it.
-        epochs = [*_digits(_read_private(path), f"key.file {file}"), secrets.token_hex(KEY_BYTES)]
-        master = _master(epochs, f"key.file {file}")
+        epochs = [*_parse_digits(_read_private(path), f"key.file {file}"), secrets.token_hex(KEY_BYTES)]
+        master = _make_master(epochs, f"key.file {file}")
         before = path.stat()
         os.fchown(stream, before.st_uid, before.st_gid)
         os.fchmod(stream, stat.S_IMODE(before.st_mode))
@@ -229,18 +228,18 @@ def rotate_key(file: Path) -> MasterKey:
 
 
 def destroy_key(file: Path) -> Tombstone:
-    """Overwrite a key file in place and leave a :class:`Tombstone` there, with which :func:`load_key` refuses it.
+    """Overwrite a key file in place with a :class:`Tombstone`, which makes :func:`load_key` refuse it.
 
-    This reaches the file's blocks as the file system has them now: no backup, no snapshot, no copy elsewhere, and no
-    earlier block where storage writes to new places (copy-on-write, flash). Raises :class:`KeyMaterialError`.
+    This overwrites the blocks that the file has now. It does not reach backups, snapshots, copies elsewhere, or earlier
+    blocks where the storage writes to new places (copy-on-write, flash). Raises :class:`KeyMaterialError`.
     """
     master = load_key(str(file), None)
     tombstone = Tombstone(master.fingerprint, f"{datetime.now(UTC):%Y-%m-%d}")
-    with _alone(file) as (path, _, _):
+    with _lock_key_file(file) as (path, _, _):
         before = path.stat()
         path.chmod(stat.S_IMODE(before.st_mode) | stat.S_IWUSR)
         try:
-            # Opened without truncation, which would free the blocks that are to be overwritten.
+            # Without truncation, which would free the blocks that are to be overwritten.
             with path.open("r+b") as stream:
                 stream.write(str(tombstone).encode("ascii").ljust(before.st_size) + b"\n")
                 stream.flush()
@@ -251,10 +250,10 @@ def destroy_key(file: Path) -> Tombstone:
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[tuple[Path, Path, int]]:
-    """The file itself where ``file`` is a link, a draft beside it and the draft's descriptor.
+def _lock_key_file(file: Path) -> Iterator[tuple[Path, Path, int]]:
+    """Lock a key file: its path with links resolved, a draft beside it, and the draft's descriptor.
 
-    The draft's name is always the same, so that of two who change a key one is refused.
+    The draft's name is always the same, so that of two commands that change a key one is refused.
     """
     path = file.resolve()
     draft = path.with_name(f".{path.name}.wordveil-draft")
@@ -267,11 +266,12 @@ def _alone(file: Path) -> Iterator[tuple[Path, Path, int]]:
             draft.unlink(missing_ok=True)
     except FileExistsError:
         raise KeyMaterialError(
-            f"{draft} is there: another command is changing the key, or one was killed. If none runs, delete it; it may hold the key."
+            f"{draft} exists: another command is changing the key, or one was killed. If none is running, delete the "
+            "file; it may hold the key."
         ) from None
     except OSError as error:
         raise KeyMaterialError(
-            f"{file} cannot be changed ({error.strerror}). It needs its owner, and a directory to write to."
+            f"{file} cannot be changed ({error.strerror}). Run this as its owner, in a directory that you may write to."
         ) from None
 
 
@@ -286,23 +286,24 @@ def _sync_directory(path: Path) -> None:
 def load_key(file: str | None, env: str | None) -> MasterKey:
     """The master key from a file or an environment variable, exactly one of which is named.
 
-    The content is 64 hexadecimal digits for each epoch, the root's first, with white space between and around them. A
-    file must be readable by its owner alone. Raises :class:`KeyMaterialError`, which names the place and never shows
-    what stands there.
+    The content is 64 hexadecimal digits for each epoch, the root's first, separated by white space. Only its owner may
+    be able to read the file. Raises :class:`KeyMaterialError`, which names the place and never shows its content.
     """
     if (file is None) == (env is None):
-        raise KeyMaterialError("Name exactly one of key.file and key.env. No key, no run.")
+        raise KeyMaterialError("Name exactly one of key.file and key.env. Nothing is drawn without a key.")
     if file is not None:
         if len(file.strip()) >= 2 * KEY_BYTES and set(file.strip()) <= set(hexdigits):
             raise KeyMaterialError(
-                "key.file holds what looks like a key. Put the key into a file of its own and name that file; take a new key."
+                "key.file is a path, and its value looks like a key. Create a new key with: wordveil key new FILE, "
+                "and set key.file to that file."
             )
         return _parse(_read_private(Path(file)), f"key.file {file}")
     assert env is not None
     content = os.environ.get(env)
     if not content:
         raise KeyMaterialError(
-            f"key.env names {env}, which is not set. Put the key's 64 hexadecimal digits there, or use key.file. {_MAKE_ONE}"
+            f"key.env = {env}: this environment variable is not set. Set it to the key's 64 hexadecimal digits, or use "
+            f"key.file. {_MAKE_ONE}"
         )
     return _parse(content, f"key.env {env}")
 
@@ -311,9 +312,7 @@ def _read_private(path: Path) -> str:
     try:
         mode = path.stat().st_mode
         if stat.S_IMODE(mode) & 0o077:
-            raise KeyMaterialError(
-                f"key.file {path} can be read by others than its owner. Mend it with: chmod 600 {path}"
-            )
+            raise KeyMaterialError(f"key.file {path} can be read by other users. Fix it with: chmod 600 {path}")
         return path.read_text("ascii")
     except OSError as error:
         raise KeyMaterialError(f"key.file {path} cannot be read ({error.strerror}). {_MAKE_ONE}") from None
@@ -322,27 +321,27 @@ def _read_private(path: Path) -> str:
 
 
 def _parse(content: str, place: str) -> MasterKey:
-    return _master(_digits(content, place), place)
+    return _make_master(_parse_digits(content, place), place)
 
 
-def _digits(content: str, place: str) -> list[str]:
+def _parse_digits(content: str, place: str) -> list[str]:
     """The digits of each epoch."""
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(
-            f"{place}: key {dead[1]} was destroyed on {dead[2]}: what was drawn with it is frozen. "
-            "To draw again take a new key and a new release name; every record is then charged again."
+            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw again, "
+            "use a new key and a new release name; every record is then charged again."
         )
     epochs = content.split()
     if not epochs or not all(len(digits) == 2 * KEY_BYTES and set(digits) <= set(hexdigits) for digits in epochs):
-        raise KeyMaterialError(f"{place} does not hold 64 hexadecimal digits, or as many for each epoch. {_MAKE_ONE}")
+        raise KeyMaterialError(f"{place} does not hold 64 hexadecimal digits for each epoch. {_MAKE_ONE}")
     return epochs
 
 
-def _master(epochs: Sequence[str], place: str) -> MasterKey:
+def _make_master(epochs: Sequence[str], place: str) -> MasterKey:
     root, *later = (bytes.fromhex(digits) for digits in epochs)
     return MasterKey(root, place, later=later)
 
 
 def make_throwaway_keys() -> ReleaseKeys:
-    """Keys of no release, other ones at each call."""
+    """Make random keys that belong to no release, different at each call."""
     return MasterKey(secrets.token_bytes(32)).for_release(f"throwaway-{secrets.token_hex(8)}")

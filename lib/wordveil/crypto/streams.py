@@ -1,9 +1,9 @@
-"""Keyed streams: contexts to uniforms and integers, a whole batch at a time.
+"""Keyed streams: from contexts to uniforms and integers, a whole batch at a time.
 
-Noise is a pseudo-random function of a *context* and a position in it; nothing is ever drawn from global state. The
+Noise is a pseudo-random function of a *context* and a position in it; nothing is drawn from global state. The
 context of a record covers everything that must change the noise when it changes: release, mechanism, policy, record id,
-the canonical token ids and what the policy copies. Two executions with equal contexts give equal draws (a retried task
-reveals nothing new); different contexts give independent draws up to the security of the MAC and of AES.
+the canonical token ids and what the policy copies. Equal contexts lead to equal draws, so that a retried task reveals
+nothing new; different contexts lead to independent draws up to the security of the MAC and of AES.
 
 Counter block: the first 96 bits are the context's MAC, the last 32 an injective number of (position, block). 96 bits
 keep the chance of any two of 10^9 records sharing noise under 10^-10.
@@ -46,7 +46,7 @@ def frame_parts(*parts: bytes) -> bytes:
 def compute_macs(
     key: Secret, scope: bytes, record_ids: Sequence[bytes], payloads: Sequence[Payload], size: int
 ) -> NDArray[np.uint8]:
-    """One keyed BLAKE2b a record, over ``scope``, the record id and the record's slice of each payload.
+    """One keyed BLAKE2b for each record, over ``scope``, the record id and the record's slice of each payload.
 
     A payload is a buffer with int64 ``(records + 1,)`` byte offsets into it. Returns uint8 ``(records, size)``.
     """
@@ -114,7 +114,7 @@ class KeyedStream:
         plain = np.empty((stop - start, count, 4), "<u4")
         plain[:] = first
         plain[:, :, 3] += np.arange(start, stop, dtype="<u4")[:, None]
-        words = self._encrypted(plain).reshape(stop - start, count, 2)
+        words = self._encrypt(plain).reshape(stop - start, count, 2)
         return words.transpose(0, 2, 1).reshape(2 * (stop - start), count)
 
     def record_words(self, contexts: Contexts, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -130,13 +130,13 @@ class KeyedStream:
             raise CounterOverflowError(f"a record has {longest} positions, more than {max_positions(1)}")
         plain = np.empty((int(offsets[-1]), 4), np.uint32)
         fill_counter_blocks(np.ascontiguousarray(contexts).view("<u4"), offsets, plain)
-        return self._encrypted(plain).reshape(-1, 2)
+        return self._encrypt(plain).reshape(-1, 2)
 
     def digits(self, context: Contexts, position: int, number: int) -> Iterator[int]:
         """Digits of 52 bits that continue uniform ``number`` of a position. ``context``: uint8 ``(12,)``.
 
-        They come from a key of their own, so that no counter of this stream is used twice. One at a time, for the few
-        uniforms that need them.
+        They come from their own key, so that no counter of this stream is used twice. They are computed one at a time,
+        for the few uniforms that need them.
         """
         address = context.tobytes() + struct.pack("<QQ", position, number)
         key = hashlib.blake2b(
@@ -148,7 +148,7 @@ class KeyedStream:
             for word in further.words(nowhere, np.array([place])).ravel().tolist():
                 yield word >> (64 - DIGIT_BITS)
 
-    def _encrypted(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    def _encrypt(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
         cipher = np.empty(plain.nbytes + _BLOCK_BYTES - 1, np.uint8)
         encryptor = Cipher(AES(self._key.reveal()), ECB()).encryptor()  # noqa: S305 - distinct counter blocks: this is a PRF, not encryption
         encryptor.update_into(plain.reshape(-1).view(np.uint8).data, cipher.data)

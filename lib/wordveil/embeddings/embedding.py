@@ -1,4 +1,4 @@
-"""Word vectors with their words, checked on entry, and their import from the usual files.
+"""Word vectors with their words, checked when they are loaded, and their import from the usual file formats.
 
 On disk an embedding is a directory: ``embedding.json`` (format version, rows, dimension, decoding, source),
 ``words.txt`` (UTF-8, one word a line) and ``vectors.npy`` (float32, or uint8 with ``scale`` and ``offset``).
@@ -27,7 +27,7 @@ FORMAT_VERSION = 1
 DEMO = "demo"
 DEMO_POINCARE = "demo-poincare"
 SHIPPED = {DEMO: "demo_embedding", DEMO_POINCARE: "poincare_embedding"}
-"""The embeddings that come with the package: their names, and their directories."""
+"""The embeddings that come with the package: the directory of each name."""
 FORMATS = ("auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext")
 _MANIFEST = "embedding.json"
 _WORDS = "words.txt"
@@ -47,7 +47,7 @@ class Embedding:
     vectors
         float32 ``(size, dimension)``, finite, no zero row.
     source
-        what the vectors come from, for people.
+        the origin of the vectors, for people.
     warnings
         what a user should know before relying on it.
     """
@@ -67,7 +67,7 @@ class Embedding:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of words and float32 vectors, hexadecimal: equal for equal content, whatever file it came from."""
+        """SHA-256 of words and float32 vectors, hexadecimal: equal for equal content in any file format."""
         digest = hashlib.sha256(f"{self.size} {self.dimension}\n".encode())
         digest.update("\n".join(self.words.to_pylist()).encode())
         for start in range(0, self.size, _CHUNK):
@@ -84,14 +84,27 @@ class Embedding:
 
 
 def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Embedding:
-    """An :class:`Embedding` of ``words`` and ``vectors`` ``(len(words), n)``, or :class:`EmbeddingError`.
+    """Check words and vectors, and return them as an :class:`Embedding`.
 
-    Refused: wrong shapes, empty or duplicate words or words with line breaks, NaN or infinite rows, zero rows. Rows of
-    unit length give a warning, since Euclidean distance then depends on the angle alone.
+    Parameters
+    ----------
+    words
+        the words: distinct, not empty, without line breaks.
+    vectors
+        numbers of shape ``(len(words), n)``: finite, no row of zeros. If all have unit length, the embedding has a
+        warning, since Euclidean distance then depends only on the angle.
+    source
+        the origin of the vectors, for messages.
+
+    Raises
+    ------
+    EmbeddingError
+        if the words or the vectors cannot be used. The message names the first bad row.
     """
     if vectors.ndim != 2 or vectors.shape[0] != len(words) or 0 in vectors.shape:
         raise EmbeddingError(
-            f"{source}: {len(words)} words but vectors of shape {vectors.shape}; one row a word is needed."
+            f"{source}: there are {len(words)} words, but the vectors have shape {vectors.shape}. Give one row for "
+            "each word."
         )
     _check_words(words, source)
     vectors = np.asarray(vectors, np.float32)
@@ -104,16 +117,16 @@ def check_embedding(words: list[str], vectors: NDArray[Any], source: str) -> Emb
         smallest, largest = min(smallest, norm.min()), max(largest, norm.max())
     if not 1e-9 <= largest <= 1e9:
         raise EmbeddingError(
-            f"{source}: the longest vector has length {largest:.3g}; 1e-9 to 1e9 is supported. Rescale them."
+            f"{source}: the longest vector has length {largest:.3g}, and 1e-9 to 1e9 is supported. Rescale the vectors."
         )
-    return Embedding(pa.array(words, pa.string()), vectors, source, _advice(smallest, largest))
+    return Embedding(pa.array(words, pa.string()), vectors, source, _warn_if_normalised(smallest, largest))
 
 
-def _advice(smallest: float, largest: float) -> tuple[str, ...]:
+def _warn_if_normalised(smallest: float, largest: float) -> tuple[str, ...]:
     if abs(smallest - 1) < 1e-3 and abs(largest - 1) < 1e-3:
         advice = (
-            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and is at "
-            "most 2, so an epsilon chosen for unnormalised vectors means something else here."
+            "the vectors are normalised (all lengths are 1): Euclidean distance then depends on the angle alone and "
+            "is at most 2, so an epsilon chosen for unnormalised vectors means something else here."
         )
         return (advice,)
     return ()
@@ -127,7 +140,9 @@ def _check_words(words: list[str], source: str) -> None:
         if "\n" in word or "\r" in word or "\0" in word:
             raise EmbeddingError(f"{source}: the word of row {row} holds a line break or NUL. Remove the row.")
         if seen.setdefault(word, row) != row:
-            raise EmbeddingError(f"{source}: {word!r} stands in rows {seen[word]} and {row}. Keep one of them.")
+            raise EmbeddingError(
+                f"{source}: {word!r} is listed more than once, in rows {seen[word]} and {row}. Keep one of them."
+            )
 
 
 def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: str, problem: str) -> None:
@@ -139,14 +154,14 @@ def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: s
 def load(place: str, file_format: str = "auto", progress: Callable[[str], None] = lambda _: None) -> Embedding:
     """The embedding at ``place``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
-    ``file_format`` is one of :data:`FORMATS`; ``auto`` tells directories, fastText and word2vec binaries and text
-    files with and without a header apart by their first bytes. Raises :class:`EmbeddingError`.
+    ``file_format`` is one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and
+    text files with and without a header by their first bytes. Raises :class:`EmbeddingError`.
     """
     if place in SHIPPED:
-        with _shipped(place) as directory:
+        with _open_shipped(place) as directory:
             return _load_directory(directory, f"{place} embedding")
     path = Path(place)
-    _check_there(path)
+    _check_exists(path)
     chosen = _detect(path) if file_format == "auto" else file_format
     progress(f"reading {place} as {chosen}")
     try:
@@ -155,32 +170,35 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
         raise
     except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         raise EmbeddingError(
-            f"{place}: not readable as {chosen} ({error}). Set mechanism.embedding_format to one of {', '.join(FORMATS[1:])}."
+            f"mechanism.embedding = {place}: cannot be read as {chosen} ({error}). Set mechanism.embedding_format to "
+            f"one of {', '.join(FORMATS[1:])}."
         ) from error
 
 
 def digest_source(place: str) -> str:
-    """SHA-256 of the files of the embedding at ``place``, hexadecimal: tells whether a bundle was built from them."""
+    """SHA-256 of the files of the embedding at ``place``, hexadecimal: shows whether a bundle was built from them."""
     if place in SHIPPED:
-        with _shipped(place) as directory:
+        with _open_shipped(place) as directory:
             return _digest_files(directory)
-    _check_there(Path(place))
+    _check_exists(Path(place))
     return _digest_files(Path(place))
 
 
 def embedding_exists(place: str) -> bool:
-    """Whether there is something at ``place``."""
+    """Whether ``place`` names an embedding of the package or an existing path."""
     return place in SHIPPED or Path(place).exists()
 
 
-def _shipped(name: str) -> AbstractContextManager[Path]:
+def _open_shipped(name: str) -> AbstractContextManager[Path]:
     return resources.as_file(resources.files("wordveil") / "data" / SHIPPED[name])
 
 
-def _check_there(path: Path) -> None:
+def _check_exists(path: Path) -> None:
     if not path.exists():
         names = " or ".join(map(repr, SHIPPED))
-        raise EmbeddingError(f"mechanism.embedding = {path}: no such file or directory. Give a path, or {names}.")
+        raise EmbeddingError(
+            f"mechanism.embedding = {path}: no such file or directory. Name an existing path, or {names}."
+        )
 
 
 def _digest_files(path: Path) -> str:
@@ -221,13 +239,14 @@ def _load_directory(path: Path, source: str) -> Embedding:
     version = manifest.get("format_version")
     if version != FORMAT_VERSION:
         raise EmbeddingError(
-            f"{source}: format_version {version} is not {FORMAT_VERSION}. Write it anew with this wordveil."
+            f"{source}: format_version {version} is not {FORMAT_VERSION}. Write it again with this version of wordveil."
         )
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     vectors = np.load(path / _VECTORS, mmap_mode="r", allow_pickle=False)
     if vectors.shape != (manifest["rows"], manifest["dim"]):
         raise EmbeddingError(
-            f"{source}: {_VECTORS} has shape {vectors.shape}, {_MANIFEST} says {manifest['rows']} x {manifest['dim']}."
+            f"{source}: {_VECTORS} has shape {vectors.shape}, but {_MANIFEST} says {manifest['rows']} x "
+            f"{manifest['dim']}. Write the directory again."
         )
     if vectors.dtype == np.uint8:
         # One table of 256 values, rounded once: the same float32 on every machine.
@@ -239,7 +258,7 @@ def _load_directory(path: Path, source: str) -> Embedding:
 def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
     from gensim.models import KeyedVectors
 
-    with _no_duplicates(source):
+    with _refuse_duplicates(source):
         model = KeyedVectors.load_word2vec_format(str(path), binary=binary)
     return check_embedding(list(model.index_to_key), model.vectors, source)
 
@@ -247,14 +266,14 @@ def _load_word2vec(path: Path, source: str, *, binary: bool) -> Embedding:
 def _load_fasttext(path: Path, source: str) -> Embedding:
     from gensim.models.fasttext import load_facebook_vectors
 
-    with _no_duplicates(source):
+    with _refuse_duplicates(source):
         model = load_facebook_vectors(str(path))
     # `vectors` holds each vocabulary word with its subwords averaged in, which is what fastText itself prints.
     return check_embedding(list(model.index_to_key), model.vectors[: len(model.index_to_key)], source)
 
 
 def _load_glove(path: Path, source: str) -> Embedding:
-    """GloVe's text form has no header, and some of its words hold spaces, which gensim's reader refuses."""
+    """Read GloVe's text format: it has no header, and some of its words hold spaces, which gensim's reader refuses."""
     from smart_open import open as open_any
 
     with open_any(str(path), "rb") as file:
@@ -262,7 +281,8 @@ def _load_glove(path: Path, source: str) -> Embedding:
     dimension = len(first) - 1
     if dimension < 1:
         raise EmbeddingError(
-            f"{source}: the first line holds no vector; a GloVe line is a word and its numbers. For another format set mechanism.embedding_format."
+            f"{source}: the first line holds no vector. A GloVe line is a word and its numbers; for another format set "
+            "mechanism.embedding_format."
         )
     words: list[str] = []
     rows: list[NDArray[np.float32]] = []
@@ -271,19 +291,22 @@ def _load_glove(path: Path, source: str) -> Embedding:
             fields = line.rstrip(b"\n").rsplit(b" ", dimension)
             if len(fields) != dimension + 1:
                 raise EmbeddingError(
-                    f"{source}: line {number} has {len(fields) - 1} numbers, the first line has {dimension}."
+                    f"{source}: line {number} has {len(fields) - 1} numbers, and the first line has {dimension}. "
+                    "Repair the file."
                 )
             try:
                 words.append(fields[0].decode("utf-8"))
                 rows.append(np.array(fields[1:], np.float32))
             except ValueError:
-                raise EmbeddingError(f"{source}: line {number} is not a UTF-8 word and {dimension} numbers.") from None
+                raise EmbeddingError(
+                    f"{source}: line {number} is not a UTF-8 word and {dimension} numbers. Repair the file."
+                ) from None
     return check_embedding(words, np.stack(rows), source)
 
 
 @contextmanager
-def _no_duplicates(source: str) -> Iterator[None]:
-    """gensim drops a duplicate word with a warning in its log; here that is an error."""
+def _refuse_duplicates(source: str) -> Iterator[None]:
+    """Raise an error for a duplicate word, which gensim drops with a warning in its log."""
     logger = logging.getLogger("gensim.models.keyedvectors")
     found: list[str] = []
 
@@ -302,7 +325,7 @@ def _no_duplicates(source: str) -> Iterator[None]:
         logger.propagate = propagate
     if found:
         raise EmbeddingError(
-            f"{source}: {found[0]!r} stands there twice ({len(found)} duplicates in all). Keep one of each."
+            f"{source}: {found[0]!r} is listed more than once ({len(found)} duplicates in all). Keep one of each."
         )
 
 

@@ -47,15 +47,15 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Finds words by their bytes, in a hash table that is built once; Arrow's ``index_in`` would build one at each
+    """Finds words by their bytes, in a hash table that is built once. Arrow's ``index_in`` would build one at each
     call.
 
     Attributes
     ----------
     data, offsets
-        the words' bytes, uint8, and where each begins, int64 ``(words + 1,)``.
+        the words' bytes, uint8, and the offset of each word, int64 ``(words + 1,)``.
     slots
-        int32, the number of a word or -1, at its hash or the next free place after it.
+        int32: the number of a word at its hash, or at the next free place after it; -1 elsewhere.
     """
 
     def __init__(self, words: pa.StringArray) -> None:
@@ -68,13 +68,13 @@ class WordIndex:
 
     @classmethod
     def of(cls, data: UInt8, offsets: Int64, slots: Int32) -> WordIndex:
-        """One that was built before, by its arrays, which may be mapped."""
+        """The index of arrays that were built before, which may be mapped into memory."""
         index = cls.__new__(cls)
         index.data, index.offsets, index.slots = data, offsets, slots
         return index
 
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
-        """The number of each token among the words, -1 where it is none of them: int32 ``(len(tokens),)``."""
+        """The number of each token among the words, -1 for a token that is not a word: int32 ``(len(tokens),)``."""
         data, offsets = _bytes_of(tokens)
         found = np.empty(len(tokens), np.int32)
         find_all(data, offsets, self.data, self.offsets, self.slots, found)
@@ -92,7 +92,7 @@ def _bytes_of(words: pa.StringArray) -> tuple[UInt8, Int64]:
 
 @compiled
 def mix_byte(code: np.uint64, byte: np.uint8) -> np.uint64:
-    """The hash after one more byte; it begins as :data:`SEED`."""
+    """The hash after one more byte; its first value is :data:`SEED`."""
     return (code ^ np.uint64(byte)) * _FACTOR
 
 
@@ -103,7 +103,7 @@ def _slot(code: np.uint64, mask: np.uint64) -> np.uint64:
 
 @compiled
 def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
-    """Open addressing: each word's number in the first free slot from its hash on."""
+    """Put each word's number into the first free slot from its hash on (open addressing)."""
     mask = np.uint64(len(slots) - 1)
     for word in range(len(offsets) - 1):
         code = SEED

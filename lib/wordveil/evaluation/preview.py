@@ -1,7 +1,7 @@
-"""What a configuration would do to a corpus and to words, by arrays alone: counts, shares and speeds.
+"""What a configuration would do to a corpus and to words: counts, shares and speeds, computed from arrays.
 
-Everything here draws with a throwaway key, so that what it shows says nothing about any release. The figures of a
-sample of the corpus are functions of private text and stay inside; those of words of the vocabulary are public.
+All draws are with a throwaway key, so that they reveal nothing about any release. The figures of a sample of the corpus
+are functions of private text and internal; those of words of the vocabulary are public.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SAMPLE_TOKENS = 20_000
 WORD_DRAWS = 2_000
 _DRAW_SECONDS = 10.0
 _CHUNK = 2_000
-# Default words stand behind the words that every text has, and where embeddings hold everyday words.
+# Default words come after the words that every text has, where embeddings have everyday words.
 _FREQUENT = slice(200, 2_000)
 _DEFAULT_WORDS = 5
 _SHOWN = 4
@@ -46,7 +46,7 @@ PADDING = "(padding)"
 
 @dataclass(frozen=True)
 class Quantiles:
-    """How a count is spread over the records.
+    """Quantiles of a count over the records.
 
     Attributes
     ----------
@@ -68,14 +68,14 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the job would do to the records that were read; counts only.
+    """What the job would do to the records that were read. Counts only.
 
     Attributes
     ----------
     records
         records read.
     released
-        those that get a sanitised text.
+        those that would get a sanitised text.
     quarantined
         the others, by reason.
     emptied
@@ -128,10 +128,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class WordPreview:
-    """What becomes of a word at an epsilon, by ``draws`` draws.
+    """What a word becomes at an epsilon, by ``draws`` draws.
 
-    ``stays``: the share of draws that gave the word itself; ``replacements``: the likeliest others with theirs,
-    likeliest first, each drawn more than once; ``different``: how many words the draws gave, the word itself included.
+    ``stays``: the share of draws that are the word itself. ``replacements``: the likeliest other words with their
+    shares, likeliest first, each drawn more than once. ``different``: how many different words were drawn, the word
+    itself included.
     """
 
     word: str
@@ -170,7 +171,7 @@ def inspect(
     """
     with threadpool_limits(limits=1):  # as in a worker
         encoded = _encode(batches, policy, bundle, model)
-        chosen = _evenly(encoded.ids, SAMPLE_TOKENS)
+        chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
         drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
@@ -186,7 +187,7 @@ def inspect(
         emptied=emptied,
         words=encoded.words,
         unknown=encoded.unknown,
-        lengths=_spread(encoded.lengths),
+        lengths=_measure_quantiles(encoded.lengths),
         cut=int((encoded.lengths > width).sum()) if pads else None,
         padded=int((encoded.lengths < width).sum()) if pads else None,
         tokens=tokens,
@@ -200,7 +201,7 @@ def inspect(
 def _encode(
     batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None
 ) -> _Encoded:
-    # Cutting and padding would hide the lengths; a record refused for its text is told apart before it becomes empty.
+    # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
     codec = Codec(
         replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE), bundle.vocabulary, model
     )
@@ -231,18 +232,16 @@ def _encode(
     return _Encoded(records, reasons, np.concatenate(ids), np.concatenate(lengths), words, unknown, seconds)
 
 
-def _spread(lengths: NDArray[np.int64]) -> Quantiles | None:
+def _measure_quantiles(lengths: NDArray[np.int64]) -> Quantiles | None:
     if not len(lengths):
         return None
     return Quantiles(*(int(value) for value in np.quantile(lengths, (0, 0.5, 0.95, 1), method="inverted_cdf")))
 
 
-def _evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """At most ``count`` of the ids, from everywhere, in an order that mixes them: a prefix of it is from everywhere
-    too.
-    """
+def _choose_evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
     places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
-    stride = 61  # any step that leaves no remainder out
+    stride = 61  # any number serves: all remainders are taken
     mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
     return mixed
 
@@ -250,10 +249,10 @@ def _evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
 def _draw_sample(
     mechanism: Mechanism[Any], ids: NDArray[np.int32], vocabulary: Vocabulary
 ) -> tuple[NDArray[np.int32], float]:
-    """What the first of ``ids`` became, as many as the time allows, and tokens a second."""
+    """Draw the first of ``ids``, as many as the time allows. Returns what was drawn, and tokens a second."""
     keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
-    draw_tokens(mechanism, timed[:10], b"warm-up", keys)  # loops are compiled at their first call
+    draw_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
     drawn, seconds, done = [], 0.0, 0
     while done < len(timed) and seconds < _DRAW_SECONDS:
         started = time.process_time()
@@ -264,7 +263,7 @@ def _draw_sample(
 
 
 def default_words(vocabulary: Vocabulary) -> list[str]:
-    """A few everyday words, where the vocabulary begins with its frequent ones, as embeddings' files do."""
+    """Choose a few everyday words, if the vocabulary begins with its frequent ones, as embedding files do."""
     front = vocabulary.array[_FREQUENT].to_pylist() or vocabulary.array.to_pylist()
     plain = [word for word in front if word.isalpha() and len(word) >= 4] or front
     step = max(len(plain) // _DEFAULT_WORDS, 1)
@@ -272,14 +271,14 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
 
 
 def check_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> list[str]:
-    """``words`` as they are looked up, each once. Raises :class:`ConfigError`, which names those that are not in the
-    vocabulary.
+    """Check words, and return them as they are looked up, each once. Raises :class:`ConfigError`, which names those
+    that are not in the vocabulary.
     """
     stripped = [word.strip() for word in words]
     plain = [word if policy.case == "exact" else word.lower() for word in stripped if word]
     ids = vocabulary.lookup(pa.array(plain, pa.string()))
     missing = [word for word, found in zip(plain, ids.tolist(), strict=True) if found == vocabulary.unknown]
-    problem = "is not in the vocabulary, so it goes the way of unknown words (text.unknown). Name words that are in it."
+    problem = "is not in the vocabulary, so text.unknown decides what it becomes. Name words of the vocabulary."
     if missing or not plain:
         faults = [Fault("--words", word, problem) for word in missing] or [
             Fault("--words", "", "name at least one word.")
@@ -295,9 +294,9 @@ def preview_words(
     draws: int = WORD_DRAWS,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[WordPreview]:
-    """What becomes of ``words``, which are in the vocabulary, at half ``epsilon``, at it and at twice it.
+    """What ``words`` of the vocabulary become at half of ``epsilon``, at ``epsilon``, and at twice ``epsilon``.
 
-    ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown at its own alone.
+    ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown only at that.
     """
     keys = make_throwaway_keys()
     changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]

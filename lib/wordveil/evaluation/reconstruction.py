@@ -35,8 +35,8 @@ class Reconstruction:
 def measure_reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Reconstruction:
     """Mean rank and MAP of ``points`` ``(words, n)`` in the open unit ball, by the exact Poincare distance.
 
-    d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). From one x it rises with |x - y|^2 / (1
-    - |y|^2), which is what is compared. Words at equal distances do not count as nearer.
+    d(x, y) = arcosh(1 + 2 |x - y|^2 / ((1 - |x|^2) (1 - |y|^2))) (equation 1). For a fixed x it rises with |x - y|^2 /
+    (1 - |y|^2), which is compared instead. Words at equal distances do not count as nearer.
     """
     exact = np.asarray(points, np.float64)
     room = 1.0 - np.square(exact).sum(axis=1)
@@ -49,13 +49,13 @@ def measure_reconstruction(graph: Hierarchy, points: NDArray[np.floating]) -> Re
         some = heads[first : first + rows]
         for at, values in enumerate(_squares(exact[some], exact) / room, first):
             span = slice(starts[at], ends[at])
-            ranks[span], precision[at] = _of_one(values, int(heads[at]), graph.edges[span, 1])
+            ranks[span], precision[at] = _rank_hypernyms(values, int(heads[at]), graph.edges[span, 1])
     return Reconstruction(float(ranks.mean()), float(precision.mean()))
 
 
 def _squares(some: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared Euclidean distances ``(len(some), len(points))``. By differences: near the rim a matrix product
-    cancels.
+    """Squared Euclidean distances ``(len(some), len(points))``. By differences, since near the rim a
+    matrix product cancels.
     """
     total = np.zeros((len(some), len(points)))
     for mine, theirs in zip(some.T, points.T, strict=True):
@@ -63,13 +63,15 @@ def _squares(some: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[
     return total
 
 
-def _of_one(values: NDArray[np.float64], word: int, hypernyms: NDArray[np.int64]) -> tuple[NDArray[np.float64], float]:
+def _rank_hypernyms(
+    values: NDArray[np.float64], word: int, hypernyms: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], float]:
     """The ranks of ``hypernyms``, and the average precision, for a ``word`` with ``values`` that rise with distance."""
     order = np.argsort(values[hypernyms], kind="stable")
     near = values[hypernyms][order]
     # How many of the others are nearer than the first, the second, ... of the hypernyms.
     place = np.searchsorted(near, values, side="right")
-    # A value equal to a hypernym's is not nearer: `right` puts it behind that hypernym.
+    # A value equal to that of a hypernym is not nearer: `right` puts it behind that hypernym.
     others = np.bincount(place, minlength=len(near) + 1) - np.bincount(
         place[[*hypernyms, word]], minlength=len(near) + 1
     )

@@ -1,7 +1,7 @@
 """Euclidean space in float64, summed in a fixed order.
 
 NumPy's reductions choose their order of addition by memory layout and batch shape. Here every sum over
-coordinates runs from the first to the last, one coordinate a step, so a result depends on its operands alone.
+coordinates runs from the first to the last, one coordinate a step, so that a result depends only on its operands.
 Arrays are therefore *coordinate-first*: shape ``(n, count)``.
 """
 

@@ -16,7 +16,7 @@ import numpy as np
 from wordveil.compiled import compiled
 from wordveil.geometry.euclidean import FloatArray, inner, norms, round_up
 
-# Beyond it sinh(r) is exp(r) / 2 to the last bit, and below it no product of two overflows.
+# Beyond it sinh(r) is exp(r) / 2 to the last bit. Below it no product of two overflows.
 _FAR = 20.0
 
 
@@ -47,7 +47,7 @@ def to_lorentz(ball: FloatArray) -> FloatArray:
 def to_ball(points: FloatArray) -> FloatArray:
     """Lorentz points ``(n + 1, count)`` in the ball: ``x / (1 + x_0)``, float64 ``(n, count)``.
 
-    Beyond a distance of 37 from the origin the nearest float64 lies on the unit sphere.
+    Beyond a distance of 37 from the origin the nearest float64 is on the unit sphere.
     """
     return np.asarray(points[1:] / (1.0 + points[0]))
 

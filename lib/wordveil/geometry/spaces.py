@@ -1,7 +1,7 @@
-"""Metric spaces whose distances weigh words: Euclidean, Manhattan, angular, hyperbolic (points of the Poincare ball).
+"""Metric spaces of words: Euclidean, Manhattan, angular, hyperbolic (points of the Poincare ball).
 
 Points are rows here, float64 ``(count, n)``. Every sum over coordinates runs from the first to the last, so that a
-distance depends on its two points alone.
+distance depends only on its two points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Space:
     Attributes
     ----------
     name
-        as it stands in the configuration and in the ``privacy`` column.
+        its name in the configuration and in the ``privacy`` column.
     code
         which metric the compiled loops compute.
     """
@@ -37,16 +37,15 @@ class Space:
     def points(self, vectors: NDArray[np.float32]) -> FloatArray:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
 
-        Raises :class:`ValueError` where a vector has no direction and one is needed, or does not lie in the ball and
-        should.
+        Raises :class:`ValueError` if a vector needs a direction and is zero, or is not in the ball and should be.
         """
         points = vectors.astype(np.float64)
         if self.code == _ANGULAR:
             squares = row_squares(points)
             if not squares.all():
                 raise ValueError(
-                    f"Expected vectors of a length over 0: number {int(np.argmin(squares))} is zero and has no direction. "
-                    "Take mechanism.metric: euclidean, or remove the word."
+                    f"Expected vectors of a length over 0: number {int(np.argmin(squares))} is zero and has no "
+                    "direction. Remove the word, or set mechanism.metric: euclidean."
                 )
             points /= np.sqrt(squares)[:, None]
         elif self.code == _HYPERBOLIC:
@@ -54,8 +53,9 @@ class Space:
             if not (squares < 1).all():
                 row = int(np.argmax(~(squares < 1)))
                 raise ValueError(
-                    f"Expected points of the open unit ball: number {row} has length {np.sqrt(squares[row]):.6g}, so this is no Poincare "
-                    "embedding. Train one from pairs of words and hypernyms, take demo-poincare, or another metric."
+                    f"Expected points of the open unit ball: number {row} has length {np.sqrt(squares[row]):.6g}, so "
+                    "this is not a Poincare embedding. Train one from pairs of words and hypernyms, use "
+                    "demo-poincare, or set another metric."
                 )
         return points
 
@@ -66,7 +66,7 @@ class Space:
         return found
 
     def error(self, points: FloatArray) -> float:
-        """Upper bound of what rounding adds to a distance between two of ``points``.
+        """Upper bound of the rounding error of a distance between two of ``points``.
 
         Sums of n terms err by at most n + 3 units in the last place of the result (Higham, section 3.1), and directions
         by as many of 1.

@@ -1,8 +1,8 @@
-"""A near word by Annoy's trees (extra ``annoy``): sooner than the exact search, and not always the nearest.
+"""A near word by Annoy's trees (extra ``annoy``): faster than the exact search, and not always the nearest.
 
-The trees see the noisy point alone and come from the public points, so that whatever they answer is post-processing.
-They share one memory-mapped file among all workers of a machine. Annoy takes one query a call: its search is the one
-loop over tokens in Python here.
+The trees are built from the public points and see only the noisy point, so that any answer of theirs is
+post-processing. All workers of a machine share them in one memory-mapped file. Annoy takes one query a call: this
+search is the only loop over tokens in Python.
 """
 
 from __future__ import annotations
@@ -18,43 +18,41 @@ from wordveil.errors import PlatformError
 from wordveil.neighbours.exact import ExactNearest
 
 _SEED = 1
-# Annoy adds squares in float32, which ends at 2^128; points have lengths up to 1e9 and change nothing up here.
+# Annoy adds squares in float32, which ends at 2^128. Points have lengths up to 1e9 and add nothing at this scale.
 _FAR = 2.0**60
 
 
 def make_annoy_index(dimension: int) -> Any:
-    """An empty Euclidean index of Annoy. Raises :class:`PlatformError` where Annoy is not installed."""
+    """Make an empty Euclidean index of Annoy. Raises :class:`PlatformError` if Annoy is not installed."""
     try:
         from annoy import AnnoyIndex
     except ImportError:
         raise PlatformError(
             "mechanism.search = annoy: Annoy is not installed. Install it with: pip install 'wordveil[annoy]' "
-            "(it compiles: g++ and Python's headers must be there), or take search: exact."
+            "(it compiles, which needs g++ and Python's headers), or set mechanism.search: exact."
         ) from None
     return AnnoyIndex(dimension, "euclidean")
 
 
 def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings of the search that do not go together, as (name, problem). ``settings``: a mechanism's, as they were
+    """Find settings of the search that contradict each other, as (name, problem). ``settings``: a mechanism's, as
     written.
     """
     search = settings.get("search", "exact")
     for name, example in (("n_trees", "100"), ("search_k", "5000")):
         given = settings.get(name) is not None
         if search == "annoy" and not given:
-            yield (
-                name,
-                f"is required with search: annoy and has no default; docs/search.md has measured ones. E.g. {name}: {example}.",
-            )
+            problem = "is required with search: annoy and has no default. docs/search.md has measured ones."
+            yield name, f"{problem} E.g. {name}: {example}."
         if search == "exact" and given:
-            yield name, "belongs to search: annoy. Remove it, or set mechanism.search: annoy."
+            yield name, "is only for search: annoy. Remove it, or set mechanism.search: annoy."
 
 
 class AnnoyNearest:
     """Near neighbours among the points of ``rows``, by trees over the same points.
 
-    ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: how many
-    points Annoy looks at for a query, about.
+    ``rows``: float32 ``(count, n + 1)`` from :func:`wordveil.neighbours.exact.scoring_rows`; ``search_k``: about how
+    many points Annoy inspects for a query.
     """
 
     def __init__(self, trees: Any, rows: NDArray[np.float32], search_k: int) -> None:
@@ -75,13 +73,13 @@ class AnnoyNearest:
 
     @classmethod
     def open(cls, file: Path, rows: NDArray[np.float32], search_k: int) -> Self:
-        """Map the trees that :meth:`save` wrote."""
+        """Map the trees that :meth:`save` wrote into memory."""
         trees = make_annoy_index(rows.shape[1] - 1)
         trees.load(str(file), prefault=False)
         return cls(trees, rows, search_k)
 
     def save(self, file: Path) -> None:
-        """Write the trees; they are then used from the file."""
+        """Write the trees to a file, and use them from there."""
         self._trees.save(str(file))
 
     def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:

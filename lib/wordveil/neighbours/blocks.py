@@ -1,6 +1,7 @@
-"""Lists of neighbours block by block: on all cores, kept on disk until the build is done, so that a build resumes.
+"""Lists of neighbours, block by block on all cores. Blocks stay on disk until the build is done, so that a build
+resumes.
 
-What is kept are functions of the public vectors alone.
+They depend only on the public vectors.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from threadpoolctl import threadpool_limits
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch, block_rows
 
-# Grows when the same task may give other lists: blocks that an older one kept are then not taken.
+# Raised when the same task may lead to other lists: blocks of older versions are then not used.
 _VERSION = 2
 Span = tuple[int, int]
 
 
 class TooManyEntriesError(ValueError):
-    """Lists that would take more memory than they may."""
+    """The lists would take more memory than is allowed."""
 
 
 Compute = Callable[[Span], NeighbourLists]
@@ -36,34 +37,34 @@ Compute = Callable[[Span], NeighbourLists]
 
 @dataclass(frozen=True)
 class Task:
-    """Which lists are wanted: all that a process needs to compute some of them.
+    """Which lists to compute: everything that a process needs to compute some of them.
 
-    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`; ``most``, ``within``: as :class:`NeighbourSearch` has
-    them.
+    ``metric``: a name of :data:`wordveil.geometry.spaces.SPACES`. ``max_length``, ``within``: those of
+    :class:`NeighbourSearch`.
     """
 
     metric: str
     points: FloatArray
-    most: int | None
+    max_length: int | None
     within: float
 
     def search(self) -> NeighbourSearch:
-        """What computes a block."""
-        return NeighbourSearch(SPACES[self.metric], self.points, self.most, self.within)
+        """A search that computes blocks."""
+        return NeighbourSearch(SPACES[self.metric], self.points, self.max_length, self.within)
 
     @property
     def digest(self) -> str:
         """Identifies the lists."""
-        digest = sha256(f"{_VERSION} {self.metric} {self.points.shape} {self.most} {self.within}".encode())
+        digest = sha256(f"{_VERSION} {self.metric} {self.points.shape} {self.max_length} {self.within}".encode())
         digest.update(np.ascontiguousarray(self.points, "<f8").data)
         return digest.hexdigest()[:32]
 
 
 def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, NeighbourLists]]:
-    """Compute blocks on all cores of this machine, and yield each as it is done."""
+    """Compute blocks on all cores of this machine, and yield each when it is done."""
     search = task.search()
     cores = len(os.sched_getaffinity(0))
-    # One thread a block: NumPy's own threads would leave a core idle between products.
+    # One thread for each block: NumPy's own threads would leave a core idle between products.
     with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
         # A few at a time, so that finished blocks do not pile up in memory.
         for first in range(0, len(spans), cores):
@@ -73,20 +74,20 @@ def compute_here(task: Task, spans: Sequence[Span]) -> Iterator[tuple[Span, Neig
 
 @dataclass(frozen=True)
 class BuildContext:
-    """How a build works, none of which changes what is built.
+    """How a build works. Nothing here changes what is built.
 
     Attributes
     ----------
     progress
-        is told what happens next.
+        gets a line of text about each step that begins.
     steps
-        is told how many of how many steps are done.
+        gets the number of steps that are done, and of all steps.
     kept
-        directory for blocks that are done; None keeps none.
+        directory for finished blocks; None keeps none.
     compute
         computes the blocks of a task in any order.
     used
-        where blocks of this build are kept.
+        directories with blocks of this build.
     """
 
     progress: Callable[[str], None] = lambda _: None
@@ -96,12 +97,12 @@ class BuildContext:
     used: list[Path] = field(default_factory=list)
 
     def lists(
-        self, space: Space, points: FloatArray, most: int | None, within: float, most_entries: int
+        self, space: Space, points: FloatArray, max_length: int | None, within: float, max_entries: int
     ) -> NeighbourLists:
-        """The lists of all points. Raises :class:`TooManyEntriesError` where they have more than ``most_entries``
+        """The lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
         entries.
         """
-        task = Task(space.name, points, most, within)
+        task = Task(space.name, points, max_length, within)
         rows = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))
         place = self.kept / f"lists-{task.digest}" if self.kept else None
@@ -114,18 +115,18 @@ class BuildContext:
         for span, lists in self.compute(task, [span for span in spans if span not in done]):
             done[span] = lists
             entries += len(lists.ids)
-            if entries > most_entries:
-                raise TooManyEntriesError(f"over {most_entries:,} entries")
+            if entries > max_entries:
+                raise TooManyEntriesError(f"over {max_entries:,} entries")
             _keep(place, span, lists)
             self.steps(len(done), len(spans))
-        return NeighbourLists.joined([done[span] for span in spans])
+        return NeighbourLists.join([done[span] for span in spans])
 
     def forget(self) -> None:
         """Delete the blocks that this build kept."""
         for place in self.used:
             shutil.rmtree(place, ignore_errors=True)
         if self.kept:
-            with suppress(OSError):  # another build's blocks are there
+            with suppress(OSError):  # it holds another build's blocks
                 self.kept.rmdir()
 
 
@@ -144,7 +145,7 @@ def _keep(place: Path | None, span: Span, lists: NeighbourLists) -> None:
 
 
 def _read(place: Path | None, span: Span) -> NeighbourLists | None:
-    """A block that was kept; None where it was not, or where the file is damaged."""
+    """A block from disk; None if it is missing or damaged."""
     if place is None:
         return None
     try:

@@ -3,8 +3,8 @@
 For a query ``z`` and a point ``w``, the nearest point has the largest score ``z.w - |w|^2/2``. A first pass
 (:mod:`wordveil.neighbours.first_pass`) computes all scores roughly, with a proved bound on each one's error. Every word
 whose upper bound reaches the largest lower bound is scored again in float64, coordinate by coordinate in a fixed order;
-the largest wins, ties go to the lower id. So the answer depends neither on the pass, batch shape or thread count nor on
-the libraries at hand.
+the largest wins, and the lower id wins a tie. So the answer depends neither on the pass, batch shape or thread count
+nor on the libraries at hand.
 
 The product is taken in tiles that stay in cache, and each tile is scanned for candidates while it is there.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.geometry.euclidean import inner
-from wordveil.neighbours.first_pass import FirstPass, LorentzPass, Notes, first_pass
+from wordveil.neighbours.first_pass import FirstPass, LorentzPass, Notes, choose_first_pass
 from wordveil.neighbours.kernels import Rows, decide, half_squares
 
 DEFAULT_SCORE_BYTES = 64 * 2**20
-# A noted word takes 12 bytes; most queries note few. At least a tile's words must fit.
+# A noted word takes 12 bytes, and most queries note few. At least the words of one tile must fit.
 _NOTES_A_QUERY = 256
 _BYTES_A_NOTE = 12
 
@@ -32,10 +32,11 @@ def scoring_rows(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class CertifiedSearch:
-    """The row of the largest ``z.w - half``: what a first pass leaves over, decided in float64.
+    """Finds the row of the largest ``z.w - half``: a first pass leaves few candidates, and float64 decides between
+    them.
 
-    ``rows``: ``(count, columns)``, of which a query's coordinates meet the first; ``half``: float64 ``(count,)``.
-    ``score_bytes`` bounds the memory that scores take, whatever the vocabulary and however many queries come. One
+    ``rows``: ``(count, columns)``; a query's coordinates are multiplied with the first columns. ``half``: float64
+    ``(count,)``. ``score_bytes`` bounds the memory of scores, for any vocabulary and any number of queries. Only one
     thread at a time may search.
     """
 
@@ -52,13 +53,13 @@ class CertifiedSearch:
 
     @property
     def first_pass(self) -> str:
-        """The name of the first pass that serves: ``float32`` or ``int8``."""
+        """The name of the first pass that is used: ``float32`` or ``int8``."""
         return self._pass.name
 
     def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
         """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
-        Raises :class:`ValueError` where a query is not finite or too long for float64 squares.
+        Raises :class:`ValueError` if a query is not finite or too long for float64 squares.
         """
         rows = np.ascontiguousarray(queries.T)
         found = np.full(len(rows), -1, np.int32)
@@ -106,7 +107,7 @@ class ExactNearest(CertifiedSearch):
     """Nearest of the first ``candidates`` rows of ``rows`` by Euclidean distance.
 
     ``rows``: float32 ``(count, n + 1)`` from :func:`scoring_rows`; it may be memory-mapped. ``wanted``: the first pass
-    (:func:`wordveil.neighbours.first_pass.first_pass`); the answer is the same with each.
+    (:func:`wordveil.neighbours.first_pass.choose_first_pass`); the answer is the same with each.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class ExactNearest(CertifiedSearch):
         rows = rows[:candidates]
         half = np.empty(candidates)
         half_squares(rows, half)
-        super().__init__(rows, half, first_pass(rows, half, score_bytes // 2, wanted), score_bytes)
+        super().__init__(rows, half, choose_first_pass(rows, half, score_bytes // 2, wanted), score_bytes)
 
 
 class LorentzNearest(CertifiedSearch):

@@ -1,7 +1,7 @@
 """First passes of the exact search: approximate scores of all words, with a rigorous bound on their error.
 
-A pass decides only which words are scored again in float64, never the answer, so the passes may differ between
-machines.
+A pass only decides which words are scored again in float64, never the answer, so that machines may use different
+passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wordveil.neighbours.kernels import (
     scan_lorentz,
 )
 
-# Which pass serves: `auto`, `float32` or `int8`. It changes the speed and nothing else.
+# Which pass to use: `auto`, `float32` or `int8`. It only changes the speed.
 VARIABLE = "WORDVEIL_FIRST_PASS"
 _UNIT = 2.0**-24
 _SMALLEST = 2.0**-149
@@ -45,16 +45,16 @@ _INT8_WORDS, _INT8_QUERIES = 2048, 256
 _OPENVINO = {
     "INFERENCE_NUM_THREADS": 1,
     "NUM_STREAMS": 1,
-    "ENABLE_CPU_PINNING": False,  # else the workers of a machine all sit on its first core
+    "ENABLE_CPU_PINNING": False,  # otherwise all workers of a machine run on its first core
     "INFERENCE_PRECISION_HINT": "f32",
-    # On by default: rounds whatever it is given once more, in groups, and is then wrong in the third digit.
+    # On by default: it rounds its input once more, in groups, and is then wrong in the third digit.
     "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,
 }
 _INT8_INSTRUCTIONS = ("avx512vnni", "avxvnni", "avxvnniint8")
 
 
 class Int8Error(PlatformError):
-    """The 8-bit pass cannot serve here; its message says why."""
+    """The 8-bit pass cannot be used here. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Notes:
     """The words of a block of queries that may be nearest.
 
     ``query``, ``word``, ``upper``: the noted words and the upper bounds of their scores, the first ``size[0]`` entries.
-    ``best``: of each query, the largest lower bound of a score so far; ``slack``: what rounding may add to a difference
-    of bounds; ``scale``: the power of two by which its scores are scaled down.
+    ``best``: of each query, the largest lower bound of a score so far; ``slack``: how much rounding may add to a
+    difference of bounds; ``scale``: the power of two by which its scores are scaled down.
     """
 
     query: Int32
@@ -104,8 +104,8 @@ class FirstPass(Protocol):
         """Compute the scores of a tile of words for the block."""
 
     def scan(self, tile: int, start: int, notes: Notes) -> int:
-        """Note the tile's words that may be nearest, from query ``start`` on; where room ran out, or the number of
-        queries.
+        """Note the tile's words that may be nearest, from query ``start`` on. Returns the query at which the room ran
+        out, or the number of queries.
         """
 
 
@@ -119,7 +119,7 @@ class _BlasPass(FirstPass):
         self.tile_words = min(len(rows), _FLOAT32_WORDS)
         self.queries = max(1, min(_FLOAT32_QUERIES, bytes_allowed // (4 * self.tile_words)))
         self.tiles = -(-len(rows) // self.tile_words)
-        # Kept between calls: fresh pages for them would cost more than some of the steps. So an instance serves one
+        # Kept between calls: new pages for them would cost more than some of the steps. So an instance serves one
         # thread.
         self._loaded = np.empty((self.queries, rows.shape[1]), np.float32)
         self._scores = np.empty(self.queries * self.tile_words, np.float32)
@@ -176,8 +176,8 @@ class LorentzPass(_BlasPass):
     """The float32 product of Lorentz coordinates, with a bound of its error that is each word's own.
 
     ``|fl(z.w) - z.w| <= gamma(K + 8) |z| |w|``, as for :class:`Float32Pass`; the extra units cover rounding both sides
-    and the bounds themselves. A word far from the origin has long coordinates and a large error, and must not lend it
-    to the others.
+    and the bounds themselves. A word far from the origin has long coordinates and a large error, which must not
+    apply to the others.
     """
 
     def __init__(self, rows: Float64, bytes_allowed: int) -> None:
@@ -282,8 +282,8 @@ class Int8Pass(FirstPass):
     def _request(self, whole: NDArray[np.int8]) -> Any:
         """OpenVINO's product of ``self._loaded`` and a tile of words, ready to run.
 
-        The rounding step before the product changes nothing, since its input is whole; it tells OpenVINO that 8 bits
-        hold it.
+        The rounding step before the product changes nothing, since its input is whole. It tells OpenVINO that 8 bits
+        are enough.
         """
         import openvino
         from openvino import opset13
@@ -304,7 +304,7 @@ class Int8Pass(FirstPass):
         """Raise :class:`Int8Error` unless the products are those of whole numbers, the largest that can occur among
         them.
 
-        Where a processor lacks 8-bit products, libraries may add pairs in 16 bits, and cut them off.
+        On a processor without 8-bit products libraries may add pairs in 16 bits, which overflow.
         """
         spread = np.arange(self._loaded.size).reshape(self._loaded.shape) * 7919 % 255 - 127
         for number, whole in enumerate(tiles):
@@ -318,14 +318,15 @@ class Int8Pass(FirstPass):
         self._loaded[:] = 0
 
 
-def first_pass(rows: Float32, half: Float64, bytes_allowed: int, wanted: str | None = None) -> FirstPass:
-    """The fastest pass that this machine has, or the one that ``wanted`` or else the variable :data:`VARIABLE` names.
+def choose_first_pass(rows: Float32, half: Float64, bytes_allowed: int, wanted: str | None = None) -> FirstPass:
+    """Choose the fastest pass that this machine has, or the one that ``wanted``, or else the variable :data:`VARIABLE`,
+    names.
 
-    Raises :class:`PlatformError` for an unknown name, :class:`Int8Error` where ``int8`` is wanted and cannot serve.
+    Raises :class:`PlatformError` for an unknown name, :class:`Int8Error` if ``int8`` is named and cannot be used.
     """
     wanted = wanted or os.environ.get(VARIABLE, "auto")
     if wanted not in ("auto", "float32", "int8"):
-        raise PlatformError(f"{VARIABLE} = {wanted}: choose auto, float32 or int8.")
+        raise PlatformError(f"{VARIABLE} = {wanted}: unknown first pass. Set it to auto, float32 or int8.")
     if wanted == "int8":
         _require_int8(rows, bytes_allowed)
         return Int8Pass(rows, half)

@@ -12,7 +12,7 @@ Float64 = NDArray[np.float64]
 Rows = NDArray[np.float32] | NDArray[np.float64]
 Int32 = NDArray[np.int32]
 
-# Scores between two looks at the threshold: few enough to find the one above it quickly, many enough for vectors.
+# Scores between two checks of the threshold: few enough to find the one above it quickly, many enough for vectors.
 CHUNK = 128
 _LOWEST = np.float32(-3e38)
 
@@ -143,7 +143,7 @@ def scan_float32(
 ) -> int:
     """Note the words of a tile that may be nearest. ``best[q]``: the largest score so far.
 
-    Returns the query at which room ran out, to go on from there, or the number of queries.
+    Returns the query at which the room ran out, to continue from there, or the number of queries.
     """
     words = scores.shape[1]
     chunks = (words + CHUNK - 1) // CHUNK
@@ -321,11 +321,12 @@ def decide(
     found: Int32,
     last: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> None:
-    """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and forget them.
+    """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and drop the
+    rest.
 
-    ``score`` and ``found``: the best so far, -inf and -1 where there is none; ties go to the lower id. The word with
+    ``score`` and ``found``: the best so far, -inf and -1 where there is none. The lower id wins a tie. The word with
     the largest upper bound comes first: its score rules out most of the others. If no more words are to come
-    (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are room to work in.
+    (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working memory.
     """
     rivals[:] = 0
     for i in range(size[0]):

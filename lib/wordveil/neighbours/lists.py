@@ -1,19 +1,19 @@
 """Exact lists of the nearest words of every word.
 
-An approximate list breaks the guarantee of whatever draws from it (a missed neighbour gets the weight of a far word),
-so these are exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words with a
-rigorous bound on its error, and every word that could belong to the list is measured again in float64, in a fixed order
-of addition. Ties go to the lower id.
+An approximate list breaks the guarantee of a mechanism that draws from it (a missed neighbour gets the weight of a far
+word), so these are exact: a float32 product (Manhattan: a float32 loop; hyperbolic: a float64 loop) scores all words
+with a rigorous bound on its error, and every word that could belong to the list is measured again in float64, in a
+fixed order of addition. The lower id wins a tie.
 
 Float32 ends at 2^-126: below it a number keeps fewer digits, or becomes 0 where the processor is set to flush. So each
-operation errs by ``_UNIT`` of its result or by ``_LEAST``, whichever is more, and a bound that is relative alone is
-wrong where points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power of
-two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
+operation errs by ``_UNIT`` of its result or by ``_MIN_NORMAL``, whichever is more, and a bound that is relative alone
+is wrong where points lie within 1e-19 of each other. Euclidean and Manhattan points are therefore measured in a power
+of two that brings their largest coordinate into [1/2, 1), which changes no digit. Then the rounding that
 :meth:`NeighbourSearch._scores` allows for is at least ``2^-26`` more than is used, and what 5 n operations lose at
-``_LEAST`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
-scores are computed in float64 and rounded to float32 once, so that ``_LEAST`` itself is allowed for.
+``_MIN_NORMAL`` is at most ``5 n 2^-125``. Directions have length 1, so that this holds of them as they are. Hyperbolic
+scores are computed in float64 and rounded to float32 once, so that ``_MIN_NORMAL`` itself is allowed for.
 
-Rows are independent of each other: a block of them is computed anywhere and kept, so that a build resumes.
+Rows are independent of each other: a block of them can be computed on any machine and kept, so that a build resumes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Int32 = NDArray[np.int32]
 
 _UNIT = 2.0**-24
 # The smallest float32 with all its digits.
-_LEAST = 2.0**-126
+_MIN_NORMAL = 2.0**-126
 # Bytes of one block's scores; two blocks are at work at once on two cores, each with a copy for the selection.
 _BLOCK_BYTES = 128 * 2**20
-_MOST_ROWS = 1024
+_MAX_ROWS = 1024
 # No two points of the ball are further apart: float64 ends it at 37.
-_MOST_HYPERBOLIC = 80.0
+_MAX_HYPERBOLIC = 80.0
 # Nor are two of which every coordinate is below 1, in fewer than 2^59 dimensions; its square is a float32.
-_MOST_SCALED = 2.0**60
+_MAX_SCALED = 2.0**60
 
 
 @dataclass(frozen=True)
 class NeighbourLists:
-    """Lists of neighbours of consecutive words, the word itself among them.
+    """Lists of neighbours of consecutive words. Each word is in its own list.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class NeighbourLists:
     distances
         float64 ``(entries,)``.
     cut
-        float64 ``(rows,)``: no word outside a list is nearer; the distance of the nearest one outside, or infinity if
-        there is none.
+        float64 ``(rows,)``: the distance of the nearest word outside a list, or infinity if there is none. With
+        ``within`` it is at most that.
     farthest
-        upper bound of the distance of any word from one of these.
+        upper bound of the distance of any word from one of these words.
     """
 
     offsets: NDArray[np.int64]
@@ -67,8 +67,8 @@ class NeighbourLists:
     farthest: float
 
     @classmethod
-    def joined(cls, parts: list[NeighbourLists]) -> NeighbourLists:
-        """Lists of consecutive blocks as one."""
+    def join(cls, parts: list[NeighbourLists]) -> NeighbourLists:
+        """Join the lists of consecutive blocks."""
         lengths = np.concatenate([np.diff(part.offsets) for part in parts])
         return cls(
             np.concatenate([[0], np.cumsum(lengths)]),
@@ -80,32 +80,32 @@ class NeighbourLists:
 
 
 def block_rows(count: int) -> int:
-    """How many of ``count`` words make a block: what its memory allows."""
-    return max(1, min(_MOST_ROWS, _BLOCK_BYTES // (4 * count)))
+    """How many of ``count`` words make a block, by the memory that its scores take."""
+    return max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * count)))
 
 
 class NeighbourSearch:
     """Finds the lists of words whose points are ``points``, float64 ``(count, n)`` of ``space``.
 
-    ``most``: the longest list, the word itself included; None for all words. ``within``: only words nearer than this.
+    ``max_length``: of a list, the word itself included; None for all words. ``within``: only words nearer than this.
     An instance serves one thread.
     """
 
-    def __init__(self, space: Space, points: FloatArray, most: int | None, within: float) -> None:
+    def __init__(self, space: Space, points: FloatArray, max_length: int | None, within: float) -> None:
         self._space = space
         self._points = points
-        self._most = len(points) if most is None else min(most, len(points))
+        self._max_length = len(points) if max_length is None else min(max_length, len(points))
         self._within = within
         scaled, self._scale = points_for_scores(space, points)
         self._rough = scaled.astype(np.float32)
         self._squares = row_squares(scaled)
         self._longest = float(np.sqrt(self._squares.max()))
-        # What rounding a point to float32 moves it, in units of the last place: by Manhattan distance alone.
+        # How far rounding to float32 moves a point, in units of the last place. Only for Manhattan distance.
         self._sums = np.abs(scaled).sum(axis=1) if space.name == "manhattan" else np.empty(0)
-        self._gaps, self._relative, self._least = np.empty(0), 0.0, 0.0
+        self._gaps, self._relative, self._error = np.empty(0), 0.0, 0.0
         if space.name == "hyperbolic":
-            # Words that all stand in one place have scores of 0 exactly.
-            self._least = _LEAST if (points != points[0]).any() else 0.0
+            # If all words have the same point, all scores are exactly 0.
+            self._error = _MIN_NORMAL if (points != points[0]).any() else 0.0
             lengths = np.sqrt(self._squares)
             self._gaps = (1.0 - lengths) * (1.0 + lengths)
             # Twice what float64 loses in a gap, of two points, and what float32 loses in the result.
@@ -119,7 +119,7 @@ class NeighbourSearch:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         near = np.empty(offsets[-1], np.int32)
         gather_below(scores, limit, offsets, near)
-        return self._measured(start, offsets, near, highest)
+        return self._measure(start, offsets, near, highest)
 
     def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
         """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
@@ -137,9 +137,9 @@ class NeighbourSearch:
             scores = np.empty((stop - start, len(self._points)), np.float32)
             rough_hyperbolic(self._points, self._gaps, start, scores)
             highest = 2.0 * float(
-                np.arcsinh(np.sqrt((np.float64(scores.max()) + self._least) * (1 + 2 * self._relative)))
+                np.arcsinh(np.sqrt((np.float64(scores.max()) + self._error) * (1 + 2 * self._relative)))
             )
-            return scores, np.full(len(scores), self._least), highest
+            return scores, np.full(len(scores), self._error), highest
         if self._space.name == "manhattan":
             scores = np.empty((stop - start, len(self._rough)), np.float32)
             rough_manhattan(self._rough[start:stop], self._rough, scores)
@@ -161,28 +161,28 @@ class NeighbourSearch:
         """Scores up to these may belong to a list, or be the nearest outside it.
 
         The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
-        _LEAST``.
+        _MIN_NORMAL``.
         """
-        most = min(self._most, scores.shape[1] - 1)
+        place = min(self._max_length, scores.shape[1] - 1)
         limit = np.full(len(scores), np.inf)
-        if self._most < scores.shape[1]:
+        if self._max_length < scores.shape[1]:
             for row, values in enumerate(scores):
-                limit[row] = np.partition(values, most)[most]
+                limit[row] = np.partition(values, place)[place]
         if np.isfinite(self._within):
-            # The nearest word outside is wanted too, wherever it is, so that `cut` is its distance.
+            # The nearest word outside is needed, too, wherever it is, since `cut` is its distance.
             limit = np.minimum(limit, self._as_score(self._within))
         wide = (limit * (1 + 4 * self._relative) + 2 * slack) * (1 + 1e-6)
         return wide.astype(np.float32)
 
     def _as_score(self, distance: float) -> float:
         if self._space.name == "hyperbolic":
-            return float(np.sinh(min(distance, _MOST_HYPERBOLIC) / 2) ** 2)
+            return float(np.sinh(min(distance, _MAX_HYPERBOLIC) / 2) ** 2)
         if self._space.name == "angular":
             return float((2 * np.sin(min(distance, np.pi) / 2)) ** 2)
-        scaled = min(distance / self._scale, _MOST_SCALED)
+        scaled = min(distance / self._scale, _MAX_SCALED)
         return scaled if self._space.name == "manhattan" else scaled * scaled
 
-    def _measured(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> NeighbourLists:
+    def _measure(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> NeighbourLists:
         """The lists among the words ``near``, by their distances in float64."""
         lengths, ids, distances = [], [], []
         cut = np.empty(len(offsets) - 1)
@@ -191,7 +191,7 @@ class NeighbourSearch:
             found = np.empty(len(which))
             distances_from(self._space.code, self._points[start + row], self._points, which, found)
             order = np.lexsort((which, found))
-            inside = min(self._most, int(np.searchsorted(found[order], self._within)))
+            inside = min(self._max_length, int(np.searchsorted(found[order], self._within)))
             complete = len(which) == len(self._points)
             cut[row] = min(
                 found[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within
@@ -220,7 +220,7 @@ def points_for_scores(space: Space, points: FloatArray) -> tuple[FloatArray, flo
 
 
 def power_of_two_above(values: FloatArray) -> float:
-    """The smallest power of two that is greater than each of ``values`` in size; 1 if all are 0."""
+    """The smallest power of two above the absolute value of each of ``values``; 1 if all are 0."""
     largest = max(float(values.max()), -float(values.min()))
     return float(2.0 ** np.frexp(largest)[1])
 
@@ -271,17 +271,17 @@ def count_below(scores: Float32, limit: Float32) -> NDArray[np.int64]:
     counts = np.zeros(len(scores), np.int64)
     for row in range(len(scores)):
         values = scores[row]
-        most = limit[row]
+        bound = limit[row]
         total = 0
         for word in range(len(values)):
-            total += values[word] <= most
+            total += values[word] <= bound
         counts[row] = total
     return counts
 
 
 @compiled
 def gather_below(scores: Float32, limit: Float32, offsets: NDArray[np.int64], out: Int32) -> None:
-    """The words of those scores, row after row."""
+    """The words of these scores, row after row."""
     for row in range(len(scores)):
         place = offsets[row]
         for word in range(scores.shape[1]):

@@ -1,4 +1,4 @@
-"""The whole of what happens to a record, without Spark: RecordBatch in, RecordBatch out."""
+"""Everything that happens to a record, without Spark: RecordBatch in, RecordBatch out."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class RecordSanitiser:
     """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason``
     (string), in this order.
 
-    A record with a ``__reason`` was refused before it came here; its ``__text`` is null. Each batch gives one or more
+    A record with a ``__reason`` was refused earlier; its ``__text`` is null. Each batch becomes one or more
     output batches with the same records in the same order and the columns id, kept and internal columns,
-    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the n-gram model that the policy names, if it names
+    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the policy's n-gram model, if it has
     one.
     """
 
@@ -114,7 +114,7 @@ class RecordSanitiser:
     def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The sanitised records of ``batch``, in slices that bound memory.
 
-        Raises :class:`ValueError` where there are more or fewer columns than are accounted for.
+        Raises :class:`ValueError` if the number of columns differs from the settings' columns.
         """
         expected = len(self._settings.kept) + self._settings.internal + 3
         if batch.num_columns != expected:
@@ -124,10 +124,10 @@ class RecordSanitiser:
             yield self._assemble(piece, *self._encode(piece))
 
     def inspect(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """All but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its content tag
-        and the tokens that it would cost.
+        """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its
+        content tag and the tokens that it would cost.
 
-        Draws nothing. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
+        Nothing is drawn. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
         """
         for start in range(0, batch.num_rows, self._rows):
             piece = batch.slice(start, self._rows)
@@ -149,7 +149,7 @@ class RecordSanitiser:
             yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Encoded]:
-        """Why each record is refused (None if it is not), the places of those that are not, and their tokens."""
+        """Why each record is refused (None if it is not), the places of the accepted ones, and their tokens."""
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         if self._policy.refused == "empty":
             reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
@@ -210,7 +210,7 @@ class RecordSanitiser:
         return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), kept
 
     def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
-        """Content tags: equal in one release for equal content of one record, and telling nothing else."""
+        """Content tags: equal in one release for equal content of one record. They reveal nothing else."""
         tags = compute_macs(self._keys.tag, self._scope, record_ids, content, TAG_BYTES)
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
@@ -252,18 +252,18 @@ class RecordSanitiser:
 def _content(encoded: Encoded) -> list[Payload]:
     """All of each text that its output depends on: the hidden words' ids, and what the policy copies.
 
-    Both the content tag and the noise's context cover all of it. If two versions of a record that differ in a comma
-    shared their noise, equal hidden words in both outputs would prove that no hidden word was changed.
+    Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
+    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed.
     """
     hidden = id_payload(encoded.ids, encoded.offsets)
     return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.serialise()]
 
 
 def find_refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
-    """Why each record is refused before its text is looked at, or null: for ids and texts that no Spark query has
+    """Why each record is refused before its text is encoded, or null: for ids and texts that no Spark query has
     checked.
 
-    ``ids`` are strings or whole numbers, ``texts`` strings. An id that stands twice is not found here.
+    ``ids`` are strings or whole numbers, ``texts`` strings. Duplicate ids are not found here.
     """
     reason = pa.nulls(len(ids), pa.string())
     for name, applies in (

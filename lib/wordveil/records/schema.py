@@ -7,12 +7,12 @@ import pyarrow as pa
 RELEASED = "released"
 QUARANTINED = "quarantined"
 WITHDRAWN = "withdrawn"
-# Why a record was withdrawn. What was asked for is final: the input may hold the record for ever.
+# Why a record was withdrawn. A requested withdrawal is final, even while the input still has the record.
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
-# Reasons found by looking at ids: a record without a sound id cannot be drawn, whatever its text.
+# Reasons found in ids: a record without a valid id cannot be drawn, whatever its text.
 NULL_ID, INVALID_ID, DUPLICATE_ID = "null_id", "invalid_id", "duplicate_id"
 ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID)
-# Reasons found by looking at texts before they are cut into words; the codec adds its own.
+# Reasons found in texts before they are split into words; the codec adds its own.
 NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS = "null_text", "oversize", "undecodable", "too_many_tokens"
 TEXT_REASONS = (NULL_TEXT, OVERSIZE, UNDECODABLE, "script_without_word_spaces", "unknown_words", TOO_MANY_TOKENS)
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
@@ -49,7 +49,7 @@ OUTPUT_FIELDS = (
     pa.field("content_tag", pa.binary()),
     pa.field("run_id", pa.string()),
 )
-# What a function for SQL returns: of the output's columns those that a caller has not given.
+# What the SQL function returns: those columns of the output that its caller does not already have.
 STRUCT_FIELDS = OUTPUT_FIELDS[:4]
 STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
 INSPECTED_FIELDS = (

@@ -181,7 +181,7 @@ def test_altered_manifest_is_refused(toy, changed):
 @pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b'{"content": null}', b"\xff\xfe"])
 def test_manifest_that_is_no_manifest_is_refused(toy, content):
     (toy / "manifest.json").write_bytes(content)
-    assert "manifest.json: missing or damaged" in refusal(toy)
+    assert "manifest.json: is missing or damaged" in refusal(toy)
 
 
 @pytest.mark.parametrize("version", [0, 2, "1"])
@@ -194,7 +194,7 @@ def test_other_format_version_is_refused_with_a_mend(toy, version):
 
 def test_other_sampler_version_is_refused(toy, monkeypatch):
     monkeypatch.setattr("wordveil.mechanisms.laplace.Laplace.sampler_version", 99)
-    assert "sampler version is unknown" in refusal(toy)
+    assert "does not know its mechanism or sampler version" in refusal(toy)
 
 
 def test_missing_directory_is_refused(tmp_path):
@@ -205,14 +205,14 @@ def test_identity_is_checked_where_the_caller_knows_it(tmp_path):
     one, two = write_toy(tmp_path, run="one"), write_toy(tmp_path, epsilon=2.0)
     identity = open_bundle(one).identity
     assert open_bundle(one, identity).fingerprint == one.name
-    assert f"{two / 'manifest.json'}: this is not the bundle that the run was started with" in refusal(two, identity)
+    assert f"{two / 'manifest.json'}: this is not the bundle that the run started with" in refusal(two, identity)
 
 
 def test_identity_covers_provenance_too(tmp_path):
     """A worker is given the very manifest that the driver read."""
     one, two = write_toy(tmp_path / "one", host="a"), write_toy(tmp_path / "two", host="b")
     assert one.name == two.name
-    assert "not the bundle that the run was started with" in refusal(two, open_bundle(one).identity)
+    assert "not the bundle that the run started with" in refusal(two, open_bundle(one).identity)
 
 
 def test_arrays_are_read_only_and_memory_mapped(toy):
@@ -270,7 +270,7 @@ def test_find_tells_how_the_nearest_differs(tmp_path):
     with pytest.raises(BundleError) as caught:
         find(tmp_path, recipe(toy_embedding(), epsilon=1.0))
     message = str(caught.value)
-    assert f"none of 2 bundle(s) matches the configuration. Nearest is {nearest.name[:16]}" in message
+    assert f"none of its 2 bundle(s) matches the configuration. The nearest is {nearest.name[:16]}" in message
     assert "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration" in message
     assert "padding is" not in message
     assert "content of" not in message

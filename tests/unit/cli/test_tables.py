@@ -149,7 +149,7 @@ def test_show_tells_what_is_still_there():
     shown = release_facts(facts())
     assert shown["records"] == "1,200 released, 2 withdrawn"
     assert shown["withdrawn text"].startswith(
-        "still there: 1 records in the draws, 0 in the public table, perhaps some in 3 files"
+        "still exists: 1 records in the draws, 0 in the public table, perhaps more in 3 files"
     )
     gone = {**facts()["withdrawn"], "gone": True}
     assert release_facts(facts(withdrawn=gone))["withdrawn text"] == "gone"

@@ -91,7 +91,7 @@ def test_unset_or_empty_variable_is_named(monkeypatch, content):
     monkeypatch.delenv("TOY_KEY", raising=False)
     if content is not None:
         monkeypatch.setenv("TOY_KEY", content)
-    assert "key.env names TOY_KEY" in str(fault_of(env="TOY_KEY"))
+    assert "key.env = TOY_KEY" in str(fault_of(env="TOY_KEY"))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o777])
@@ -155,7 +155,7 @@ def test_master_key_has_32_bytes(size):
 
 
 def test_master_key_of_few_byte_values_is_refused():
-    with pytest.raises(KeyMaterialError, match="no random key"):
+    with pytest.raises(KeyMaterialError, match="not a random key"):
         MasterKey((bytes(range(7)) * 5)[:32])
 
 
@@ -256,7 +256,7 @@ def test_a_new_key_is_random_private_and_read_back(tmp_path):
 def test_a_key_is_never_overwritten(tmp_path):
     create_key(tmp_path / "a.key")
     before = (tmp_path / "a.key").read_bytes()
-    with pytest.raises(KeyMaterialError, match="is there already, and a key is never overwritten"):
+    with pytest.raises(KeyMaterialError, match="exists already, and a key is never overwritten"):
         create_key(tmp_path / "a.key")
     assert (tmp_path / "a.key").read_bytes() == before
     with pytest.raises(KeyMaterialError, match="cannot be written"):
@@ -411,7 +411,7 @@ def test_a_destroyed_key_is_overwritten_in_place_and_says_so(tmp_path, mode):
         for material in (MATERIAL, LATER, LATEST):
             assert_tells_nothing(content.replace(fingerprint, ""), material.hex())
         message = str(fault_of(file=str(tmp_path / name)))
-        assert f"key {fingerprint} was destroyed on {tombstone.date}: what was drawn with it is frozen" in message
+        assert f"key {fingerprint} was destroyed on {tombstone.date}, so everything drawn with it is frozen" in message
     assert path.stat().st_mode & 0o777 == mode
     for change in (rotate_key, destroy_key):
         with pytest.raises(KeyMaterialError, match="was destroyed on"):
@@ -433,9 +433,9 @@ ROOT, SECOND, THIRD, OTHER = (
     [
         (ROOT, (ROOT,), None),
         (ROOT, (ROOT, SECOND), None),
-        (OTHER, (OTHER,), f"the key is {ROOT}, and the release was drawn with {OTHER}"),
-        (ROOT, (ROOT, SECOND, THIRD), "has 2 epochs, and the release was drawn with 3: the key is older"),
-        (ROOT, (ROOT, THIRD), f"epoch 2 of key {ROOT} is {SECOND}, and the release was drawn with {THIRD}"),
+        (OTHER, (OTHER,), f"the key is {ROOT}, but the release was drawn with {OTHER}"),
+        (ROOT, (ROOT, SECOND, THIRD), "has 2 epochs, but the release was drawn with 3: the key is older"),
+        (ROOT, (ROOT, THIRD), f"epoch 2 of key {ROOT} is {SECOND}, but the release was drawn with {THIRD}"),
         (ROOT, (ROOT, THIRD, OTHER), "epoch 2"),
     ],
 )

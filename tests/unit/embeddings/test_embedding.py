@@ -230,7 +230,7 @@ def test_duplicate_word_is_named(tmp_path, kind):
 
 
 def test_duplicate_words_name_both_rows():
-    with pytest.raises(EmbeddingError, match=r"toy: 'b' stands in rows 1 and 3"):
+    with pytest.raises(EmbeddingError, match=r"toy: 'b' is listed more than once, in rows 1 and 3"):
         check_embedding(["a", "b", "c", "b"], VECTORS, "toy")
 
 
@@ -258,12 +258,12 @@ def test_word_with_line_break_is_named_by_its_row(word):
     ids=["rows", "1-d", "3-d", "empty"],
 )
 def test_wrong_shape_is_refused(vectors):
-    with pytest.raises(EmbeddingError, match=r"toy: 4 words but vectors of shape"):
+    with pytest.raises(EmbeddingError, match=r"toy: there are 4 words, but the vectors have shape"):
         check_embedding(WORDS, vectors, "toy")
 
 
 def test_embedding_without_words_is_refused():
-    with pytest.raises(EmbeddingError, match="toy: 0 words"):
+    with pytest.raises(EmbeddingError, match="toy: there are 0 words"):
         check_embedding([], np.zeros((0, 3), np.float32), "toy")
 
 
@@ -275,7 +275,7 @@ def test_vectors_too_long_for_the_search_are_refused():
 def test_glove_line_of_another_dimension_is_named(tmp_path):
     path = tmp_path / "toy.txt"
     path.write_text("a 1 2 3\nb 1 2\n")
-    assert f"{path}: line 2 has 2 numbers, the first line has 3" in refusal(str(path))
+    assert f"{path}: line 2 has 2 numbers, and the first line has 3" in refusal(str(path))
 
 
 @pytest.mark.parametrize("line", ["b 1 x 3", "b 1  3"])
@@ -313,7 +313,7 @@ def test_truncated_fasttext_file_is_refused(tmp_path):
     content = open(datapath("lee_fasttext_new.bin"), "rb").read()  # noqa: PTH123, SIM115
     for size in (20, 3_000, len(content) // 2):
         cut.write_bytes(content[:size])
-        assert f"{cut}: not readable as fasttext" in refusal(str(cut))
+        assert f"{cut}: cannot be read as fasttext" in refusal(str(cut))
 
 
 def test_truncated_directory_is_refused(tmp_path):
@@ -343,12 +343,12 @@ def test_missing_path_is_named_with_the_setting():
 def test_other_format_version_is_refused_with_a_mend(tmp_path, version):
     write_directory(tmp_path / "toy", WORDS, VECTORS, format_version=version)
     message = refusal(str(tmp_path / "toy"))
-    assert re.search(rf"toy: format_version {version} is not 1\. Write it anew", message)
+    assert re.search(rf"toy: format_version {version} is not 1\. Write it again", message)
 
 
 def test_shape_that_the_manifest_does_not_say_is_refused(tmp_path):
     write_directory(tmp_path / "toy", WORDS, VECTORS, dim=4)
-    assert "(4, 3), embedding.json says 4 x 4" in refusal(str(tmp_path / "toy"))
+    assert "(4, 3), but embedding.json says 4 x 4" in refusal(str(tmp_path / "toy"))
 
 
 def test_pickled_vectors_are_not_loaded(tmp_path):
@@ -360,7 +360,7 @@ def test_pickled_vectors_are_not_loaded(tmp_path):
 @pytest.mark.parametrize("kind", ["word2vec-binary", "fasttext", "wordveil"])
 def test_wrong_format_named_says_which_there_are(tmp_path, kind):
     message = refusal(written(tmp_path, "glove"), kind)
-    assert f"not readable as {kind}" in message
+    assert f"cannot be read as {kind}" in message
     assert "word2vec, word2vec-binary, glove, fasttext" in message
 
 

@@ -73,10 +73,10 @@ def test_pairs_are_read_as_they_stand(tmp_path, kind, counts):
     [
         (b"cat\n", "the first line has 1 column"),
         (b"a\tb\tc\td\n", "the first line has 4 column"),
-        (b"cat\tmammal\ndog\n", "not readable as pairs"),
-        (b"cat\tmammal\tmany\n", "a whole number as third"),
-        (b"cat\tmammal\t1.5\n", "a whole number as third"),
-        (b"\xff\xfe\tmammal\n", "not readable as pairs"),
+        (b"cat\tmammal\ndog\n", "cannot be read as pairs"),
+        (b"cat\tmammal\tmany\n", "counts as whole numbers in an optional third"),
+        (b"cat\tmammal\t1.5\n", "counts as whole numbers in an optional third"),
+        (b"\xff\xfe\tmammal\n", "cannot be read as pairs"),
         (b"", "the first line has 1 column"),
     ],
 )
@@ -192,7 +192,9 @@ def test_a_trained_tree_is_reconstructed_better_than_by_chance(graph, trainer):
 
 
 def test_a_trainer_that_is_not_known_is_named(graph):
-    with pytest.raises(EmbeddingError, match=r"mechanism.training.trainer = annoy: unknown. Take gensim or compiled."):
+    with pytest.raises(
+        EmbeddingError, match=r"mechanism.training.trainer = annoy: unknown trainer. Set it to gensim or compiled."
+    ):
         train(graph, replace(QUICK, trainer="annoy"), "tree", BuildContext())
 
 

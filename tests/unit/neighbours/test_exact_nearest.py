@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from wordveil.errors import PlatformError
 from wordveil.neighbours import first_pass as passes
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
-from wordveil.neighbours.first_pass import Int8Error, Int8Pass, Notes, first_pass
+from wordveil.neighbours.first_pass import Int8Error, Int8Pass, Notes, choose_first_pass
 
 Points = NDArray[np.float32]
 Queries = NDArray[np.float64]
@@ -286,7 +286,7 @@ def test_an_inexact_product_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on processors that add pairs of products in 16 bits."""
     rows = scoring_rows(random_points(np.random.default_rng(14), 11_000, 100))
     half = np.zeros(len(rows))
-    assert first_pass(rows, half, 2**25).name == "int8"
+    assert choose_first_pass(rows, half, 2**25).name == "int8"
     multiply = Int8Pass.multiply
 
     def saturating(self: Int8Pass, tile: int) -> None:
@@ -296,24 +296,26 @@ def test_an_inexact_product_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Int8Pass, "multiply", saturating)
     with pytest.raises(Int8Error, match="not exact"):
         Int8Pass(rows, half)
-    assert first_pass(rows, half, 2**25).name == "float32"
+    assert choose_first_pass(rows, half, 2**25).name == "float32"
 
 
 def test_the_first_pass_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = scoring_rows(random_points(np.random.default_rng(15), 11_000, 100))
     half = np.zeros(len(rows))
     monkeypatch.setenv("WORDVEIL_FIRST_PASS", "float32")
-    assert first_pass(rows, half, 2**25).name == "float32"
+    assert choose_first_pass(rows, half, 2**25).name == "float32"
     monkeypatch.setenv("WORDVEIL_FIRST_PASS", "fast")
-    with pytest.raises(PlatformError, match="WORDVEIL_FIRST_PASS = fast: choose auto, float32 or int8"):
-        first_pass(rows, half, 2**25)
+    with pytest.raises(
+        PlatformError, match=r"WORDVEIL_FIRST_PASS = fast: unknown first pass. Set it to auto, float32 or int8"
+    ):
+        choose_first_pass(rows, half, 2**25)
     monkeypatch.delenv("WORDVEIL_FIRST_PASS")
     monkeypatch.setattr(passes, "find_spec", lambda name: None)
-    assert first_pass(rows, half, 2**25).name == "float32"
+    assert choose_first_pass(rows, half, 2**25).name == "float32"
     with pytest.raises(Int8Error, match=r"wordveil\[fast\]"):
-        first_pass(rows, half, 2**25, "int8")
+        choose_first_pass(rows, half, 2**25, "int8")
 
 
 def test_small_vocabularies_do_without_the_8_bit_pass() -> None:
     rows = scoring_rows(np.ones((100, 5), np.float32))
-    assert first_pass(rows, np.zeros(100), 2**25).name == "float32"
+    assert choose_first_pass(rows, np.zeros(100), 2**25).name == "float32"

@@ -78,7 +78,7 @@ def test_lists_are_those_of_brute_force(metric: str, kind: str, most: int | None
     within = np.inf if share is None else float(np.quantile(distances, share)) * 1.0000001
     search = NeighbourSearch(SPACES[metric], points, most, within)
     check(
-        NeighbourLists.joined([search.block(0, 150), search.block(150, 151), search.block(151, 400)]),
+        NeighbourLists.join([search.block(0, 150), search.block(150, 151), search.block(151, 400)]),
         distances,
         most,
         within,
@@ -122,7 +122,7 @@ def test_a_vector_without_direction_has_no_angle():
 
 
 def test_a_build_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.neighbours.lists._MOST_ROWS", 50)
+    monkeypatch.setattr("wordveil.neighbours.lists._MAX_ROWS", 50)
     space, points = SPACES["euclidean"], vectors("spread").astype(np.float64)
     computed: list[Span] = []
 

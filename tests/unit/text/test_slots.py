@@ -180,11 +180,11 @@ def test_the_same_counts_give_the_same_digest_and_others_another(tmp_path, model
 
 
 def test_a_model_is_found_or_refused_by_name(tmp_path):
-    with pytest.raises(NgramError, match=r"holds no n-gram model\. Run `wordveil ngrams`"):
+    with pytest.raises(NgramError, match=r"holds no n-gram model\. Make one with `wordveil ngrams`"):
         find_model(tmp_path / "nowhere")
     slotting.make_model(tmp_path, PUBLIC, SMALL)
     slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
-    with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Name one"):
+    with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*to one of them"):
         find_model(tmp_path)
 
 
@@ -196,13 +196,13 @@ def test_a_model_is_mapped_and_not_copied(model):
 
 def test_an_altered_model_is_refused(tmp_path):
     model = slotting.make_model(tmp_path, PUBLIC, SMALL)
-    with pytest.raises(NgramError, match="not the n-gram model that the run was started with"):
+    with pytest.raises(NgramError, match="not the n-gram model that the run started with"):
         open_model(model.path, "0" * 64)
     counts = bytearray((model.path / "counts.bin").read_bytes())
     counts[8] ^= 1
     (model.path / "counts.bin").write_bytes(counts)
     with pytest.raises(
-        NgramError, match=r"counts\.bin: its checksum is not the manifest's.*build the n-gram model again"
+        NgramError, match=r"counts\.bin: its checksum differs from the manifest's.*build the n-gram model again"
     ):
         open_model(model.path)
     manifest = model.path / "manifest.json"

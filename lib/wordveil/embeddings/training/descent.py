@@ -1,6 +1,6 @@
 """Riemannian stochastic gradient descent in the Poincare ball, one pair at a time, compiled.
 
-Nothing but +, -, *, / and square roots, in the order written: the same bits on every machine.
+Only +, -, *, / and square roots, in the order written: the results are the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SMALLEST = 1e-12
 
 @compiled
 def mix_state(state: np.uint64) -> np.uint64:
-    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 bits that pass for random. Not for noise, only
-    for training.
+    """SplitMix64's output for a ``state`` (Steele, Lea, Flood 2014): 64 pseudo-random bits. Only for training,
+    never for noise.
     """
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -28,7 +28,7 @@ def mix_state(state: np.uint64) -> np.uint64:
 
 @compiled
 def scatter_points(seed: int, size: int, dimension: int, width: float) -> NDArray[np.float64]:
-    """Points ``(size, dimension)`` to begin with, uniform in ``[-width, width)`` in each coordinate."""
+    """Initial points ``(size, dimension)``, uniform in ``[-width, width)`` in each coordinate."""
     points = np.empty((size, dimension))
     state = mix_state(np.uint64(seed))
     for row in range(size):
@@ -91,8 +91,8 @@ def _draw(
     lottery: NDArray[np.int64],
     state: np.uint64,
 ) -> int:
-    """Put words that are neither ``word`` nor hypernyms of it after the first of ``others``; how many are there then,
-    with the first.
+    """Fill ``others``, from its second place on, with words that are neither ``word`` nor its hypernyms. Returns how
+    many words it then holds, the first included.
     """
     filled = 1
     for _ in range(_TRIES * (len(others) - 1)):
@@ -165,8 +165,8 @@ def descend(
     """One epoch: for every edge (u, v) a step down the loss -log(exp(-d(u, v)) / sum over v' of exp(-d(u, v')))
     (equation 6).
 
-    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u; where there are hardly
-    any, fewer. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
+    v' are v and ``negative`` words drawn from ``lottery`` that are neither u nor hypernyms of u, or fewer where such
+    words are rare. ``points`` ``(words, n)`` are changed in place; ``edges`` ``(m, 2)`` are sorted, and
     ``edges[offsets[u]:offsets[u + 1]]`` are those of u; ``order`` ``(m,)`` is that of the steps; ``largest`` is the
     largest norm that a point may have.
     """

@@ -1,8 +1,8 @@
 """Poincare embeddings trained by gensim's PoincareModel, one epoch after another.
 
-gensim is imported when a model is made, so that nothing that only imports this module loads it. The same seed gives the
-same bits on one machine; gensim uses powers, exponentials and NumPy's generator, which another machine or version may
-round or draw otherwise.
+gensim is imported when a model is made, so that importing this module does not load it. The same seed leads to the same
+bits on one machine. gensim uses powers, exponentials and NumPy's generator, which another machine or version may round
+or draw differently.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ if TYPE_CHECKING:
     from gensim.models.poincare import PoincareModel
 
 MAX_DRAWS = 10_000.0
-"""Draws a pair, on average, beyond which training is refused: it would take over 0.1 s a pair."""
+"""The largest mean number of draws for each pair. Beyond it training is refused: it would take over 0.1 s a pair."""
 
-# PoincareModel._sample_negatives draws anew until all fits where a word's hypernyms are a smaller share of the words
+# PoincareModel._sample_negatives draws again until all words fit if a word's hypernyms are a smaller share of the words
 # than this.
 _FEW = 0.01
-# The largest power of e that is asked for: far beyond MAX_DRAWS, and no overflow.
+# The largest power of e that is computed: far beyond MAX_DRAWS, and without overflow.
 _LARGEST_POWER = 100.0
 
 
 def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> PoincareModel:
-    """gensim's model, not trained yet: float64, one thread, without the regularisation, which the paper does not have.
+    """Make gensim's model, untrained: float64, one thread, and without the regularisation, which the paper does not
+    have.
 
-    Words are named by their rows. Raises :class:`EmbeddingError` where gensim would draw without end
+    Words are named by their rows. Raises :class:`EmbeddingError` if gensim would draw almost endlessly
     (:func:`estimate_draws`).
     """
     expected = estimate_draws(graph, settings.negative)
     if expected > MAX_DRAWS:
         raise EmbeddingError(
-            f"{source}: gensim would draw about {expected:,.0f} times for a pair until mechanism.training.negative = {settings.negative} "
-            f"different words come that are no hypernyms. Lower it, or take trainer: compiled."
+            f"{source}: mechanism.training.negative = {settings.negative}: gensim would draw about {expected:,.0f} "
+            "times for each pair until it had so many different words that are not hypernyms. Lower negative, or set "
+            "trainer: compiled."
         )
-    with _quiet():
+    with _silence_gensim():
         from gensim.models.poincare import PoincareModel
 
         return PoincareModel(
@@ -55,17 +57,17 @@ def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> Poi
             negative=settings.negative,
             workers=1,
             regularization_coeff=0.0,
-            burn_in=0,  # train_model() does it, epoch by epoch
+            burn_in=0,  # train_model() does the burn-in, epoch by epoch
             seed=settings.seed,
         )
 
 
 def train_model(model: PoincareModel, settings: TrainingSettings, steps: Callable[[int, int], None]) -> None:
-    """Train: first burn-in, then the epochs, as ``PoincareModel.train`` does; ``steps`` is told how many of how many
-    are done.
+    """Train a model as ``PoincareModel.train`` does: first the burn-in, then the epochs. ``steps`` gets the number of
+    epochs done and the number of all.
     """
     passes = settings.burn_in + settings.epochs
-    with _quiet(), threadpool_limits(limits=1):
+    with _silence_gensim(), threadpool_limits(limits=1):
         for epoch in range(passes):
             steps(epoch, passes)
             model.train_alpha = settings.learning_rate * (BURN_IN_SHARE if epoch < settings.burn_in else 1.0)
@@ -80,12 +82,12 @@ def read_points(model: PoincareModel, size: int) -> NDArray[np.float64]:
 
 
 def estimate_draws(graph: Hierarchy, negative: int) -> float:
-    """How often gensim draws for a pair until all words fit, on average over the pairs; an estimate.
+    """Estimate how often gensim draws for a pair until all words fit, on average over the pairs.
 
-    gensim draws ``negative`` words by their number of links, and all anew where one is a hypernym or comes twice. With
-    h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, that goes well
-    with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second factor as
-    in the birthday problem.
+    gensim draws ``negative`` words by their number of links, and draws all again if one is a hypernym or comes twice.
+    With h the share of a word's hypernyms among all links, and s the sum of the squared shares of the others, a draw
+    succeeds with a probability of about (1 - h)^negative exp(-s / (1 - h)^2 negative (negative - 1) / 2), the second
+    factor as in the birthday problem.
     """
     size = len(graph.words)
     share = graph.links / graph.links.sum()
@@ -100,8 +102,8 @@ def estimate_draws(graph: Hierarchy, negative: int) -> float:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """gensim tells its log about every thousandth batch; warnings pass."""
+def _silence_gensim() -> Iterator[None]:
+    """Silence gensim's log, which has a line for every thousandth batch. Warnings pass."""
     logger = logging.getLogger("gensim")
     level = logger.level
     logger.setLevel(max(logging.WARNING, level))

@@ -1,4 +1,4 @@
-"""Pairs of a word and a hypernym of it: read, checked, filtered, and numbered.
+"""Pairs of a word and its hypernym: reading, checking, filtering and numbering them.
 
 Two columns ``word`` and ``hypernym`` of strings, and optionally ``count``, how often a pair was seen (1 where it is
 left out): as text with tabs between, without a header, and compressed by what the file's name ends in (.gz, .xz, .bz2,
@@ -44,7 +44,7 @@ class Hierarchy:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether pairs lie as Parquet: a directory, or a file that begins as Parquet does."""
+    """Whether pairs are stored as Parquet: in a directory, or in a file with Parquet's first bytes."""
     if path.is_dir():
         return True
     with path.open("rb") as file:
@@ -52,16 +52,16 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_pairs(path: Path, _: TrainingSettings | None = None) -> pa.Table:
-    """The pairs of a file as a table of :data:`PAIR_SCHEMA`, as they stand there. Raises :class:`EmbeddingError`."""
+    """The pairs of a file as a table of :data:`PAIR_SCHEMA`, unfiltered. Raises :class:`EmbeddingError`."""
     if not path.exists():
         raise EmbeddingError(
-            f"mechanism.embedding = {path}: no such file or directory. Give a file of (word, hypernym) pairs."
+            f"mechanism.embedding = {path}: no such file or directory. Name a file of (word, hypernym) pairs."
         )
     try:
         return _read_parquet(path) if is_parquet(path) else _read_text(path)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        hint = "Two columns are needed, word and hypernym, and a whole number as third where there are counts."
-        raise EmbeddingError(f"{path}: not readable as pairs ({error}). {hint}") from error
+        hint = "It needs two columns, word and hypernym, and counts as whole numbers in an optional third."
+        raise EmbeddingError(f"mechanism.embedding = {path}: cannot be read as pairs ({error}). {hint}") from error
 
 
 def check_columns(schema: dict[str, str], source: str) -> list[str]:
@@ -69,10 +69,13 @@ def check_columns(schema: dict[str, str], source: str) -> list[str]:
     for name in ("word", "hypernym"):
         if schema.get(name) not in ("string", "large_string"):
             raise EmbeddingError(
-                f"{source}: column {name} is {schema.get(name, 'missing')}; strings are needed. Rename or cast it."
+                f"{source}: column {name} is {schema.get(name, 'missing')}, and strings are needed. Rename or cast a "
+                "column."
             )
     if not schema.get("count", "int64").startswith(("int", "uint", "bigint", "smallint", "tinyint")):
-        raise EmbeddingError(f"{source}: column count is {schema['count']}; whole numbers are needed. Cast or drop it.")
+        raise EmbeddingError(
+            f"{source}: column count is {schema['count']}, and whole numbers are needed. Cast or drop it."
+        )
     return [name for name in PAIR_SCHEMA.names if name in schema]
 
 
@@ -81,7 +84,7 @@ def _read_parquet(path: Path) -> pa.Table:
 
     data = dataset.dataset(path, format="parquet")
     names = check_columns({field.name: str(field.type) for field in data.schema}, str(path))
-    return _completed(data.to_table(columns=names))
+    return _complete(data.to_table(columns=names))
 
 
 def _read_text(path: Path) -> pa.Table:
@@ -91,7 +94,10 @@ def _read_text(path: Path) -> pa.Table:
     with open_any(str(path), "rb") as file:
         columns = file.readline().count(b"\t") + 1
     if columns not in (2, 3):
-        raise EmbeddingError(f"{path}: the first line has {columns} column(s), with tabs between; 2 or 3 are needed.")
+        raise EmbeddingError(
+            f"{path}: the first line has {columns} column(s), separated by tabs, and 2 or 3 are needed. Repair the "
+            "file."
+        )
     names = PAIR_SCHEMA.names[:columns]
     with open_any(str(path), "rb") as file:
         table = csv.read_csv(
@@ -100,22 +106,22 @@ def _read_text(path: Path) -> pa.Table:
             csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
             csv.ConvertOptions(column_types=PAIR_SCHEMA, strings_can_be_null=False),
         )
-    return _completed(table)
+    return _complete(table)
 
 
-def _completed(table: pa.Table) -> pa.Table:
-    """The table with a column of counts."""
+def _complete(table: pa.Table) -> pa.Table:
+    """Add a column of counts to a table that has none."""
     if "count" not in table.column_names:
         table = table.append_column("count", pa.array(np.ones(len(table), np.int64)))
     return table.cast(PAIR_SCHEMA)
 
 
 def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) -> Hierarchy:
-    """The graph of the pairs that the settings let through.
+    """Build the graph of the pairs that pass the settings' filters.
 
-    In this order: counts of the same pair are added up; pairs of a word with itself go; pairs with too small a count
-    go; pairs with a stop-word go; words with too few links go, once, with their pairs; words without a pair go. Raises
-    :class:`EmbeddingError` for missing or empty words and counts under 1, and where nothing is left.
+    In this order: counts of the same pair are added up; then pairs of a word with itself are removed; pairs with too
+    small a count; pairs with a stop-word; once, words with too few links and their pairs; words without a pair. Raises
+    :class:`EmbeddingError` for missing or empty words, for counts under 1, and if nothing is left.
     """
     _check(pairs, source)
     pairs = pairs.group_by(["word", "hypernym"]).aggregate([("count", "sum")])
@@ -136,14 +142,14 @@ def build_hierarchy(pairs: pa.Table, settings: TrainingSettings, source: str) ->
     edges = edges[enough[edges].all(axis=1)]
     if len(edges) == 0:
         raise EmbeddingError(
-            f"{source}: no pair is left of {len(pairs):,} after min_count and stop_words, all by mechanism.training.min_links = "
-            f"{settings.min_links}. Lower min_count or min_links, or give more pairs."
+            f"{source}: mechanism.training.min_links = {settings.min_links} removes the {len(pairs):,} pairs that "
+            "min_count and stop_words left. Lower min_count or min_links, or provide more pairs."
         )
-    return _numbered(ends.dictionary.to_pylist(), edges)
+    return _number_words(ends.dictionary.to_pylist(), edges)
 
 
-def _numbered(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
-    """The graph with its words in order."""
+def _number_words(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
+    """Number the words in their order and build the graph."""
     links = np.bincount(edges.ravel(), minlength=len(names))
     order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))
     place = np.zeros(len(names), np.int64)
@@ -158,11 +164,13 @@ def _check(pairs: pa.Table, source: str) -> None:
         row = pc.index(blank, value=True).as_py()
         if row >= 0:
             raise EmbeddingError(
-                f"{source}: the {name} of pair {row + 1} is missing, or empty, or holds a line break or NUL. Remove it."
+                f"{source}: the {name} of pair {row + 1} is missing or empty, or holds a line break or NUL. Remove "
+                "the pair."
             )
     row = pc.index(pc.fill_null(pc.less(pairs["count"], 1), fill_value=True), value=True).as_py()
     if row >= 0:
         value = pairs["count"][row].as_py()
         raise EmbeddingError(
-            f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}; 1 or more is needed."
+            f"{source}: the count of pair {row + 1} is {'missing' if value is None else value}, and 1 or more is "
+            "needed. Remove the pair."
         )

@@ -1,4 +1,4 @@
-"""Poincare embeddings: words as points of the open unit ball, general ones near the centre, special ones near the rim.
+"""Poincare embeddings: words as points of the open unit ball, general words near the centre, special ones near the rim.
 
 Nickel and Kiela 2017, "Poincare Embeddings for Learning Hierarchical Representations".
 """
@@ -24,10 +24,10 @@ from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
 LARGEST_NORM = 1.0 - 1e-5
-"""No point lies further out: the paper's projection has epsilon = 1e-5 (section 3.1)."""
+"""The largest norm of a point: the paper's projection has epsilon = 1e-5 (section 3.1)."""
 
 _WIDTH = 0.001
-# A few units in the last place of float32 less, so that rounding to float32 cannot push a point out.
+# Less by a few units in the last place of float32, so that rounding to float32 cannot push a point out.
 _RIM = LARGEST_NORM - 2.0**-22
 
 ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
@@ -36,10 +36,10 @@ ReadPairs = Callable[[Path, TrainingSettings], pa.Table]
 def train_or_load(
     path: Path, settings: TrainingSettings, kept: Path, work: BuildContext, read: ReadPairs = read_pairs
 ) -> Embedding:
-    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained and
-    kept there.
+    """The embedding of the pairs at ``path``: loaded from the directory ``kept`` if it was trained before, else trained
+    and kept there.
 
-    ``read`` gives the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
+    ``read`` returns the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
     """
     place = kept / settings.digest(embeddings.digest_source(str(path)))
@@ -64,31 +64,33 @@ def train(graph: Hierarchy, settings: TrainingSettings, source: str, work: Build
     """Points ``(len(graph.words), dimension)``, by the trainer of the settings: equal bit for bit for equal arguments.
 
     By ``compiled`` on every machine; by ``gensim`` on one machine with the same versions. Raises
-    :class:`EmbeddingError` where a word has too few words but its hypernyms, and for an unknown trainer.
+    :class:`EmbeddingError` if too few words are not hypernyms of some word, and for an unknown trainer.
     """
     size = len(graph.words)
-    most = int(np.bincount(graph.edges[:, 0]).max())
-    if most + settings.negative >= size:
+    max_hypernyms = int(np.bincount(graph.edges[:, 0]).max())
+    if max_hypernyms + settings.negative >= size:
         raise EmbeddingError(
-            f"{source}: a word has {most} hypernyms of {size} words, which leaves fewer than mechanism.training.negative = "
-            f"{settings.negative} others. Lower it, or give more pairs."
+            f"{source}: mechanism.training.negative = {settings.negative}: a word has {max_hypernyms} hypernyms among "
+            f"{size} words, which leaves too few others. Lower negative, or provide more pairs."
         )
     work.progress(f"training {size:,} words on {len(graph.edges):,} pairs")
     if settings.trainer == "compiled":
-        return _compiled(graph, settings, work)
+        return _train_compiled(graph, settings, work)
     if settings.trainer == "gensim":
         model = gensim_trainer.make_model(graph, settings, source)
         gensim_trainer.train_model(model, settings, work.steps)
         return gensim_trainer.read_points(model, size)
-    raise EmbeddingError(f"mechanism.training.trainer = {settings.trainer}: unknown. Take gensim or compiled.")
+    raise EmbeddingError(
+        f"mechanism.training.trainer = {settings.trainer}: unknown trainer. Set it to gensim or compiled."
+    )
 
 
-def _compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
+def _train_compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) -> NDArray[np.float64]:
     """Points by the compiled loop: equal for equal arguments on every machine.
 
-    They begin close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
-    contrasted with are drawn uniformly, as in the paper; during burn-in in proportion to links ** 3/4, which settles
-    the general words first (the authors' published code draws by links then too).
+    They start close to the centre, uniform within :data:`_WIDTH` in each coordinate. The words that pairs are
+    contrasted with are drawn uniformly, as in the paper, but during burn-in in proportion to links ** 3/4, which places
+    the general words first (the authors' published code draws by links then, too).
     """
     size, passes = len(graph.words), settings.burn_in + settings.epochs
     offsets = np.searchsorted(graph.edges[:, 0], np.arange(size + 1))
@@ -108,7 +110,7 @@ def _compiled(graph: Hierarchy, settings: TrainingSettings, work: BuildContext) 
 
 
 def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The points as float32, those further out than :data:`LARGEST_NORM` drawn in to just within it."""
+    """The points as float32, those with a norm over :data:`LARGEST_NORM` projected to just within it."""
     rounded = points.astype(np.float32)
     norms = np.linalg.norm(rounded.astype(np.float64), axis=1)
     shrunk = points * (_RIM / np.maximum(norms, LARGEST_NORM))[:, None]
@@ -116,7 +118,7 @@ def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _keep(made: Embedding, place: Path) -> None:
-    """Write the embedding whole or not at all; one that another process wrote meanwhile is the same."""
+    """Write the embedding atomically. One that another process wrote meanwhile is the same."""
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".training-", dir=place.parent))
     try:

@@ -1,4 +1,4 @@
-"""What decides a trained embedding besides the pairs."""
+"""The settings that determine a trained embedding, besides the pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 BURN_IN_SHARE = 0.1
-"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 say "a reduced learning rate"
+"""The learning rate of burn-in as a share of that after it; Nickel and Kiela 2017 only say "a reduced learning rate"
 (section 3.1).
 """
 
@@ -19,7 +19,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How pairs are filtered and points are trained. Ranges are checked by the configuration's section.
+    """How pairs are filtered and points are trained. The configuration checks the ranges.
 
     Attributes
     ----------
@@ -41,10 +41,10 @@ class TrainingSettings:
     min_count
         pairs with smaller counts are left out.
     min_links
-        words with fewer links are left out, once: words that have fewer only because others went stay. 3 is what
-        Feyisetan, Diethe and Drake 2019 take (words with two links or fewer go).
+        words with fewer links are left out, once: words that have fewer only because others were left out stay.
+        Feyisetan, Diethe and Drake 2019 take 3 (they remove words with two links or fewer).
     stop_words
-        ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` takes them.
+        ``drop`` leaves out pairs with a word of the package's list of English stop-words, ``keep`` keeps them.
     """
 
     trainer: str = "gensim"
@@ -60,12 +60,12 @@ class TrainingSettings:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """The settings as a bundle's recipe has them: ``training.dimension`` and so on."""
+        """The settings as they are in a bundle's recipe: ``training.dimension`` and so on."""
         return {f"training.{name}": value for name, value in asdict(self).items()}
 
     @property
     def left_out(self) -> frozenset[str]:
-        """Words no pair of which is taken."""
+        """Words whose pairs are left out."""
         return _stop_words() if self.stop_words == "drop" else frozenset()
 
     def digest(self, source: str) -> str:

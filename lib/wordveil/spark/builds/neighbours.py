@@ -56,7 +56,7 @@ def compute_on_executors(
             file = Path(directory) / f"wordveil-points-{task.digest}.npy"
             np.save(file, task.points)
             context.addFile(str(file))
-            work = SpanLists(file.name, task.metric, task.most, task.within)
+            work = SpanLists(file.name, task.metric, task.max_length, task.within)
             # One task for each block; the driver takes their results one at a time.
             yield from context.parallelize(list(spans), len(spans)).map(work).toLocalIterator(prefetchPartitions=True)
 
