@@ -103,7 +103,7 @@ def test_more_than_half_of_the_proposals_are_accepted(n: int, epsilon: float):
 def test_no_noise_below_the_bound_of_existence():
     embedding = random_embedding(20, 10)
     for epsilon in (1.0, 9.0):
-        with pytest.raises(BundleError, match=r"above 9 alone.*exponential"):
+        with pytest.raises(BundleError, match=r"only for an epsilon above 9\..*exponential"):
             build(embedding, {"epsilon": epsilon}, padding=False, mechanism="hyperbolic-laplace")
 
 

@@ -23,6 +23,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms import exponential
 from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.tables import Table
 from wordveil.neighbours.lists import NeighbourLists
 
@@ -51,7 +52,9 @@ class Case:
         with monkeypatch.context() as patch:
             if not self.pairwise:
                 patch.setattr(exponential, "_EXHAUSTIVE", 0)
-            return build(self.embedding, self.settings, padding=self.padding, mechanism=self.mechanism)
+            kind = MECHANISMS[self.mechanism].settings_type
+            settings = self.settings if kind.has_epsilon() else {}
+            return build(self.embedding, settings, padding=self.padding, mechanism=self.mechanism)
 
     def findings(self, built: MechanismArtifact) -> list[str]:
         return findings(built.arrays, built.guarantee, self.embedding.vectors, padding=self.padding)
