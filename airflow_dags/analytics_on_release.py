@@ -25,8 +25,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset
 
-from wordveil_airflow import AnalyseOperator, VerifyOperator, read_event
-from wordveil_airflow_settings import AnalyticsSettings, dag_defaults
+from wordveil_airflow import AnalyseOperator, AnalyticsSettings, VerifyOperator, dag_defaults, read_event
 
 RELEASE = Asset("wordveil_release")
 

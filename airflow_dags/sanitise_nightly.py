@@ -40,8 +40,16 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 
-from wordveil_airflow import GateOperator, PlanOperator, PublishOperator, SanitiseOperator, check_night
-from wordveil_airflow_settings import NIGHTLY_PARAMS, NightlySettings, dag_defaults
+from wordveil_airflow import (
+    NIGHTLY_PARAMS,
+    GateOperator,
+    NightlySettings,
+    PlanOperator,
+    PublishOperator,
+    SanitiseOperator,
+    check_night,
+    dag_defaults,
+)
 
 # A second release is a copy of this file with another DAG id and another asset.
 with DAG(

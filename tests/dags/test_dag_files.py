@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DAGS = ROOT / "airflow_dags"
 FILES = sorted(DAGS.glob("*.py"))
-SHARED = {"wordveil_airflow", "wordveil_airflow_settings"}
+SHARED = {"wordveil_airflow"}
 PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
 
 pytestmark = pytest.mark.xdist_group("airflow")

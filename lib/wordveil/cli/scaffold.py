@@ -13,7 +13,7 @@ JOBS = "wordveil_jobs"
 
 
 def write_dags(folder: Path) -> list[Path]:
-    """Write the DAG files, the modules that they import and the application files into a folder of DAGs.
+    """Write the DAG files, the module that they import and the application files into a folder of DAGs.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def write_dags(folder: Path) -> list[Path]:
     Returns
     -------
     list[Path]
-        The files that were written: DAG files and modules in ``folder``, application files in ``folder / JOBS``.
+        The files that were written: DAG files and their module in ``folder``, application files in ``folder / JOBS``.
 
     Raises
     ------

@@ -65,8 +65,7 @@ _MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
 # Of these attempts at a radius at most half fail. What is left after the first is drawn one token at a time, and
 # the last attempt is taken as it is: with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
-_WORDS = 1000
-_MANY_STAY = 0.95
+_WORDS, _MANY_STAY = 1000, 0.95
 # Public, so that whoever builds the same bundle measures the same share. No key of a release comes from it.
 _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many stay").digest())
 
@@ -90,9 +89,7 @@ class HyperbolicSettings(MechanismSettings):
 
 
 class _Hyperbolic(Mechanism[HyperbolicSettings]):
-    """What both have in common. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and
-    unknown word.
-    """
+    """What both share. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz coordinates of words and unknown word."""
 
     sampler_version = 2
     settings_type = HyperbolicSettings

@@ -27,7 +27,6 @@ def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_pat
         "sanitise_nightly.py",
         "analytics_on_release.py",
         "wordveil_airflow.py",
-        "wordveil_airflow_settings.py",
     } == DAGS
     assert {path.name for path in (folder / JOBS).glob("*.py")} == APPLICATIONS
     assert sorted(written) == sorted(folder.rglob("*.py"))
