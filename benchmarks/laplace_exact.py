@@ -313,7 +313,8 @@ def show(results: list[dict[str, Any]]) -> None:
     console.print(table)
     for result in results:
         steps = Table(
-            title=f"Where the time goes, {result['words']:,} x {result['dimension']}, {result['first_pass']}, one process"
+            title=f"Where the time goes, {result['words']:,} x {result['dimension']}, {result['first_pass']}, one "
+            "process"
         )
         steps.add_column("step")
         steps.add_column("s a million tokens", justify="right")

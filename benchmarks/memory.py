@@ -199,7 +199,8 @@ def show(results: list[dict[str, Any]]) -> None:
         Console().print(table)
         for first_pass, ratio in result["bundle_pss_4_over_1"].items():
             print(
-                f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most {TARGET})"
+                f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most "
+                f"{TARGET})"
             )
         more = ", ".join(
             f"{size / MIB:,.1f} MiB with {count} at work" for count, size in result["added_by_int8"].items()

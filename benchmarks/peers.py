@@ -311,7 +311,8 @@ def show(results: list[dict[str, Any]]) -> None:
         if (share := result["peer"].get("default_misses_nearest")) is None:
             continue
         print(
-            f"{result['words']:,} x {result['dimension']}: the peer's default index misses the nearest word for {share:.0%} of draws"
+            f"{result['words']:,} x {result['dimension']}: the peer's default index misses the nearest word for "
+            f"{share:.0%} of draws"
         )
 
 

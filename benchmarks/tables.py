@@ -224,7 +224,8 @@ def show(content: dict[str, Any]) -> None:
     """The tables of the results."""
     words, dimension = content["words"], content["dimension"]
     table = Table(
-        title=f"Exponential, {words:,} x {dimension}, {NEIGHBOURS} neighbours, {content['tokens']:,} tokens, {SLOTS} cores"
+        title=f"Exponential, {words:,} x {dimension}, {NEIGHBOURS} neighbours, {content['tokens']:,} tokens, "
+        f"{SLOTS} cores"
     )
     for heading in ("pass", "seconds", "million tokens a second"):
         table.add_column(heading, justify="right")
@@ -235,7 +236,8 @@ def show(content: dict[str, Any]) -> None:
     print(f"arranging rows by ids takes {content['arranging'] - 1:.1%} of the job without it (median of the rounds)")
     print(f"the job reaches {content['ratio']:.2f} of the pass that splits and joins (median of the rounds)")
     print(
-        f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB resident"
+        f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB "
+        "resident"
     )
     steps = Table(title="Where the time goes, one process")
     for heading in ("step", "us a token", "share"):

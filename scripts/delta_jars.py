@@ -25,7 +25,8 @@ def main() -> None:
     done = subprocess.run([sys.executable, "-c", SESSION], capture_output=True, check=False)  # noqa: S603
     if done.returncode != 0 or not fetched_jars():
         print(
-            "wordveil: Delta's jars could not be fetched. Delta tables, and the tests of them, need spark.delta_jars: a directory "
+            "wordveil: Delta's jars could not be fetched. Delta tables, and the tests of them, need "
+            "spark.delta_jars: a directory "
             "that has them, see docs/operations.md; all else works.",
             file=sys.stderr,
         )

@@ -17,7 +17,7 @@ SPAN = re.compile(r"`([^`]+)`")
 class Document:
     """A Markdown file, cut into prose and code.
 
-    ``prose``: lines outside code blocks, with their numbers; ``code``: code blocks, each with its language and its text;
+    ``prose``: lines outside code blocks, with their numbers; ``code``: code blocks, with their language and text;
     ``spans``: what stands between single backticks in prose.
     """
 

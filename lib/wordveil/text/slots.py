@@ -47,7 +47,8 @@ class NgramSettings:
     Attributes
     ----------
     max_n
-        words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as a word.
+        words of the longest n-grams, 2 to :data:`wordveil.text.choices.MAX_N`; the beginning of a text counts as a
+        word.
     min_count
         n-grams that occur less often are left out, 1 or more.
     tokeniser, hyphens

@@ -65,7 +65,7 @@ class _Untabled(Mechanism):
     def __init__(self, mechanism: TableMechanism) -> None:
         self._mechanism = mechanism
 
-    build = load = None  # type: ignore[assignment]
+    build = load = examples = None  # type: ignore[assignment]
 
     @property
     def max_tokens(self) -> int:

@@ -60,7 +60,7 @@ def test_another_epsilon_changes_nothing_else():
     [
         ({"search": "annoy", "n_trees": 10}, "mechanism.search_k: is required with search: annoy"),
         ({"search": "annoy"}, "mechanism.n_trees: is required.*; mechanism.search_k: is required"),
-        ({"n_trees": 10}, "mechanism.n_trees: belongs to search: annoy"),
+        ({"n_trees": 10}, "mechanism.n_trees: is only for search: annoy"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, words):

@@ -37,7 +37,8 @@ def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingS
     """Read the distinct pairs at ``path`` that pass the limits of counts and stop-words, as a table of ``PAIR_SCHEMA``,
     in no order.
 
-    Filters of single pairs run here, so that :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes the same of
+    Filters of single pairs run here, so that
+    :func:`wordveil.embeddings.training.hypernyms.build_hierarchy` makes the same of
     the result as of all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
     :class:`wordveil.errors.SparkJobError`.
     """

@@ -160,7 +160,8 @@ class Ledger:
 
         Returns
         -------
-        How many records exceed a budget that fails the run: nothing was written then. Otherwise 0.
+        int
+            how many records exceed a budget that fails the run: nothing was written then. Otherwise 0.
         """
         from pyspark.sql import functions as F  # noqa: N812
 

@@ -70,8 +70,12 @@ def open_release(
     is_locked
         whether other runs, gates and publications of the release on this machine wait until it is closed.
 
-    Raises :class:`PlatformError` for a session that cannot be used. Spark's errors in the block become a
-    :class:`SparkJobError`.
+    Raises
+    ------
+    PlatformError
+        If the session cannot be used.
+    SparkJobError
+        In place of Spark's own errors in the block.
     """
     progress("starting Spark")
     spark = session()

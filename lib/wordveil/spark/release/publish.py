@@ -144,7 +144,10 @@ def verify_table(spark: SparkSession, table: str, manifest: str | None, public_k
     public_key
         the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
 
-    Raises :class:`ReleaseError`, which says what differs.
+    Raises
+    ------
+    ReleaseError
+        If the table is not the one that was signed; the message says what differs.
     """
     published = DeltaTable(spark, table, "table")
     place = Files(spark, manifest or f"{published.path}/{MANIFEST}")

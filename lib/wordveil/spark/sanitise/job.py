@@ -105,9 +105,9 @@ def write_sanitised(
 
     Returns
     -------
-    The run's counts, as :func:`wordveil.spark.sanitise.counts.report_counts` names them.
-
-    Raises Spark's errors, and those of workers.
+    dict
+        the run's counts, as :func:`wordveil.spark.sanitise.counts.report_counts` names them. Errors of Spark and of
+        workers pass through.
     """
     progress("looking for duplicate ids")
     rows = sanitise_records(screen_input(table, columns), job)
