@@ -310,7 +310,9 @@ def test_what_is_no_table_is_named(job: Job, kind: str):
     assert f"input.path = {below}: there is no such file or directory." in job.fails(
         InputError, input={"path": str(below)}
     )
-    assert "input.path = nowhere://x/y: not readable" in job.fails(InputError, input={"path": "nowhere://x/y"})
+    assert "input.path = nowhere://x/y: cannot be read as a table" in job.fails(
+        InputError, input={"path": "nowhere://x/y"}
+    )
 
 
 def test_a_parquet_table_is_no_delta_table(spark, workspace: Workspace):

@@ -163,7 +163,7 @@ def test_a_view_of_public_columns_filters_for_a_policy_of_any_two_texts(spark, w
     [
         (
             "length(body) > 3",
-            "reads body, the text column, in a way that only Spark sees, so that exposes does not say condition",
+            "reads body, the text column, in a way that only Spark sees, so",
         ),
         ("id in (select id from canaries)", "reads body, the text column, in a way that only Spark sees"),
         ("starts(day)", "uses a function that Spark rewrites into a query, so that what it reads is unknown"),
@@ -174,7 +174,7 @@ def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
     spark, asked, workspace, where, problem, monkeypatch
 ):
     for module in ("conditions", "checks"):
-        monkeypatch.setattr(f"wordveil.config.{module}.reading", lambda *_: "")
+        monkeypatch.setattr(f"wordveil.config.{module}.find_reading", lambda *_: "")
     spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION starts(x STRING) RETURNS BOOLEAN RETURN x LIKE 'd%'")
     spark.sql(
         "CREATE OR REPLACE TEMPORARY FUNCTION any_long() RETURNS BOOLEAN "
@@ -206,7 +206,7 @@ def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace
             lake.run(config)
     told: list[str] = []
     assert lake.run(later, progress=told.append).relation == "same_length"
-    assert sum("under the settings that it began with" in line for line in told) == 1
+    assert sum("with the settings that it started with" in line for line in told) == 1
     assert {row["privacy"]["relation"] for row in lake.draws()} == {"same_length"}
     assert not run_gate(later, lambda: spark).result.passed
     lake.release(lake.config(text=text))

@@ -231,7 +231,7 @@ def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: W
         return counts
 
     monkeypatch.setattr(module, "_write", slow_write)
-    with pytest.raises(OutputExistsError, match="appeared"):
+    with pytest.raises(OutputExistsError, match="another process created it while the job ran"):
         run(spark, workspace.config())
     assert list((workspace.root / "output").iterdir()) == []
     assert not list(workspace.root.glob(".output*"))
@@ -244,7 +244,7 @@ def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: W
         ({"text": "note"}, "input.text = note: is of type bigint. The text must be a string"),
         ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
         ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
-        ({"keep": ["a`b"]}, "input.keep = a`b: a backtick in a column's name"),
+        ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),
         ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
     ],
 )
@@ -256,7 +256,7 @@ def test_columns_are_checked_before_any_row_is_read(spark, workspace: Workspace,
 
 
 def test_a_missing_input_is_named(spark, workspace: Workspace):
-    with pytest.raises(InputError, match=r"corpus: no such file"):
+    with pytest.raises(InputError, match=r"corpus: there is no such file"):
         run(spark, workspace.config())
 
 

@@ -87,7 +87,7 @@ def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspa
 def test_a_partition_of_a_delta_table_is_no_parquet_table(spark, workspace: Workspace):
     path = workspace.root / "corpus"
     spark.createDataFrame(corpus(6)).write.format("delta").partitionBy("day").save(str(path))
-    with pytest.raises(ConfigError, match=r"Say input\.format: delta"):
+    with pytest.raises(ConfigError, match=r"Set input\.format: delta"):
         read_input(spark, workspace.config(input={"path": f"{path}/day=d1/", "keep": []}))
     assert [(c.name, c.partition) for c in read_columns(lambda: spark, str(path))] == [
         ("id", False),
@@ -126,7 +126,7 @@ def test_a_version_or_a_time_is_chosen(spark, table: Path):
         ),
         ({"timestamp": "2000-01-01"}, "input.timestamp = 2000-01-01: is before the first version"),
         ({"timestamp": "2999-01-01 00:00:00"}, "input.timestamp = 2999-01-01 00:00:00: is after the latest version"),
-        ({"timestamp": "2026-W01-1"}, "input.timestamp = 2026-W01-1: is no date or time that Spark reads"),
+        ({"timestamp": "2026-W01-1"}, "input.timestamp = 2026-W01-1: is not a date or time that Spark reads"),
     ],
 )
 def test_versions_that_are_not_there_are_named(spark, table: Path, settings, fault):
