@@ -25,19 +25,17 @@ free_kb() { df -Pk "$1" | awk 'NR == 2 { print $4 }'; }
 port_is_taken() { # port_is_taken PORT
     .venv/bin/python -c 'import socket, sys; sys.exit(socket.socket().connect_ex(("127.0.0.1", int(sys.argv[1]))) != 0)' "$1"
 }
-answers() { # answers URL
-    .venv/bin/python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20)' "$1" >/dev/null 2>&1
+can_download() { # whether the package index that pip is configured for answers
+    .venv/bin/python -m pip --disable-pip-version-check --retries 1 --timeout 20 index versions pip >/dev/null 2>&1
 }
-packages="${PIP_INDEX_URL:-}"
-jars="${MAVEN_URL:-}"
 
 run test-long-suite
 run chaos
 
 # The executors' packages come as an archive, which pip fills once.
 environment=build/wordveil-environment.tar.gz
-packed() { [ -f "$environment" ] || answers "$packages"; }
-no_packages="$environment is not there, and $packages does not answer: the executors' packages cannot be installed."
+packed() { [ -f "$environment" ] || can_download; }
+no_packages="$environment does not exist, and pip's package index does not answer: the executors' packages cannot be installed."
 
 if ! has openssl; then
     skip standalone "openssl is missing: it makes the cluster's secret. On Debian: apt-get install openssl"
@@ -56,8 +54,8 @@ elif [ "${memory_kb:-0}" -lt 6000000 ]; then
     skip yarn "it needs 6 GB of free memory, and there are $((${memory_kb:-0} / 1000000)) GB."
 elif ! packed; then
     skip yarn "$no_packages"
-elif ! ls build/hadoop/jars/org.apache.hadoop_hadoop-client-minicluster-*.jar >/dev/null 2>&1 && ! answers "$jars"; then
-    skip yarn "Hadoop's servers are not in build/hadoop, and $jars does not answer."
+elif ! ls build/hadoop/jars/org.apache.hadoop_hadoop-client-minicluster-*.jar >/dev/null 2>&1 && ! can_download; then
+    skip yarn "Hadoop's servers are not in build/hadoop, and this machine cannot download them."
 else
     run yarn
 fi

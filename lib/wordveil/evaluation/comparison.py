@@ -18,12 +18,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import make_throwaway_keys
-from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.evaluation.output_law import draw_tokens
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
@@ -241,7 +242,9 @@ class _Bench:
         if (known := mechanism.stay_probabilities(self._words)) is not None:
             return float(np.mean(known))
         ids = np.repeat(self._words, _DRAWS)
-        return float(np.mean(self._drawn(mechanism, ids) == ids))
+        rate = measure_keep_rate(ids, self._drawn(mechanism, ids), self._embedding.size).rate
+        assert rate is not None
+        return rate
 
     def _text(self, mechanism: Mechanism[Any]) -> str:
         drawn = self._drawn(mechanism, self._encoded.ids)
@@ -249,10 +252,7 @@ class _Bench:
         return shown
 
     def _drawn(self, mechanism: Mechanism[Any], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        keys, offsets = make_throwaway_keys(), np.array([0, len(ids)])
-        return mechanism.draw(
-            TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [b"text"], [id_payload(ids, offsets)])), keys
-        ).ids
+        return draw_tokens(mechanism, ids, b"text", make_throwaway_keys())
 
 
 def _solve(share: Callable[[float], float], wanted: float, least: float) -> float:
