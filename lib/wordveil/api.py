@@ -81,7 +81,7 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
     """
     if isinstance(source, Config):
         if overrides:
-            problem = "a configuration that is checked takes no overrides. Load it from its file with them."
+            problem = "a checked configuration takes no overrides. Pass them when you load its file."
             raise ConfigError("arguments", [Fault("overrides", overrides[0][:80], problem)])
         return source
     if isinstance(source, Mapping):
@@ -265,9 +265,7 @@ def run_job(
     is_release = settings.output.format == "delta"
     faults = []
     if overwrite and is_release:
-        problem = (
-            "a release (output.format: delta) is never overwritten, because what it drew is charged. Leave it out."
-        )
+        problem = "a release (output.format: delta) is never overwritten, because its draws are charged. Leave it out."
         faults.append(Fault("overwrite", "True", problem))
     if full_snapshot and not is_release:
         problem = (

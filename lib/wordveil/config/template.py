@@ -198,10 +198,10 @@ def write_draft(file: Path, content: str) -> None:
 
 
 def refuse_existing(file: Path) -> None:
-    """Raise :class:`OutputExistsError` where there is such a file: it may be somebody's work."""
+    """Raise :class:`OutputExistsError` where there is such a file: it may hold someone's work."""
     if file.exists() or file.is_symlink():
         raise OutputExistsError(
-            f"--output = {file}: exists already and is left as it is. Choose another name, or move it away."
+            f"--output = {file}: already exists and was not changed. Choose another name, or move the file."
         )
 
 
@@ -229,20 +229,21 @@ input:
   {author}
   # Published unchanged beside the text. {partitions}
   keep: [{keep}]
-  # Not kept, and so not in the output. Add to keep only what may be published:
+  # Not kept, and therefore not in the output. Add to keep only what may be published:
 {left}
 
 mechanism:
   name: exponential # conf/mechanisms has the others
-  neighbours: 256   # so many nearest words have weights of their own
-  tight: true       # as much weight on near words as epsilon allows
-  # No two words cost more than epsilon x gamma: the distance at which words are strangers, about 3.0 in demo.
+  neighbours: 256   # this many nearest words have individual weights
+  tight: true       # gives near words as much weight as epsilon allows
+  # gamma is the distance from which words count as unrelated, about 3.0 in demo. No two words cost more than
+  # epsilon x gamma.
   # gamma: (a number)
   # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on
   # the embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
   # epsilon: (a number)
   embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
-  # Say so only if it is true: neither vectors nor vocabulary were made from the private corpus. True of demo.
+  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
   # public: true
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 

@@ -187,7 +187,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         n_trees, search_k = settings.n_trees, settings.search_k
         assert n_trees is not None
         assert search_k is not None
-        work.progress("growing Annoy's trees")
+        work.progress("building Annoy's trees")
         nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
         work.progress("measuring the recall of the search")
         epsilon = built.guarantee.epsilon
@@ -278,7 +278,7 @@ def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> 
     return (
         f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, "
         f"under {_MIN_RECALL:.0%}: as private as the exact search, but the text loses more meaning. Raise "
-        f"mechanism.search_k (now {search_k}), then mechanism.n_trees (now {n_trees}), or take search: exact"
+        f"mechanism.search_k (now {search_k}), then mechanism.n_trees (now {n_trees}), or set mechanism.search: exact"
     )
 
 

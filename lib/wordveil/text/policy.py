@@ -237,7 +237,7 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         yield (
             "refused",
             (
-                "empty lets a refused record enter as the empty text, which only a hidden length covers. "
+                "empty replaces a refused record with the empty text, which is safe only with a hidden length. "
                 "Use quarantine, or set length to pad or sample."
             ),
         )

@@ -35,8 +35,8 @@ Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
 START = 0
-"""The number of the beginning of a text among the model's words; it is written as the empty string, which no word
-is.
+"""The number of the beginning of a text among the model's words; it is written as the empty string, which is
+not a word.
 """
 
 
@@ -146,7 +146,7 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
         parents = np.empty(end - start, np.int64)
         find_parents(grams[start - size : end - size], length, words, first, parents)
         if (parents < before).any():
-            raise ValueError("an n-gram is there without its beginning.")
+            raise ValueError("the n-grams contain one without its beginning.")
         first[before : start + 1] = start + np.searchsorted(parents, np.arange(before, start + 1))
         before = start
     return Trie(words.astype(np.int32), np.concatenate([word_counts, gram_counts]), first)

@@ -105,13 +105,13 @@ def reset(
         tables, ledger = release.tables, release.tables.ledger
         if tables.has_tables():
             raise ReleaseError(
-                f"release {config.release}: its tables, or a part of them, are at {tables.path}. This command gives up "
-                "tables that are lost. If what is left is of no use, move it away first. Nothing was done."
+                f"release {config.release}: some or all of its tables are at {tables.path}. This command gives up lost "
+                "tables. If you do not need what is left of them, move it away first. Nothing was done."
             )
         known = ledger.tables_of(config.release)
         if not known:
             raise ReleaseError(
-                f"release {config.release}: the ledger {ledger.table.path} knows no tables of it that could be given "
+                f"release {config.release}: the ledger {ledger.table.path} lists no tables of it that could be given "
                 "up. Check the release's name and ledger.path. Nothing was done."
             )
         ledger.reset(config.release, new_run_id(), known)
