@@ -1,4 +1,4 @@
-"""The public face: what ``import wordveil`` offers, with a path or a configuration in and plain results out.
+"""The public functions of ``import wordveil``. They take a path or a configuration and return plain results.
 
 Import these names from :mod:`wordveil`, not from here.
 """
@@ -185,7 +185,7 @@ def make_plan(
     params : mapping of str to str, default {}
         The values of the parameters of ``input.where``.
     check_records : bool, default False
-        Whether to look for one record that the run would read; ``has_records`` of the plan tells.
+        Whether to look for one record that the run would read; ``has_records`` of the plan is the answer.
 
     Returns
     -------
@@ -295,7 +295,7 @@ def read_ledger(
     record: str | None = None,
     session: SparkSession | None = None,
 ) -> DataFrame:
-    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it tells who has records.
+    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it reveals who has records.
 
     Parameters
     ----------

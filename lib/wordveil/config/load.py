@@ -60,7 +60,7 @@ class Config(Section):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What the release shows besides the policy's exposures and kept columns."""
+        """What the release shows in addition to the policy's exposures and kept columns."""
         return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown + self.input.shown
 
     @property

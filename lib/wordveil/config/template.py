@@ -1,4 +1,4 @@
-"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to say."""
+"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to set."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Guess:
 
     @property
     def to_fill(self) -> list[str]:
-        """The settings that the user has to say."""
+        """The settings that the user has to fill in."""
         missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
         return [*missing, *TO_FILL]
 
@@ -116,7 +116,7 @@ def _text_rank(column: Column) -> tuple[bool, int] | None:
 
 
 def _first(texts: Sequence[Column]) -> Column | None:
-    """The text by the best name; None where two columns have names as good."""
+    """The text by the best name; None where two columns have equally good names."""
     ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
     clear = ranked[:1] if len(ranked) < 2 or _text_rank(ranked[0]) != _text_rank(ranked[1]) else []
     return clear[0] if clear else None

@@ -66,7 +66,7 @@ _MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
 # the last attempt is taken as it is: with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
 _WORDS, _MANY_STAY = 1000, 0.95
-# Public, so that whoever builds the same bundle measures the same share. No key of a release comes from it.
+# Public, so that every build of the same bundle measures the same share. No key of a release comes from it.
 _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many stay").digest())
 
 
@@ -120,7 +120,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
     @classmethod
     @abstractmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
-        """What is true, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+        """The true constant, per unit of hyperbolic distance, where ``epsilon`` is configured."""
 
     @classmethod
     @abstractmethod

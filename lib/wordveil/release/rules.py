@@ -214,7 +214,7 @@ def relation(measured: Measured) -> Value | None:
 
 @_rule(Kind.PUBLIC, lambda value, bound: set(value) <= set(bound))
 def exposes(measured: Measured) -> Value | None:
-    """The release shows nothing besides the sanitised words but what is listed here."""
+    """The release shows only the sanitised words and what is listed here."""
     return measured.exposes
 
 

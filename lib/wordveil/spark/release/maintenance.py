@@ -98,7 +98,7 @@ def reset(
     """Give up the tables of a release that are lost, so that the next run may make new ones. Returns Delta's
     identifiers of the tables that were given up.
 
-    What was spent stays charged, and records that somebody asked to withdraw stay out. Raises :class:`ReleaseError`
+    What was spent stays charged, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError`
     where the tables are there, or the ledger does not know the release.
     """
     with open_release(config, session, progress, outcome="nothing was given up") as release:
@@ -205,7 +205,7 @@ def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[Non
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nobody writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
+        # Nothing writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
         # one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
     }

@@ -266,7 +266,7 @@ def _check_published(tables: ReleaseTables, kept: Files) -> None:
             verify(json.loads(kept.read()), _hash_files(tables.public), None)
     except ReleaseError as error:
         raise ReleaseError(
-            f"public table {tables.public.path}: {error} wordveil does not sign a changed table. Move its directory "
+            f"public table {tables.public.path}: {error} A changed table is not signed again. Move its directory "
             "away and publish again: this writes the table again from the draws."
         ) from None
 

@@ -42,7 +42,7 @@ class ReleaseRunner:
     Attributes
     ----------
     release
-        the session, the tables, and whether nobody else can work on them.
+        the session, the tables, and whether no other process can work on them.
     materials
         key, bundle and n-gram model.
     settings
