@@ -107,8 +107,8 @@ class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
     Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does
-    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. ``model``: the n-gram model that the policy
-    names, if it names one. Raises :class:`ValueError` for another.
+    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. ``model``: the n-gram model
+    that the policy names, if it names one. Raises :class:`ValueError` for another.
     """
 
     def __init__(
