@@ -22,7 +22,7 @@ help:  ## show this list
 	@$(BIN)/python scripts/delta_jars.py
 	@touch $@
 
-# Airflow brings its own PySpark and hundreds of packages, so it has an environment of its own.
+# Airflow brings its own PySpark and hundreds of packages, so it has a separate environment.
 .venv-airflow/installed: constraints-airflow.txt scripts/prerequisites.sh
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing Airflow into .venv-airflow (a minute, once)"

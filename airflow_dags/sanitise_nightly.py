@@ -56,7 +56,7 @@ with DAG(
     "sanitise_nightly",
     description="Sanitise the night's records into a wordveil release, gate it and publish it.",
     doc_md=f"{__doc__}{NightlySettings.to_markdown()}",
-    # Each run has a data interval of one day, which is its slice, whatever Airflow's configuration makes of "@daily".
+    # Each run has a data interval of one day, which is its slice, whatever "@daily" means in Airflow's configuration.
     schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
     tags=["wordveil", "privacy"],
     params=NIGHTLY_PARAMS,

@@ -109,7 +109,7 @@ class SubmitSettings:
         """Read the Airflow Variable of the DAG's id; the run's parameter ``wait_hours`` comes before it.
 
         Other parameters of a run change no setting: Airflow adds whatever a trigger's ``conf`` contains to them, and
-        whoever may trigger a run must not choose paths, binaries or rules.
+        people who may trigger a run must not choose paths, binaries or rules.
         """
         variable = str(context["dag"].dag_id)
         given = Variable.get(variable, default=None, deserialize_json=True)
@@ -201,7 +201,7 @@ class NightlySettings(SubmitSettings):
         "`plan` looks for it without Spark",
     )
     wait_hours: float = setting(6, "how long to wait for the slice's first record, in hours")
-    wait_minutes: float = setting(10, "how long to wait between two looks for it, in minutes")
+    wait_minutes: float = setting(10, "how long to wait between two checks for it, in minutes")
     key_conn_id: str = setting(
         "", "the connection whose password is the key, for a configuration with `key: {env: WORDVEIL_KEY}`"
     )
@@ -214,7 +214,7 @@ class AnalyticsSettings(SubmitSettings):
 
     output: str = setting("", "the directory of the tables terms and topics, where Spark writes", required=True)
     public_key: str = setting(
-        "", "the release's public key, from its owner; without it only the manifest vouches for itself"
+        "", "the release's public key, from its owner; without it the manifest is checked only with its own key"
     )
     topics: int = setting(5, "how many topics to find")
     terms: int = setting(10, "how many terms describe a topic")

@@ -61,7 +61,7 @@ COARSE = 192
 STEP = 1.7
 ROUNDS, ROUND_SECONDS = 3, 4.0
 COARSE_SECONDS = 0.3
-# A setting this many times slower than the exact float32 search is of no use to anybody.
+# A setting this many times slower than the exact float32 search is useless.
 SLOWEST = 60
 
 Search = Callable[[NDArray[np.float64]], NDArray[np.int32]]

@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
     quick = parser.parse_args().quick
     if not namespace():
-        raise SystemExit("This machine lets no process have file systems of its own.")
+        raise SystemExit("This machine does not allow processes to have separate file systems.")
     before = machine()
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "cluster": []}
     with tempfile.TemporaryDirectory() as directory:

@@ -17,14 +17,14 @@ from laplace_exact import RESULTS, SLOTS, Job
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, NumPy, and how busy the machine was: a load near 0 means that nobody else was running."""
+    """Processor, cores, NumPy, and how busy the machine was: a load near 0 means that nothing else was running."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
     return {"cores": SLOTS, "processor": model, "numpy": version("numpy"), "load_before": round(os.getloadavg()[0], 2)}
 
 
 def save_results(name: str, quick: bool, content: dict[str, Any]) -> None:  # noqa: FBT001 - a flag of the command line
-    """``content`` as benchmarks/results/<name>.json; quick runs get a name of their own."""
+    """``content`` as benchmarks/results/<name>.json; quick runs get a separate name."""
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"{name}{'_quick' if quick else ''}.json"
     file.write_text(json.dumps(content, indent=1) + "\n")
@@ -87,7 +87,7 @@ def index_file(job: Job) -> Path:
 
 
 class FreshSession:
-    """A process of its own that runs jobs in one Spark session.
+    """A separate process that runs jobs in one Spark session.
 
     ``cores``: the cores that it and all it starts may use; None for all.
     """

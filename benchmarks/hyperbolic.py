@@ -3,9 +3,9 @@
 Deniability, after Feyisetan, Diethe, Drake 2019, Table IV: of a word drawn 1,000 times, ``N_w`` is how often it stays
 itself and ``S_w`` how many different words come out. For each mechanism epsilon is set so that the worst word of a
 fixed sample, that with the largest ``N_w``, has a given one; then the means over words compare. Since epsilons count
-different distances, the true constant stands beside the configured one, with the loss that it allows between a word and
-its nearest neighbour (the median over words) and across the whole embedding. All embeddings are cut down to the words
-they share.
+different distances, the true constant is shown beside the configured one, with the loss that it allows between a word
+and its nearest neighbour (the median over words) and across the whole embedding. All embeddings are cut down to the
+words they share.
 
 ``N_w`` is computed from the cell of a word, within which it is the nearest: along a direction a noisy point leaves it
 once, since cells are convex, at a distance that one product gives; the radial law does the rest. So epsilon is found
@@ -274,7 +274,7 @@ def show(content: dict[str, Any]) -> None:
     )
     first = result["rows"][0]["worst_n"]
     for row in result["rows"]:
-        if not row["reached"] and row["worst_n"] > first:  # its row stands above
+        if not row["reached"] and row["worst_n"] > first:  # its row is above
             continue
         worst = str(row["worst_n"]) if row["reached"] else f"{row['observed_worst_n']:.0f}, the least"
         numbers = [

@@ -8,7 +8,7 @@ another copy, and the pages counted are those that workers share with each other
 quarter in each.
 * total: PSS of the workers, from smaps_rollup. Pages shared with pyspark's daemon (the interpreter, PyArrow) count in
 part.
-* private: what a worker shares with nobody: its heap, buffers, compiled products; of a lone worker also the libraries'
+* private: what a worker does not share: its heap, buffers, compiled products; of a lone worker also the libraries'
 pages that
   only it has mapped, which several workers share.
 * driver: greatest resident size of the JVM and of the driver's Python.

@@ -8,8 +8,8 @@ alone.
 * default: as it comes, ``use_faiss=True``: an approximate index (FAISS IVFFlat, 50 of 100 cells searched);
 * exact: ``use_faiss=False``: the distance to every word.
 
-Its ``get_mechanism("tem")`` stands against the exponential mechanism with its own gamma and 256 neighbours, on the demo
-embedding.
+Its ``get_mechanism("tem")`` is compared with the exponential mechanism with its own gamma and 256 neighbours, on the
+demo embedding.
 
 Same vectors, same words in the same order, same epsilon, one core: wordveil and the peer take turns on it, with BLAS,
 OpenMP and FAISS on one thread. The peer's time is that of ``replace_word`` alone, a word at a time, which is all it
@@ -135,7 +135,7 @@ class Peer:
         print(json.dumps(question), file=questions, flush=True)
         line = answers.readline() if answers else ""
         if not line:
-            raise SystemExit("The peer's process has ended; its message stands above.")
+            raise SystemExit("The peer's process has ended; its message is above.")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

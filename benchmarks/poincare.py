@@ -7,7 +7,7 @@ have, is off. Speed is in pairs a second of processor time, without reading and 
 trained: their whole time is extrapolated.
 
     python benchmarks/poincare.py            # a few minutes
-    python benchmarks/poincare.py --nouns    # besides, all nouns: 80,000 synsets, 50 epochs; ten minutes
+    python benchmarks/poincare.py --nouns    # also all nouns: 80,000 synsets, 50 epochs; ten minutes
 
 Writes benchmarks/results/poincare.json and prints a table. Reads ../shared/data, and says so where that is absent.
 """

@@ -67,7 +67,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def radius_of(mechanism: Any, stream: KeyedStream, tokens: int) -> Callable[[], None]:
-    """The radii of so many tokens; for Laplace without its uniforms, of which the direction takes nearly all."""
+    """The radii of this many tokens; for Laplace without its uniforms, of which the direction takes nearly all."""
     context, position = np.zeros((CHUNK, 12), np.uint8), np.arange(CHUNK)
     uniform = stream.uniforms(context, position)[-1]
 

@@ -107,7 +107,7 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
     """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
     processor time.
 
-    Processor time says what the work is where others use the same machine; wall time what somebody waits for.
+    Processor time measures the work, even where others use the same machine. Wall time is what a user waits for.
     """
     name, text = corpus.name, {**benchmark.settings["text"], "n_max": n_max}
     table = benchmark.write_delta(benchmark.spark.read.parquet(str(corpus)), f"reviews-{name}")
@@ -128,7 +128,7 @@ def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict
 
 
 def publication(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
-    """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written anew each time."""
+    """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written again each time."""
     from wordveil.spark.platform.jvm import java_class
     from wordveil.spark.release.gate import run_gate
     from wordveil.spark.release.publish import publish

@@ -13,7 +13,7 @@ A profile of the same code in one process says where the time goes, and how long
 
     python benchmarks/tables.py [--quick] [--copies N] [--billion]
 
-``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and tells its
+``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and reports its
 time, memory and files; it takes some 10 GB of disk. Writes benchmarks/results/tables.json or tables_billion.json and
 prints tables. Without the data directory: the demo embedding and gensim's articles.
 """

@@ -1,7 +1,7 @@
 """What a Python task costs before it reads a record: with Python's own care of archives, and with the worker's.
 
 At the start of every task Spark has its Python worker forget what there is to import, and Python before 3.13 then reads
-the listing of every archive on its path anew. wordveil's worker has it read those that have changed. One session with
+the listing of every archive on its path again. wordveil's worker has it read those that have changed. One session with
 one worker, 20 queries of one task over one row each before and after: what is left is Spark's own start of a task.
 
     python benchmarks/task_start.py [--quick]

@@ -1,4 +1,4 @@
-"""The public face: what ``import wordveil`` offers, with a path or a configuration in and plain results out.
+"""The public functions of ``import wordveil``. They take a path or a configuration and return plain results.
 
 Import these names from :mod:`wordveil`, not from here.
 """
@@ -81,7 +81,7 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
     """
     if isinstance(source, Config):
         if overrides:
-            problem = "a configuration that is checked takes no overrides. Load it from its file with them."
+            problem = "a checked configuration takes no overrides. Pass them when you load its file."
             raise ConfigError("arguments", [Fault("overrides", overrides[0][:80], problem)])
         return source
     if isinstance(source, Mapping):
@@ -185,7 +185,7 @@ def make_plan(
     params : mapping of str to str, default {}
         The values of the parameters of ``input.where``.
     check_records : bool, default False
-        Whether to look for one record that the run would read; ``has_records`` of the plan tells.
+        Whether to look for one record that the run would read; ``has_records`` of the plan is the answer.
 
     Returns
     -------
@@ -265,9 +265,7 @@ def run_job(
     is_release = settings.output.format == "delta"
     faults = []
     if overwrite and is_release:
-        problem = (
-            "a release (output.format: delta) is never overwritten, because what it drew is charged. Leave it out."
-        )
+        problem = "a release (output.format: delta) is never overwritten, because its draws are charged. Leave it out."
         faults.append(Fault("overwrite", "True", problem))
     if full_snapshot and not is_release:
         problem = (
@@ -297,7 +295,7 @@ def read_ledger(
     record: str | None = None,
     session: SparkSession | None = None,
 ) -> DataFrame:
-    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it tells who has records.
+    """Read what is spent, reserved and left, as ``wordveil ledger`` does. Internal: it reveals who has records.
 
     Parameters
     ----------

@@ -189,5 +189,5 @@ def test_terms_and_topics_of_a_table(spark: Any, tmp_path: Path):
         analyse(spark, str(tmp_path / "none"), output)
     with pytest.raises(InputError, match="version 7"):
         analyse(spark, str(place), output, version=7)
-    with pytest.raises(ConfigError, match="is the table, inside it or around it"):
+    with pytest.raises(ConfigError, match="is the table, inside it or above it"):
         analyse(spark, str(place), f"{place}/out")

@@ -202,7 +202,7 @@ def test_all_faults_of_the_arguments_are_told_at_once(spark, bundle: Path):
         sanitise(
             frame, bundle=bundle, run=Run.throwaway(), id="id", text="id", policy={"profile": "strict", "lenght": "pad"}
         )
-    assert "input.text = id: is the id column too" in str(error.value)
+    assert "input.text = id: is also the id column" in str(error.value)
     assert "Did you mean length?" in str(error.value)
     with pytest.raises(ConfigError, match=r"no such column. Did you mean body\?"):
         sanitise(frame, bundle=bundle, run=Run.throwaway(), id="id", text="bodi", policy=POLICY)

@@ -75,7 +75,7 @@ def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
     with (
         away(lake, file),
         pytest.raises(
-            ReleaseError, match=r"Files missing: .* It is not signed again as it is\. Move its directory away"
+            ReleaseError, match=r"Files missing: .* A changed table is not signed again\. Move its directory away"
         ),
     ):
         publish(lake.config(), lambda: lake.spark)

@@ -181,7 +181,7 @@ def test_changes_between_versions(spark, table: Path):
         source.changes(9, 12)
 
 
-def test_a_change_data_feed_that_was_off_is_named_with_its_mend(spark, tmp_path: Path):
+def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: Path):
     path = tmp_path / "corpus"
     write_delta(spark, rows(0, 3), path)
     write_delta(spark, rows(3, 5), path)

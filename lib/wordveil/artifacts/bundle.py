@@ -100,7 +100,7 @@ class Bundle:
         return content_store.encode_canonical(self.manifest)
 
     def check_policy(self, policy: TextPolicy) -> None:
-        """Raise :class:`BundleError` unless the mechanism can draw what the policy makes of texts."""
+        """Raise :class:`BundleError` unless the mechanism can draw the tokens that the policy produces."""
         if policy.pads != self.manifest["recipe"]["padding"]:
             built = "with" if not policy.pads else "without"
             raise BundleError(

@@ -34,9 +34,9 @@ class Kind:
     Attributes
     ----------
     noun
-        what messages call it.
+        its name in messages.
     error
-        what they are raised as.
+        the class of its errors.
     digest_key
         the key of its digest in the manifest.
     format_version
@@ -50,7 +50,7 @@ class Kind:
 
     @property
     def hint(self) -> str:
-        """What to do with a damaged one."""
+        """What to do with a damaged directory."""
         return f"delete its directory and build the {self.noun} again"
 
 
@@ -96,7 +96,7 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
 
 
 def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
-    """The manifest of the directory at ``path``, verified by itself. Raises ``kind.error``."""
+    """The manifest of the directory at ``path``, verified without the other files. Raises ``kind.error``."""
     file = path / MANIFEST
     again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
     try:

@@ -69,7 +69,7 @@ def open_model(path: Path, digest: str | None = None) -> NgramModel:
 
 
 def read_model(path: Path) -> dict[str, Any]:
-    """The manifest of the model at ``path``, verified by itself; no other file is read. Raises :class:`NgramError`."""
+    """The manifest of the model at ``path``, verified without reading any other file. Raises :class:`NgramError`."""
     return content_store.read_manifest(path, KIND)
 
 

@@ -1,1 +1,1 @@
-"""The command line: each command has a module of its own."""
+"""The command line: each command has its own module."""

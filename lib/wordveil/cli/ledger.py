@@ -36,7 +36,7 @@ TABLE_ROWS = 20
 
 
 class By(StrEnum):
-    """What a row of the report sums up."""
+    """What a row of the report adds up."""
 
     RECORD = "record"
     AUTHOR = "author"
@@ -50,7 +50,9 @@ def ledger(
     path: Annotated[
         str | None, typer.Option("--ledger", metavar="PATH", help="The path of a ledger, in place of a configuration.")
     ] = None,
-    by: Annotated[By, typer.Option("--by", help="What each row sums up.")] = By.RELEASE,
+    by: Annotated[
+        By, typer.Option("--by", help="What each row adds up: a release, a record or an author.")
+    ] = By.RELEASE,
     release: Annotated[str | None, typer.Option("--release", metavar="NAME", help="Show only this release.")] = None,
     author: Annotated[str | None, typer.Option("--author", metavar="AUTHOR", help="Show only this author.")] = None,
     record: Annotated[str | None, typer.Option("--record", metavar="ID", help="Show only this record.")] = None,
@@ -112,7 +114,7 @@ def _settings(
     if config is None and overrides:
         faults.append(
             Fault(
-                "--set", overrides[0][:80], "changes a configuration, and none is named. Remove it, or name --config."
+                "--set", overrides[0][:80], "changes a configuration, but none is named. Remove it, or name --config."
             )
         )
     if as_json and as_csv:
@@ -136,8 +138,8 @@ def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001
     if config is None or config.budgets is None:
         return "no budgets are configured here, so there are no limits to compare with."
     return (
-        "a limit applies to everything that a record, author or release has used. This is only a part, so left is not "
-        "shown."
+        "a limit applies to everything that a record, author or release has used. This report covers only a part "
+        "of it, so the column left is not shown."
         if cuts
         else None
     )

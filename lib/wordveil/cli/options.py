@@ -76,10 +76,10 @@ def read_config(source: Path, overrides: Sequence[str] | None) -> Config:
 
 
 def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config:
-    """The same of a release. Raises :class:`ConfigError` for a configuration of a Parquet output, too."""
+    """The configuration of a release. Raises :class:`ConfigError` for a configuration of a Parquet output, too."""
     config = read_config(source, overrides)
     if config.output.format != "delta":
-        problem = "this command needs a release, and a Parquet output is none. Set output.format: delta."
+        problem = "this command needs a release, and a Parquet output is not a release. Set output.format: delta."
         raise ConfigError(str(source), [Fault("output.format", config.output.format, problem)])
     return config
 

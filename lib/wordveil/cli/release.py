@@ -33,8 +33,8 @@ releases = typer.Typer(
 )
 RETAIN_HOURS = 168
 _UNPINNED = (
-    "no public key was pinned, so this check finds damage but no forgery: the manifest was checked with the key that "
-    "it names itself. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
+    "no public key was pinned, so this check finds damage but not forgery: the manifest was checked with the key "
+    "that it contains. Pin the release's key with --public-key; its owner prints it with `wordveil key fingerprint "
     "--release NAME`."
 )
 _AFTER_WITHDRAWAL = (
@@ -148,7 +148,7 @@ def withdraw(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove records from a release for good. The next publication removes their public text, and a purge their
+    """Remove records from a release permanently. The next publication removes their public text, and a purge their
     draws.
     """
     from wordveil.spark.release.run import withdraw as withdraw_records
@@ -187,7 +187,9 @@ def abandon(
     if as_json:
         print_json(facts)
     else:
-        print_table("Abandoned", {"release": settings.release, "run": run_id, "charged": "all that it had reserved"})
+        print_table(
+            "Abandoned", {"release": settings.release, "run": run_id, "charged": "everything that it had reserved"}
+        )
 
 
 @releases.command()
@@ -248,7 +250,9 @@ def reset(
 
     settings = read_release_config(config, overrides)
     if not yes:
-        problem = "gives up the draws and the journal for good. Restore them if there is a backup; otherwise add --yes."
+        problem = (
+            "gives up the draws and the journal permanently. Restore them if there is a backup; otherwise add --yes."
+        )
         raise ConfigError("command line", [Fault("release reset", "", problem)])
     with show_status() as progress:
         tables = reset_release(settings, prepare_session(settings), progress=progress)

@@ -99,7 +99,7 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Two tables: each mechanism at the configured one's share of words kept, and at its pure epsilon."""
+    """Two tables: each mechanism at the share of words that the configured one keeps, and at its pure epsilon."""
     first = comparison.configured
     titles = (
         (f"The sentence at a keep-rate of {first.kept:.0%}", comparison.equal_kept),

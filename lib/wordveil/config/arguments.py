@@ -1,4 +1,4 @@
-"""Arguments of code checked like the sections of a configuration: every fault at once, in the same words."""
+"""Checks of arguments in code, like those of a configuration: all faults together, with the same messages."""
 
 from __future__ import annotations
 

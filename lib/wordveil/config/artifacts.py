@@ -54,7 +54,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
     try:
         found = bundles.find(store, recipe)
     except BundleError:
-        found = None  # Others are there; this one joins them.
+        found = None  # The store has other bundles; this one is added.
     if found is None:
         embedding = _load_embedding(section, store, work, read)
         work = replace(work, kept=work.kept or store / _PARTS)

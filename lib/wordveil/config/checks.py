@@ -37,9 +37,9 @@ _SHOWN = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Sections:
-    """The sections that are sound by themselves, for the checks between sections; None for each that is not.
+    """The valid sections, for the checks between sections; None for each section that has a fault.
 
-    ``mechanism`` is as it was written.
+    ``mechanism`` is the section as the user wrote it.
     """
 
     input: InputSection | None
@@ -124,15 +124,15 @@ def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault
         return
     if how := find_reading(source.where or "", source.text):
         problem = (
-            f"{how}. That a record is there would show something of its text, and the text policy's bound is for any "
-            "two texts. Filter on kept columns, in a view of public columns, or take a policy of text.profile: "
-            "readable, under which exposes says condition."
+            f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
+            "holds for any two texts. Filter on kept columns or in a view of public columns, or use a policy of "
+            "text.profile: readable, under which exposes lists condition."
         )
         yield Fault("input.where", shown_value(source.where), problem)
 
 
 def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
-    """An n-gram model that is not there, or was counted over other words than the policy's."""
+    """An n-gram model that is missing, or that was counted with another definition of words than the policy's."""
     try:
         counted = read_model(find_model(Path(place)))["content"]["settings"]
     except NgramError as error:
@@ -153,20 +153,22 @@ def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
     """Columns that contradict each other, or that the output cannot have."""
     if source.text == source.id:
         yield Fault(
-            "input.text", source.text, "is the id column too. An id is published unchanged, so it must not be the text."
+            "input.text",
+            source.text,
+            "is also the id column. An id is published unchanged, so it must not be the text.",
         )
     if source.text in source.keep:
         yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
     if source.author == source.text:
-        yield Fault("input.author", source.text, "is the text column.")
+        yield Fault("input.author", source.text, "is the text column. Name the author's column, or remove it.")
     for name in source.keep:
         if name == source.id:
-            yield Fault("input.keep", name, "is the id column, which is always there. Remove it.")
+            yield Fault("input.keep", name, "is the id column, which is always in the output. Remove it.")
         if source.keep.count(name) > 1:
-            yield Fault("input.keep", name, "is listed more than once. Remove the others.")
+            yield Fault("input.keep", name, "is listed more than once. Keep one of them.")
     for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
         if name in RESERVED_COLUMNS or name.startswith("__"):
-            yield Fault(where, name, "is a name that the output uses itself. Rename the column in a view of the input.")
+            yield Fault(where, name, "is a name that the output reserves. Rename the column in a view of the input.")
 
 
 def _release_faults(sections: Sections) -> Iterable[Fault]:
@@ -179,8 +181,8 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
         return
     if source and not source.needs_delta:
         problem = (
-            "a release reads a Delta table, whose versions its retries keep to. Say input.format: delta, or write "
-            "Parquet."
+            "a release reads a Delta table, so that a retry can read the same version. Set input.format: delta, or "
+            "output.format: parquet."
         )
         yield Fault("output.format", output.format, problem)
     if sections.ledger is None:
@@ -214,12 +216,15 @@ def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Faul
         "output.public_table": output.public_table,
         "input.changes": sections.input and sections.input.changes,
     }
-    problem = "needs output.format: delta. A Parquet output is one job's and remembers no run. Say so, or remove it."
+    problem = (
+        "needs output.format: delta. A Parquet output belongs to one job and records no earlier runs. Set "
+        "output.format: delta, or remove this setting."
+    )
     yield from (Fault(name, "", problem) for name, value in given.items() if value)
 
 
 def _place_faults(source: InputSection | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
-    """Tables one inside the other."""
+    """Tables that lie inside each other."""
     places = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
     named = {name: place.rstrip("/") for name, place in places.items() if place}
     if source and source.path:
@@ -266,7 +271,11 @@ def _source_faults(source: InputSection) -> Iterable[Fault]:
             "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
         )
     if source.table is not None and source.format is not None:
-        yield Fault("input.format", source.format, "is known to the catalogue where input.table is set. Remove it.")
+        yield Fault(
+            "input.format",
+            source.format,
+            "must not be set with input.table, because the catalogue knows the format. Remove it.",
+        )
     chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
     if len(chosen) == 2:
         yield Fault(
@@ -279,7 +288,7 @@ def _source_faults(source: InputSection) -> Iterable[Fault]:
             yield Fault(
                 f"input.{name}",
                 shown_value(value),
-                "only Delta tables have versions. Say `format: delta`, or remove it.",
+                "only Delta tables have versions. Set input.format: delta, or remove it.",
             )
     if source.timestamp is not None and not _is_timestamp(source.timestamp):
         yield Fault(
@@ -306,7 +315,7 @@ def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault
             )
     here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
     if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
-        yield Fault("output.path", output.path, "is the input, or inside it, or around it. Choose another place.")
+        yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another place.")
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

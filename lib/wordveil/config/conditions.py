@@ -1,7 +1,7 @@
 """What a condition in Spark SQL reads, found without Spark: what a release shows follows from its configuration alone.
 
 A false alarm costs a message that says what to write instead; a miss would be a leak. So where it is unclear what is
-read, the text counts as read; and Spark's own answer is compared with this one before a record is read
+read, the text counts as read. Spark's own answer is compared with this one before a record is read
 (:mod:`wordveil.spark.input.condition`).
 """
 

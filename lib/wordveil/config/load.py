@@ -60,7 +60,7 @@ class Config(Section):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What the release shows besides the policy's exposures and kept columns."""
+        """What the release shows in addition to the policy's exposures and kept columns."""
         return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown + self.input.shown
 
     @property
@@ -141,16 +141,15 @@ def _sound(model: type[Section], values: Any) -> Section | None:
 
 _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. "
-        "conf/mechanisms helps to choose."
+        "is required and has no default: it is the privacy of each word, per unit of distance. See conf/mechanisms."
     ),
     ("mechanism.public", "missing"): (
-        "is required: say `public: true` if the embedding, its vocabulary and its index were made without the private "
-        "corpus. One made from it leaks it; take another."
+        "is required: set `public: true` if the embedding, its vocabulary and its index were made without the private "
+        "corpus. An embedding made from the corpus leaks it: use another one."
     ),
     ("mechanism.public", "literal_error"): (
         "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. "
-        "Take one made from public text."
+        "Use one made from public text."
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
@@ -158,8 +157,8 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "format_version",
         "literal_error",
     ): (
-        f"this wordveil reads format_version {FORMAT_VERSION}. To bring a file of version 1 up to it, write "
-        "bundle_store for bundle, unknown: mask for unknown: cover, and "
+        f"this wordveil reads format_version {FORMAT_VERSION}. To convert a file of version 1, rename bundle "
+        "to bundle_store, replace unknown: cover with unknown: mask, and set "
         f"format_version: {FORMAT_VERSION}."
     ),
     (
@@ -173,11 +172,11 @@ _MESSAGES: dict[tuple[str, str], str] = {
     (
         "release",
         "string_pattern_mismatch",
-    ): "1 to 128 letters, digits, '.', '_' or '-', the first of them a letter or digit.",
+    ): "use 1 to 128 letters, digits, '.', '_' or '-'; begin with a letter or digit.",
     (
         "output.public_table",
         "string_pattern_mismatch",
-    ): "a table's name in the catalogue: one to three parts with dots between, without quotes.",
+    ): "use a table's name in the catalogue: one to three parts separated by dots, without quotes.",
     ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     (
         "key.env",
@@ -206,22 +205,22 @@ def make_fault(details: ErrorDetails) -> Fault:
         model = MECHANISM_SECTIONS.get(str(path.pop(1)))
     where = ".".join(str(part) for part in path)
     if kind == "extra_forbidden" and where in _RENAMED:
-        return Fault(where, "", f"is called {_RENAMED[where]} now.")
+        return Fault(where, "", f"is now called {_RENAMED[where]}.")
     if kind == "extra_forbidden":
         keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
         near = did_you_mean(str(path[-1]), keys)
         allowed = ", ".join(keys)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
-        return Fault(where, str(details["input"]), f"is called {renamed} now.")
+        return Fault(where, str(details["input"]), f"is now called {renamed}.")
     message = _MESSAGES.get((where, kind)) or _message(details)
     return Fault(where, "" if kind == "missing" or where.startswith("key") else shown_value(details["input"]), message)
 
 
 def _name_fault(section: Any) -> Fault:
-    """Say which names there are: the section has none of them, or no name."""
+    """List the allowed names, for a section whose name is unknown or missing."""
     name = section.get("name") if isinstance(section, Mapping) else None
-    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. conf/mechanisms helps to choose."
+    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. See conf/mechanisms."
     if name is None:
         return Fault("mechanism.name", "", f"is required: {allowed}")
     return Fault(

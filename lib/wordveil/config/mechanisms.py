@@ -107,10 +107,10 @@ def nearest_mechanism(name: object) -> type[Mechanism[Any]] | None:
 
 
 def check_misnamed(written: Mapping[str, Any]) -> list[ErrorDetails]:
-    """Find what is wrong with a section besides its name, which is no mechanism's.
+    """Find the other faults of a section whose name is not a mechanism's.
 
-    It is checked as a section of the mechanism whose name is most similar; where none is, only what all mechanisms
-    share is checked, and keys of their own are left alone.
+    It is checked as a section of the mechanism with the most similar name. If no name is similar, only the settings
+    that all mechanisms share are checked, and other keys are ignored.
     """
     near = nearest_mechanism(written.get("name"))
     model = MECHANISM_SECTIONS[near.name] if near else MechanismSection

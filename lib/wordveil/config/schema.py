@@ -57,16 +57,16 @@ class InputSection(ColumnsSection):
     path: Name | None = None
     table: Name | None = None
     format: Literal["parquet", "delta"] | None = None
-    """Of a path; left out, Parquet. The catalogue knows the format of a table."""
+    """The format of the table at ``path``; Parquet by default. For ``table`` the catalogue knows the format."""
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """Of a Delta table; left out, the latest as the run begins."""
+    """The version of a Delta table; by default the latest one when the run begins."""
     timestamp: Name | None = None
-    """In place of ``version``: the one that was the latest then, in the session's time zone."""
+    """Instead of ``version``: selects the version that was the latest at this time, in the session's time zone."""
     where: Name | None = None
     """A condition in Spark SQL with ``:name`` parameters; records for which it is not true are not read."""
     changes: Literal["feed", "scan"] | None = None
-    """How a release finds what changed since it read the input last: by the table's change data feed, or, if left out,
-    by comparing the contents of all records.
+    """How a release finds what changed since it read the input last: by the table's change data feed, or by
+    default by comparing the contents of all records.
     """
 
     @property
@@ -76,7 +76,7 @@ class InputSection(ColumnsSection):
 
     @property
     def source(self) -> str:
-        """The table, as it is named."""
+        """The path or the name of the table."""
         return self.table or self.path or ""
 
     @property
@@ -86,7 +86,7 @@ class InputSection(ColumnsSection):
 
     @property
     def needs_delta(self) -> bool:
-        """Whether the session must know Delta: what a catalogue's table is shows only once it is opened."""
+        """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
         return self.format == "delta" or self.table is not None
 
 
@@ -153,7 +153,7 @@ class KeySection(Section):
 
 
 class OutputSection(Section):
-    """The table that is written."""
+    """The table that the job writes."""
 
     path: Name
     """A Parquet table, or the home of a release with Delta tables in it."""
@@ -162,18 +162,18 @@ class OutputSection(Section):
     ledger and a public table.
     """
     public: Name | None = None
-    """Where a release's public table is; left out, in its home."""
+    """The path of a release's public table; by default in the release's home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
-    """The name under which the session's catalogue is to know the public table (``lake.public.tickets``)."""
+    """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
     partition_by: list[Name] = []
     records_per_file: Annotated[int, Field(ge=1)] | None = None
-    """No file holds more; left out, a task writes one file, or one a partition (of a million records at most in a
-    release's draws). Changes no row.
+    """The largest number of records in a file. By default a task writes one file, or one for each partition (of a
+    million records at most in a release's draws). Changes no row.
     """
     order: Literal["hashed", "input"] = "hashed"
-    """``hashed``: rows leave in the order of keyed hashes of their ids, in files cut by their number. ``input``: in the
-    order in which Spark reads them, which shows the sizes of the texts (``exposes`` says ``layout``), and without a
-    shuffle. Changes no row.
+    """``hashed``: rows are in the order of keyed hashes of their ids, and files end after a number of rows.
+    ``input``: rows are in the order in which Spark reads them, without a shuffle. That order shows the sizes of the
+    texts, and ``exposes`` then says ``layout``. Changes no row.
     """
 
 
@@ -187,14 +187,14 @@ class BudgetsSection(Section):
     """Limits of what records may cost (:class:`wordveil.release.budgets.Budget`). Unit and relation have no default."""
 
     unit: Name
-    """``pure``, or the identifier of a metric, as the ``privacy`` column has it."""
+    """``pure``, or the identifier of a metric as in the ``privacy`` column."""
     relation: Literal["any_text", "same_length", "same_skeleton"]
     record: EpsilonLimit | None = None
     author: EpsilonLimit | None = None
     corpus: EpsilonLimit | None = None
     on_exceeded: Literal["quarantine", "fail"] = "quarantine"
     delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
-    """What deltas may add up to in each scope with a limit; required with ``unit: pure`` where the mechanism has a
+    """The largest sum of deltas in each scope with a limit; required with ``unit: pure`` where the mechanism has a
     delta.
     """
 
@@ -236,7 +236,7 @@ class SparkSection(Section):
     """How the job runs. Nothing here changes what is released."""
 
     master: Name | None = None
-    """As in ``spark-submit --master``; left out, what spark-submit says, else ``local[*]``."""
+    """As in ``spark-submit --master``; by default spark-submit's own, or else ``local[*]``."""
     app_name: Name = "wordveil"
     bundle: Literal["auto", "path", "archive"] = "auto"
     """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path

@@ -1,4 +1,4 @@
-"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to say."""
+"""A first configuration from a table's schema: columns guessed by name and type, the rest left for the user to set."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Guess:
 
     @property
     def to_fill(self) -> list[str]:
-        """The settings that the user has to say."""
+        """The settings that the user has to fill in."""
         missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
         return [*missing, *TO_FILL]
 
@@ -116,7 +116,7 @@ def _text_rank(column: Column) -> tuple[bool, int] | None:
 
 
 def _first(texts: Sequence[Column]) -> Column | None:
-    """The text by the best name; None where two columns have names as good."""
+    """The text by the best name; None where two columns have equally good names."""
     ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
     clear = ranked[:1] if len(ranked) < 2 or _text_rank(ranked[0]) != _text_rank(ranked[1]) else []
     return clear[0] if clear else None
@@ -198,10 +198,10 @@ def write_draft(file: Path, content: str) -> None:
 
 
 def refuse_existing(file: Path) -> None:
-    """Raise :class:`OutputExistsError` where there is such a file: it may be somebody's work."""
+    """Raise :class:`OutputExistsError` where there is such a file: it may hold someone's work."""
     if file.exists() or file.is_symlink():
         raise OutputExistsError(
-            f"--output = {file}: exists already and is left as it is. Choose another name, or move it away."
+            f"--output = {file}: already exists and was not changed. Choose another name, or move the file."
         )
 
 
@@ -229,20 +229,21 @@ input:
   {author}
   # Published unchanged beside the text. {partitions}
   keep: [{keep}]
-  # Not kept, and so not in the output. Add to keep only what may be published:
+  # Not kept, and therefore not in the output. Add to keep only what may be published:
 {left}
 
 mechanism:
   name: exponential # conf/mechanisms has the others
-  neighbours: 256   # so many nearest words have weights of their own
-  tight: true       # as much weight on near words as epsilon allows
-  # No two words cost more than epsilon x gamma: the distance at which words are strangers, about 3.0 in demo.
+  neighbours: 256   # this many nearest words have individual weights
+  tight: true       # gives near words as much weight as epsilon allows
+  # gamma is the distance from which words count as unrelated, about 3.0 in demo. No two words cost more than
+  # epsilon x gamma.
   # gamma: (a number)
   # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on
   # the embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
   # epsilon: (a number)
   embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
-  # Say so only if it is true: neither vectors nor vocabulary were made from the private corpus. True of demo.
+  # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
   # public: true
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 

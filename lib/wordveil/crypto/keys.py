@@ -59,8 +59,8 @@ class Secret:
 class ReleaseKeys:
     """The subkeys of one release: 32 bytes each, independent of each other.
 
-    ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` likewise
-    for positions drawn and order destroyed, ``tag`` the content tags, ``layout`` the order of an output's rows. All but
+    ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` the blocks
+    that choose positions and destroy order, ``tag`` the content tags, ``layout`` the order of an output's rows. All but
     ``tag`` and ``layout`` belong to the current epoch.
     """
 
@@ -136,7 +136,7 @@ class MasterKey:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that identify the root, and with it the release's key, without telling it."""
+        """16 hexadecimal digits that identify the root, and with it the release's key, without revealing it."""
         return self.epoch_fingerprints[0]
 
     @property

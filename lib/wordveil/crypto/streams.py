@@ -105,7 +105,7 @@ class KeyedStream:
         count = len(position)
         if count and int(position.max()) >= max_positions(self.blocks):
             raise CounterOverflowError(
-                f"position {int(position.max())} is beyond the {max_positions(self.blocks)} a record has"
+                f"a record has {int(position.max()) + 1} positions, more than {max_positions(self.blocks)}"
             )
         start, stop = part or (0, self.blocks)
         first = np.empty((count, 4), "<u4")

@@ -109,7 +109,7 @@ def compare(
     text : str
         a public sentence.
     progress : callable
-        is told each step, for people.
+        gets a line of text about each step.
     model : NgramModel or None
         the policy's n-gram model, if it names one.
 
@@ -173,7 +173,7 @@ class _Bench:
         self._embedding = embedding
         self._work = work
         vocabulary = Vocabulary(embedding.words)
-        # The sentence is shown as it is: no padding, and nothing but its words decides whether it can be shown.
+        # The sentence is shown as it is: no padding, and only its words decide whether it can be shown.
         shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE)
         self._codec = Codec(shown, vocabulary, model)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
@@ -201,7 +201,7 @@ class _Bench:
         return self.build(replace(candidate, settings=candidate.settings.at_epsilon(epsilon)))
 
     def measure_cut(self, metric: str, neighbours: int) -> float:
-        """The median distance of the nearest word outside a list of so many neighbours, of all words, to two digits."""
+        """The median distance of the nearest word outside a list of ``neighbours``, over all words, to two digits."""
         space = SPACES[metric]
         lists = self._work.lists(space, space.points(self._embedding.vectors), neighbours, math.inf, 2**31)
         return round_up(float(np.median(lists.cut)), 2)

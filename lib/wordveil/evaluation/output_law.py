@@ -30,7 +30,7 @@ class OutputLaw:
     word
         the word's id.
     ids
-        int32 ``(listed,)``, rising: the outputs that have a probability of their own.
+        int32 ``(listed,)``, rising: the outputs that have an individual probability.
     probabilities
         float64 ``(listed,)``: theirs.
     unlisted

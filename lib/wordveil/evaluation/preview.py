@@ -241,7 +241,7 @@ def _measure_quantiles(lengths: NDArray[np.int64]) -> Quantiles | None:
 def _choose_evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
     places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
-    stride = 61  # any number serves: all remainders are taken
+    stride = 61  # any number works: all remainders are taken
     mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
     return mixed
 

@@ -17,7 +17,7 @@ Int32 = NDArray[np.int32]
 
 
 class Statistic(Protocol):
-    """A named figure of what a mechanism makes of one word."""
+    """A named figure of the outputs of a mechanism for one word."""
 
     name: ClassVar[str]
 
@@ -28,7 +28,7 @@ class Statistic(Protocol):
 class Attacker(Protocol):
     """Guesses words from what a mechanism drew for them, one token at a time.
 
-    An attacker knows the mechanism: it is fitted on pairs that anybody can draw with keys of their own.
+    An attacker knows the mechanism: it is fitted on pairs that anyone can draw with their own keys.
     """
 
     name: ClassVar[str]
@@ -82,7 +82,7 @@ class LabelledTexts:
 
 
 class UtilityTask(Protocol):
-    """A task that texts serve: what sanitised texts are still good for."""
+    """A task for which texts are used: it measures how useful sanitised texts still are."""
 
     name: ClassVar[str]
 

@@ -62,7 +62,7 @@ from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 
-# Up to so many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
+# Up to this many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
 _EXHAUSTIVE = 600
 _TIGHT_STEPS = 12
 # Pairs of words that a step of the bisection measures at most: some seconds in 300 dimensions.
@@ -84,7 +84,7 @@ class ExponentialSettings(MechanismSettings):
     gamma : float or None
         distances beyond it count as it: the truncated exponential mechanism. None: no distance is cut.
     neighbours : int or None
-        words further away than so many nearest ones are drawn alike. None: each word has a weight of its own.
+        words beyond this many nearest ones are drawn alike. None: each word has an individual weight.
     tight : bool
         whether the largest weight of a distance that keeps epsilon is looked for, instead of taking epsilon / 2.
     """

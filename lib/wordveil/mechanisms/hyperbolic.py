@@ -66,7 +66,7 @@ _MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
 # the last attempt is taken as it is: with a probability below that of what any number of digits misses.
 _ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
 _WORDS, _MANY_STAY = 1000, 0.95
-# Public, so that whoever builds the same bundle measures the same share. No key of a release comes from it.
+# Public, so that every build of the same bundle measures the same share. No key of a release comes from it.
 _PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many stay").digest())
 
 
@@ -95,8 +95,8 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
     settings_type = HyperbolicSettings
     supports_padding = False
     padding_advice = (
-        "an additive hyperbolic mechanism has no point for padding that would not tell where the text ends. "
-        "Set text.length: sample, which hides the length too, or as_is; or take mechanism.name: exponential with "
+        "an additive hyperbolic mechanism has no point for padding that hides where the text ends. "
+        "Set text.length: sample, which hides the length too, or as_is; or use mechanism.name: exponential with "
         "metric: hyperbolic and gamma."
     )
     is_exact = False
@@ -120,7 +120,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
     @classmethod
     @abstractmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
-        """What is true, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+        """The true constant, per unit of hyperbolic distance, where ``epsilon`` is configured."""
 
     @classmethod
     @abstractmethod
@@ -244,7 +244,7 @@ def _check_epsilon(epsilon: float) -> None:
 def _stays_note(stays: float, dimension: int) -> str:
     return (
         f"{stays:.1%} of the words stay themselves, and a lower epsilon hardly changes that: words of this embedding "
-        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Take "
+        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Use "
         "mechanism.name: exponential with metric: hyperbolic, or an embedding of fewer dimensions"
     )
 
@@ -269,9 +269,9 @@ class HyperbolicLaplace(_Hyperbolic):
         if not epsilon > dimension - 1:
             raise ValueError(
                 f"in {dimension} dimensions volume grows as exp({dimension - 1} r), so noise that falls as "
-                f"exp(-{epsilon:g} r) has no total: it exists only for an epsilon above {dimension - 1}. Raise "
-                "epsilon, take an embedding of fewer dimensions, or take mechanism.name: exponential with metric: "
-                "hyperbolic, which keeps any epsilon in any dimension."
+                f"exp(-{epsilon:g} r) cannot be normalised: it exists only for an epsilon above "
+                f"{dimension - 1}. Raise epsilon, use an embedding of fewer dimensions, or use mechanism.name: "
+                "exponential with metric: hyperbolic, which supports any epsilon in any dimension."
             )
 
     @classmethod
@@ -332,8 +332,8 @@ class HyperbolicFDD(_Hyperbolic):
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:
         true = epsilon + dimension
         note = (
-            f"mechanism.epsilon = {epsilon:g} is the published parameter; what is true and charged is "
-            f"epsilon + n = {true:g} per unit of distance"
+            f"mechanism.epsilon = {epsilon:g} is the parameter as published; the true constant, which is "
+            f"charged, is epsilon + n = {true:g} per unit of distance"
         )
         return (note,)
 

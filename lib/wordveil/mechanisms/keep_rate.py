@@ -66,7 +66,7 @@ def count_kept_words(
 ) -> NDArray[np.int64]:
     """How many words of each record are kept: int64 ``(records,)``.
 
-    ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are no words.
+    ``before``, ``after``: int32 ids with the same ``offsets``; those of ``size`` and above are not words.
     """
     counts = np.zeros(len(offsets) - 1, np.int64)
     for record in range(len(counts)):

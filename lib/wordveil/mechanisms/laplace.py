@@ -15,7 +15,7 @@ The radius is drawn from as many bits as the guarantee needs (:mod:`wordveil.mec
 probability of which ``delta`` is the price. The bound is one of real arithmetic otherwise. What finite grids of radii
 and directions and rounding in float64 change is not proved.
 
-With ``search: annoy`` the word is one near the noisy point, not always the nearest: post-processing all the same, but
+With ``search: annoy`` the word is one near the noisy point, not always the nearest: this is still post-processing, but
 no longer the published mechanism. The build measures how often it is the nearest (``search_recall``).
 """
 
@@ -52,10 +52,10 @@ _CHUNK = 768
 _MIN_EPSILON = 1e-100
 
 _TREES = "trees.annoy"
-# One standard error of a recall of 90% over so many noisy points is 0.9 of a percent.
+# One standard error of a recall of 90% over this many noisy points is 0.9 of a percent.
 _RECALL_QUERIES = 1000
 _MIN_RECALL = 0.9
-# Public, so that whoever builds the same bundle measures the same recall. No key of a release comes from it.
+# Public, so that every build of the same bundle measures the same recall. No key of a release comes from it.
 _RECALL_KEY = Secret(sha256(b"wordveil: noise on public words, to measure the recall of a search").digest())
 
 
@@ -187,7 +187,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         n_trees, search_k = settings.n_trees, settings.search_k
         assert n_trees is not None
         assert search_k is not None
-        work.progress("growing Annoy's trees")
+        work.progress("building Annoy's trees")
         nearest = AnnoyNearest.grow(index[: size + padding], n_trees, search_k)
         work.progress("measuring the recall of the search")
         epsilon = built.guarantee.epsilon
@@ -278,7 +278,7 @@ def _recall_note(recall: float, epsilon: float, n_trees: int, search_k: int) -> 
     return (
         f"mechanism.search = annoy finds the nearest word for {recall:.1%} of noisy points at epsilon {epsilon:g}, "
         f"under {_MIN_RECALL:.0%}: as private as the exact search, but the text loses more meaning. Raise "
-        f"mechanism.search_k (now {search_k}), then mechanism.n_trees (now {n_trees}), or take search: exact"
+        f"mechanism.search_k (now {search_k}), then mechanism.n_trees (now {n_trees}), or set mechanism.search: exact"
     )
 
 

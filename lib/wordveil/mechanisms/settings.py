@@ -1,4 +1,4 @@
-"""What a configuration says of a mechanism: each has a frozen dataclass of its own, beside the mechanism.
+"""What a configuration says of a mechanism: each has its own frozen dataclass, beside the mechanism.
 
 The configuration makes a section from the fields: their types, their defaults, and their bounds, which are metadata of
 :mod:`annotated_types`. Numbers are finite. Workers load these classes, and so nothing here knows pydantic.
@@ -17,7 +17,7 @@ MetricName = Literal["euclidean", "manhattan", "angular", "hyperbolic"]
 TableEpsilon = Annotated[float, Ge(1e-9)]
 """An epsilon of mechanisms that draw from a table."""
 Neighbours = Annotated[int, Ge(2), Le(2**20)]
-"""How many nearest words have weights of their own."""
+"""How many nearest words have individual weights."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class ComparisonTerms:
     metric : MetricName
         the space of the words.
     neighbours : int or None
-        how many nearest words have weights of their own. None where the configured mechanism does not say.
+        how many nearest words have individual weights. None where the configured mechanism does not say.
     gamma : float or None
-        the distance at which words are strangers. None where the configured mechanism does not say.
+        the distance from which words count as unrelated. None where the configured mechanism does not say.
     """
 
     metric: MetricName = "euclidean"
@@ -62,7 +62,7 @@ class MechanismSettings:
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ARG003 - most have none
         """List settings that contradict each other, as (setting, what is wrong and how to fix it).
 
-        ``written``: settings by name as a configuration has them. Any may be missing, or be faulty by itself.
+        ``written``: settings by name as a configuration has them. Any may be missing, or have a fault.
         """
         return iter(())
 

@@ -48,7 +48,7 @@ class SynTFSettings(MechanismSettings):
     epsilon : float
         pure: the loss of a token between any two words, at most, in nats. It has no default.
     neighbours : int or None
-        words beyond so many most similar ones count as the last of them. None: each word has a weight of its own.
+        words beyond this many most similar ones count as the last of these. None: each word has an individual weight.
     """
 
     epsilon: TableEpsilon

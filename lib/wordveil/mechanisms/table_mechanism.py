@@ -33,8 +33,8 @@ from wordveil.neighbours.lists import NeighbourLists
 
 # A row's column takes 12 bytes. Larger tables are refused, with the setting that makes them small.
 MAX_COLUMNS = 2**31 // 12
-# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance. More
-# means that they do not fit.
+# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance. A
+# table that costs more is refused.
 MAX_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 

@@ -2,7 +2,7 @@
 
 A uniform of 52 bits has a nearest value to 0 and to 1, so that noise drawn from it has a largest length. Outputs
 beyond it have probability 0 from one word and not from another, and no pure bound is true. Here a uniform that comes
-near 0 or 1 gets further digits of 52 bits, from a stream of their own
+near 0 or 1 gets further digits of 52 bits, from a separate stream
 (:meth:`wordveil.crypto.streams.KeyedStream.digits`), until 20 bits of its distance to that end are known. It is near in
 one of 2^31 cases, so that the further digits take no time on average.
 
@@ -38,7 +38,7 @@ MAX_DIGITS = 2**16 // DIGIT_BITS
 MAX_DELTA = 1e-12
 _LN2 = math.log(2)
 _TOP = 2**DIGIT_BITS - 1
-# So many bits of the distance to an end are known at least.
+# At least this many bits of the distance to an end are known.
 _KNOWN = 2**20
 _NEAR = _KNOWN / 2**DIGIT_BITS
 # SciPy's quantiles serve down to exp(-20); beyond they are found by logarithms here.

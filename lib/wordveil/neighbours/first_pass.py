@@ -331,7 +331,7 @@ def choose_first_pass(rows: Float32, half: Float64, bytes_allowed: int, wanted: 
         _require_int8(rows, bytes_allowed)
         return Int8Pass(rows, half)
     if wanted == "auto" and rows.size >= _INT8_SIZE:
-        # RuntimeError: what OpenVINO raises; ImportError: a library of its own that is missing.
+        # RuntimeError: what OpenVINO raises; ImportError: a library that OpenVINO needs is missing.
         with suppress(Int8Error, ImportError, RuntimeError):
             _require_int8(rows, bytes_allowed)
             return Int8Pass(rows, half)
@@ -355,5 +355,5 @@ def _longest(half: Float64) -> float:
 
 
 def _gamma(terms: int) -> float:
-    """Upper bound of what so many roundings to float32 add to 1."""
+    """Upper bound of what ``terms`` roundings to float32 add to 1."""
     return 1.01 * terms * _UNIT / (1 - terms * _UNIT)

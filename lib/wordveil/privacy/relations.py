@@ -1,4 +1,4 @@
-"""Relations: the pairs of texts between which a bound holds. And what a release shows besides."""
+"""Relations: the pairs of texts between which a bound holds; and what else a release shows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Relation(StrEnum):
 
 
 class Exposure(StrEnum):
-    """What a release shows of a record besides its sanitised words. Kept columns are written ``column:NAME``."""
+    """What a release shows of a record in addition to its sanitised words. Kept columns are written ``column:NAME``."""
 
     PRESENCE = "presence"
     """That the record was refused because of its text, or that it was not."""
@@ -74,10 +74,10 @@ ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "
 
 
 def narrow_relation(relation: Relation, shown: Iterable[str]) -> Relation:
-    """Narrow a policy's relation to what its bound holds for where the release shows ``shown`` besides.
+    """Narrow a policy's relation to the pairs for which its bound holds where the release also shows ``shown``.
 
-    A condition on the text may tell any two texts apart by letting in one of them: no bound holds for more than texts
-    that agree in it.
+    A condition on the text may distinguish any two texts by admitting only one of them: no bound holds for more
+    than texts that agree in it.
     """
     return Relation.SAME_SKELETON if Exposure.CONDITION in shown else relation
 

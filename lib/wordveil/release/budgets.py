@@ -217,7 +217,7 @@ class ReleaseFacts:
 
 
 def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
-    """Why no run could keep to ``budget``, as (setting, what is wrong and what to do); empty where one could."""
+    """Why no run could meet ``budget``, as (setting, what is wrong and what to do); empty where one could."""
     faults = []
     if not budget.limits:
         faults.append(("budgets", "sets no limit. Set record, author or corpus."))

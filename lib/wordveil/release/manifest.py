@@ -180,8 +180,8 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
     """The manifest of a signed document, if its signature is valid and ``files`` are exactly those that it lists.
 
     ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
-    document only vouches for itself: accidental changes are found, a forger's are not. Raises :class:`ReleaseError`,
-    which says what differs and names files, never their content.
+    document is checked only with the key that it contains, which finds accidental changes but not forgery. Raises
+    :class:`ReleaseError`, which says what differs and names files, never their content.
     """
     values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
     if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
@@ -201,7 +201,7 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
         )
     except (InvalidSignature, ValueError, TypeError):
         raise ReleaseError(
-            "signature: does not fit the manifest, which was changed after it was signed. Use the one that was "
+            "signature: does not match the manifest, which was changed after it was signed. Use the one that was "
             "published."
         ) from None
     manifest = Manifest.from_dict(values)
@@ -280,7 +280,7 @@ def _canonical(values: Mapping[str, Any]) -> bytes:
 
 def _refuse_floats(value: Any) -> None:
     if isinstance(value, float):
-        # The value is at fault, and not its type, so this is no TypeError.
+        # The value is wrong, not its type, so this is not a TypeError.
         raise ValueError("Expected only whole numbers in a manifest; others are strings.")  # noqa: TRY004
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         _refuse_floats(item)

@@ -214,7 +214,7 @@ def relation(measured: Measured) -> Value | None:
 
 @_rule(Kind.PUBLIC, lambda value, bound: set(value) <= set(bound))
 def exposes(measured: Measured) -> Value | None:
-    """The release shows nothing besides the sanitised words but what is listed here."""
+    """The release shows only the sanitised words and what is listed here."""
     return measured.exposes
 
 
@@ -344,7 +344,8 @@ def public_faults(rules: GateRules, relation: Relation, exposes: tuple[str, ...]
         if rules.has_private_rules and Exposure.GATE not in rules.exposes:
             names = ", ".join(rules.private)
             problem = (
-                f"lacks gate, which a gate with private rules shows ({names} read originals). Add gate, or remove them."
+                f"lacks gate, which a gate with private rules shows ({names} read original texts). Add gate, or remove "
+                "these rules."
             )
             faults.append(("exposes", problem))
     return faults

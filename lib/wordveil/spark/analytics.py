@@ -117,7 +117,7 @@ def _check_output(table: str, output: str) -> None:
     here, there = (path.rstrip("/") + "/" for path in (output, table))
     if here.startswith(there) or there.startswith(here):
         raise ConfigError(
-            "command line", [Fault("--output", output, "is the table, inside it or around it. Choose another path.")]
+            "command line", [Fault("--output", output, "is the table, inside it or above it. Choose another path.")]
         )
 
 

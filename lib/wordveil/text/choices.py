@@ -1,4 +1,4 @@
-"""The choices of a text policy, each said once.
+"""The choices of a text policy, each defined once.
 
 The policy, the configuration, the command line and the n-gram model take them from here. The first choice is the
 default, and the values are what a configuration says.
@@ -20,7 +20,7 @@ class TokeniserKind(StrEnum):
     CHARACTERS = "characters"
     """The same, and each letter of a script without word spaces is a word."""
     WHITESPACE = "whitespace"
-    """Whatever is between white space: the text is segmented already."""
+    """A run of characters without white space: the text is already segmented."""
 
 
 class Hyphens(StrEnum):

@@ -106,9 +106,9 @@ class _Words:
 class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
-    Policies that copy nothing go through a compiled scanner, and through Arrow where a text has characters that it does
-    not know; ``compiled=False`` leaves all to Arrow. The ids are the same. ``model``: the n-gram model that the policy
-    names, if it names one. Raises :class:`ValueError` for another.
+    Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does
+    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. ``model``: the n-gram model
+    that the policy names, if it names one. Raises :class:`ValueError` for another.
     """
 
     def __init__(

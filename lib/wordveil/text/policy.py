@@ -72,7 +72,7 @@ class DraftPolicy:
     slots : Slots
         whether the words of carrier phrases are copied.
     ngrams : str or None
-        the digest of the n-gram model that tells carrier phrases. None under ``slots: all``, as are the next two.
+        the digest of the n-gram model that identifies carrier phrases. None under ``slots: all``, as are the next two.
     slot_threshold : float or None
         the least probability with which a copied word follows those before it, in (0, 1].
     slot_start_threshold : float or None
@@ -130,7 +130,7 @@ class DraftPolicy:
 
     @property
     def exposes(self) -> tuple[str, ...]:
-        """What is shown besides the sanitised words, sorted."""
+        """What is shown in addition to the sanitised words, sorted."""
         shown = {str(exposure) for exposure in self.copies}
         if self.length == Length.AS_IS:
             shown.add(Exposure.LENGTH)
@@ -237,7 +237,7 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         yield (
             "refused",
             (
-                "empty lets a refused record enter as the empty text, which only a hidden length covers. "
+                "empty replaces a refused record with the empty text, which is safe only with a hidden length. "
                 "Use quarantine, or set length to pad or sample."
             ),
         )

@@ -5,8 +5,8 @@ Feyisetan, Diethe, Drake (ICDM 2019, section VII-D) keep sub-phrases that are fr
 phrases, and hide the words with a low transition probability, the slots. A word is decided by the words before it:
 
 - Its context is the words kept since the last hidden one, at most ``max_n - 1``. Where nothing has been hidden yet, the
-  beginning of the text is the first of them. So a hidden word decides nothing but itself: not the word after it, nor
-  any other.
+  beginning of the text is the first of them. So a hidden word influences no decision but its own: not the word after
+  it, nor any other.
 - Of the context's ends the longest is taken that occurs ``min_count / threshold`` times or more in the public text.
   Then the word is kept if it follows with a probability, count of context and word over count of context, of
   ``threshold`` or more. An n-gram that the model left out occurs less than ``min_count`` times, so it would not be
@@ -35,8 +35,8 @@ Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
 START = 0
-"""The number of the beginning of a text among the model's words; it is written as the empty string, which no word
-is.
+"""The number of the beginning of a text among the model's words; it is written as the empty string, which is
+not a word.
 """
 
 
@@ -146,7 +146,7 @@ def assemble_trie(word_counts: Int64, grams: Int32, gram_counts: Int64) -> Trie:
         parents = np.empty(end - start, np.int64)
         find_parents(grams[start - size : end - size], length, words, first, parents)
         if (parents < before).any():
-            raise ValueError("an n-gram is there without its beginning.")
+            raise ValueError("the n-grams contain one without its beginning.")
         first[before : start + 1] = start + np.searchsorted(parents, np.arange(before, start + 1))
         before = start
     return Trie(words.astype(np.int32), np.concatenate([word_counts, gram_counts]), first)

@@ -69,9 +69,9 @@ class Pieces:
     all
         string array of words and gaps in order, so that joining them restores the text; None unless asked for.
     slots
-        int64 ``(tokens,)``, the place of each word in ``all``; None likewise.
+        int64 ``(tokens,)``, the place of each word in ``all``; None where ``all`` is None.
     all_offsets
-        int64 ``(records + 1,)`` into ``all``; None likewise.
+        int64 ``(records + 1,)`` into ``all``; None where ``all`` is None.
     """
 
     words: pa.StringArray

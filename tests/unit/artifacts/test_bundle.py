@@ -185,7 +185,7 @@ def test_manifest_that_is_no_manifest_is_refused(toy, content):
 
 
 @pytest.mark.parametrize("version", [0, 2, "1"])
-def test_other_format_version_is_refused_with_a_mend(toy, version):
+def test_other_format_version_is_refused_with_a_fix(toy, version):
     manifest = json.loads((toy / "manifest.json").read_text())
     manifest["content"]["format_version"] = version
     (toy / "manifest.json").write_text(json.dumps(manifest))

@@ -164,9 +164,9 @@ def test_a_release_says_that_its_condition_reads_the_text(text):
 def test_a_policy_for_any_two_texts_refuses_such_a_condition(where, text):
     (fault,) = faults(job(where, text))
     assert fault.startswith(
-        f"input.where = {where}: {find_reading(where, 'body')}. That a record is there would show something of its text"
+        f"input.where = {where}: {find_reading(where, 'body')}. The presence of a record would reveal something"
     )
-    assert "Filter on kept columns, in a view of public columns, or take a policy of text.profile: readable" in fault
+    assert "Filter on kept columns or in a view of public columns, or use a policy of text.profile: readable" in fault
     parse_config(job("ds = 'x'", text), "job.yaml")
 
 

@@ -69,12 +69,12 @@ def test_the_base_is_sound():
         (
             "format_version",
             1,
-            "format_version = 1: this wordveil reads format_version 2. To bring a file of version 1 up to it",
+            "format_version = 1: this wordveil reads format_version 2. To convert a file of version 1",
         ),
         ("format_version", 3, "reads format_version 2"),
-        ("bundle", "bundles", "bundle: is called bundle_store now."),
-        ("text", {"unknown": "cover", "n_max": 8}, "text.unknown = cover: is called mask now."),
-        ("release", "a b", "release = a b: 1 to 128 letters"),
+        ("bundle", "bundles", "bundle: is now called bundle_store."),
+        ("text", {"unknown": "cover", "n_max": 8}, "text.unknown = cover: is now called mask."),
+        ("release", "a b", "release = a b: use 1 to 128 letters"),
         ("release", None, "release: is required"),
         ("mechanism.name", "laplce", "Did you mean laplace?"),
         ("mechanism.epsilon", None, "has no default"),
@@ -84,7 +84,7 @@ def test_the_base_is_sound():
         ("mechanism.epsilon", float("inf"), "finite"),
         ("mechanism.epsilon", "8", "valid number"),
         ("mechanism.epsilon", True, "valid number"),
-        ("mechanism.public", None, "say `public: true`"),
+        ("mechanism.public", None, "set `public: true`"),
         ("mechanism.public", False, "only `public: true` can be used"),
         ("mechanism.search", "anoy", "mechanism.search = anoy: allowed: 'exact' or 'annoy'. Did you mean annoy?"),
         ("mechanism.n_trees", 50, "mechanism.n_trees: is only for search: annoy. Remove it"),
@@ -95,7 +95,7 @@ def test_the_base_is_sound():
         ("input.path", None, "input.path: name exactly one of input.path and input.table"),
         ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
         ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),
-        ("input.version", 3, "input.version = 3: only Delta tables have versions. Say `format: delta`"),
+        ("input.version", 3, "input.version = 3: only Delta tables have versions. Set input.format: delta"),
         ("input.timestamp", "2026-11-20", "input.timestamp = 2026-11-20: only Delta tables have versions"),
         ("input.timestamp", dt.datetime(2026, 11, 20, 3, tzinfo=dt.UTC), "write it in quotes"),
         ("input.where", "", "input.where"),
@@ -103,11 +103,11 @@ def test_the_base_is_sound():
         ("spark", {"allow_unencrypted": "yes"}, "spark.allow_unencrypted = yes: should be a valid boolean"),
         ("input.keep", ["body", "ds"], "input.keep = body: is the text column"),
         ("input.keep", ["ticket", "ds"], "input.keep = ticket: is the id column"),
-        ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output uses itself"),
+        ("input.keep", ["status", "ds"], "input.keep = status: is a name that the output reserves"),
         ("input.keep", ["ds", "ds"], "input.keep = ds: is listed more than once"),
         ("output.partition_by", "ds", "output.partition_by = ds: should be a valid list"),
-        ("input.id", "body", "is the id column too"),
-        ("input.id", "privacy", "input.id = privacy: is a name that the output uses itself"),
+        ("input.id", "body", "is also the id column"),
+        ("input.id", "privacy", "input.id = privacy: is a name that the output reserves"),
         ("input.author", "body", "input.author = body: is the text column"),
         ("input.max_bytes", 0, "greater than or equal to 1"),
         ("text.n_max", None, "text.n_max: length: pad needs a public number of tokens"),
@@ -125,8 +125,8 @@ def test_the_base_is_sound():
             ["dss"],
             "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
         ),
-        ("output.path", "lake/in/out", "is the input, or inside it, or around it"),
-        ("output.path", "lake", "is the input, or inside it, or around it"),
+        ("output.path", "lake/in/out", "is the input, inside it or above it"),
+        ("output.path", "lake", "is the input, inside it or above it"),
         ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
         (
             "spark",
@@ -304,7 +304,7 @@ def test_an_input_is_a_path_or_a_table_at_one_version():
     )
     assert not parse_config(base(), "job.yaml").input.needs_delta
     assert faults({**base(), "input": {**table, "format": "delta"}}) == [
-        "input.format = delta: is known to the catalogue where input.table is set. Remove it."
+        "input.format = delta: must not be set with input.table, because the catalogue knows the format. Remove it."
     ]
     worded = {**table, "version": None, "timestamp": "yesterday"}
     assert faults({**base(), "input": worded}) == [

@@ -340,7 +340,7 @@ def test_missing_path_is_named_with_the_setting():
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
-def test_other_format_version_is_refused_with_a_mend(tmp_path, version):
+def test_other_format_version_is_refused_with_a_fix(tmp_path, version):
     write_directory(tmp_path / "toy", WORDS, VECTORS, format_version=version)
     message = refusal(str(tmp_path / "toy"))
     assert re.search(rf"toy: format_version {version} is not 1\. Write it again", message)

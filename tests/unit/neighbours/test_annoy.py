@@ -258,7 +258,7 @@ def test_recall_follows_epsilon():
 
 
 @NEEDS_ANNOY
-def test_low_recall_is_told_with_its_mend():
+def test_low_recall_is_reported_with_its_fix():
     low, high = (build(embedding(), settings, padding=True) for settings in (FEW, ALL))
     [note] = low.notes
     assert f"{low.parameters['search_recall']:.1%} of noisy points at epsilon 3, under 90%" in note

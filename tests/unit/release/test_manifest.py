@@ -102,7 +102,7 @@ def test_one_flipped_bit_of_the_signature_is_found(bit):
     signed = document()
     raw = bytearray.fromhex(signed["signature"])
     raw[bit // 8] ^= 1 << bit % 8
-    assert "signature: does not fit" in problem({**signed, "signature": raw.hex()})
+    assert "signature: does not match" in problem({**signed, "signature": raw.hex()})
 
 
 def leaves(value, path=()):

@@ -228,7 +228,7 @@ def test_a_gate_is_read_from_the_configuration():
         ),
     ],
 )
-def test_faults_of_a_gate_name_the_rule_and_the_mend(rules, words):
+def test_faults_of_a_gate_name_the_rule_and_the_fix(rules, words):
     assert words in faults(rules)
 
 

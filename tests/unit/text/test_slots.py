@@ -335,7 +335,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("text", "wanted"), FAULTS)
-def test_faults_are_named_with_their_mend(model, text, wanted):
+def test_faults_are_named_with_their_fix(model, text, wanted):
     text = {name: str(model.path) if value == "MODEL" else value for name, value in text.items()}
     with pytest.raises(ConfigError) as caught:
         parse(**{"profile": "carrier_phrases", **text})

@@ -44,8 +44,8 @@ def make_model(graph: Hierarchy, settings: TrainingSettings, source: str) -> Poi
     if expected > MAX_DRAWS:
         raise EmbeddingError(
             f"{source}: mechanism.training.negative = {settings.negative}: gensim would draw about {expected:,.0f} "
-            "times for each pair until it had so many different words that are not hypernyms. Lower negative, or set "
-            "trainer: compiled."
+            "times for each pair until it had that many different words that are not hypernyms. Lower negative, or "
+            "set trainer: compiled."
         )
     with _silence_gensim():
         from gensim.models.poincare import PoincareModel

@@ -1,4 +1,4 @@
-"""The settings that determine a trained embedding, besides the pairs."""
+"""The settings that determine a trained embedding, in addition to the pairs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 There are two passes over the texts. The first counts words. The second counts the n-grams of the words that are
 frequent enough, because any other n-gram is rarer still. Executors count in batches and Spark sums. What is frequent
-enough reaches the driver sorted, one partition at a time, so that its memory holds little besides the model.
+enough reaches the driver sorted, one partition at a time, so that its memory holds little more than the model.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class InputTable:
         """Read what the versions ``first`` to ``last`` changed from Delta's change data feed, with ``_change_type`` and
         ``_commit_version``.
 
-        The condition applies to each row by itself: if an update makes a record fail the condition, only the image
+        The condition applies to each row separately: if an update makes a record fail the condition, only the image
         before the update is returned. Raises as :meth:`read`, and :class:`InputError` if the feed was not on in all
         these versions.
         """

@@ -27,7 +27,7 @@ _JARS = ("delta-spark", "delta-storage")
 
 
 def delta_options(given: dict[str, str], jars: str | None, *, submitted: bool) -> dict[str, str]:
-    """Return the options that a new session needs for Delta, besides the options ``given``.
+    """Return the options that a new session needs for Delta, in addition to the options ``given``.
 
     ``submitted``: spark-submit started its Java process, which has the jars that it was given and takes no more.
     ``jars``: a directory (``spark.delta_jars``); left out, the jars that Ivy has, which it fetches where it has none.
@@ -110,7 +110,7 @@ def _packages(others: str | None) -> list[str]:
     builder = configure_spark_with_delta_pip(
         SparkSession.Builder(), extra_packages=others.split(",") if others else None
     )
-    package, *rest = str(builder._options["spark.jars.packages"]).split(",")  # noqa: SLF001 - a builder tells nothing else
+    package, *rest = str(builder._options["spark.jars.packages"]).split(",")  # noqa: SLF001 - no public way to read it
     return [*rest, package]
 
 

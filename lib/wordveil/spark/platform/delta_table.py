@@ -24,7 +24,7 @@ FILE_ROWS = 1_000_000
 """The maximum number of rows of a file that is appended, unless an output says otherwise."""
 _VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
-# After a conflict the table is read again. A table that changes during so many attempts is not used as intended.
+# After a conflict the table is read again. A table that changes during this many attempts is not used as intended.
 _ATTEMPTS = 50
 PROPERTIES: dict[str, str] = {
     _VERSION_PROPERTY: str(TABLE_VERSION),

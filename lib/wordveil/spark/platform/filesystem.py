@@ -200,7 +200,7 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
     except Py4JError:
         problem = (
             "no directory can be created beside it: a file is in the way, or the parent directory is read-only or "
-            "belongs to somebody else. Choose a path that you may write to."
+            "belongs to another user. Choose a path that you may write to."
         )
         raise ConfigError("configuration", [Fault("output.path", path, problem)]) from None
     return Draft(files, place, run_id)

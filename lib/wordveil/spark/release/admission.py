@@ -118,7 +118,7 @@ def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
         F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
         F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
     )
-    # A context without tokens costs nothing; where the budget does not cover it, it costs infinitely much all the same.
+    # A context without tokens costs nothing; where the budget does not cover it, its cost is still infinite.
     return (
         used.where("draws <> 0")
         .groupBy(key)

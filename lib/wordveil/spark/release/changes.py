@@ -199,7 +199,7 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
 
 
 def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
-    """The rows without the records that somebody asked to withdraw, column ``record_id``."""
+    """The rows without the records whose withdrawal was requested, column ``record_id``."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if withdrawn.isEmpty():
@@ -209,8 +209,8 @@ def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFra
 
 
 def _drop_known_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
-    """The rows. Those without an id are left out unless there are more of them than are ``known``: nothing tells one
-    from another.
+    """The rows. Those without an id are left out unless there are more of them than are ``known``: nothing
+    distinguishes one from another.
     """
     without_id = column(name).isNull()
     return rows.where(~without_id) if known and rows.where(without_id).count() <= known else rows
@@ -237,7 +237,7 @@ def _read_feed(source: Source, draws: DataFrame, intent: Intent, name: str) -> _
     ids = changed.select("__id")
     if intent.retried:
         state = latest_state(draws, name, intent.seq).persist()
-    else:  # the feed says nothing of most records, and their draws need not be sorted
+    else:  # the feed does not mention most records, and their draws need not be sorted
         drawn = filter_by_ids(draws, name, ids, number=number)
         state = latest_state(drawn, name, intent.seq).coalesce(tasks).persist()
     sorted_out = _sort_out(changed, state)

@@ -58,11 +58,11 @@ def run_gate(
 
 
 def published_exposes(configured: Collection[str], journal: Journal) -> tuple[str, ...]:
-    """What a publication shows besides what each row said when it was drawn, sorted: what is ``configured`` now, what
-    the runs showed, and what earlier publications showed.
+    """What a publication shows in addition to what each row said when it was drawn, sorted: what is ``configured`` now,
+    what the runs showed, and what earlier publications showed.
 
-    A record that a condition or a budget kept out has no row that could say it. And what readers have seen, such as
-    that private rules were passed, they still know when the rules are gone.
+    A record that a condition or a budget kept out has no row that could say it. Readers still know what they have
+    seen, such as that private rules passed, when the rules are gone.
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()

@@ -1,4 +1,4 @@
-"""The journal of a release: an append-only table of events, which tells every retry what it is part of."""
+"""The journal of a release: an append-only table of events, which shows every retry what it is part of."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Intent:
     full_snapshot
         records that are not in the input leave the release.
     budgets, max_bytes
-        what decides, besides the policy, which records are refused. A retry uses these values, whatever the
-        configuration says by then.
+        what decides, besides the policy, which records are refused. A retry uses these values, even if the
+        configuration has changed.
     shown
-        what the run's rows say that the release shows besides policy and columns.
+        what the run's rows list as shown by the release, in addition to policy and columns.
     retried
         whether budgets or max_bytes differ from the last run over the slice.
     anew

@@ -3,12 +3,12 @@
 One row is one entry, and no entry is ever changed. ``reserve`` adds to what is reserved. ``settle`` takes that back and
 adds what was drawn, or nothing for a context that has been charged before. ``abandon`` takes it back and adds all of
 it. ``refuse`` says why a record was not admitted. So what is reserved and what is spent are plain sums, for any
-selection of rows, whatever crashed.
+selection of rows, even after a crash.
 
 Three more kinds cost nothing by themselves. ``attribute`` charges a context to a further author, whose record it turned
-out to be: it counts for that author, and not again for the record. ``withdraw`` names a record that somebody asked to
-withdraw, for ever. ``reset`` gives up the tables of a release that are lost. These entries are in the ledger and not
-with the draws, because they must outlive the draws.
+out to be: it counts for that author, and not again for the record. ``withdraw`` names a record whose permanent
+withdrawal was requested. ``reset`` gives up the tables of a release that are lost. These entries are in the ledger and
+not with the draws, because they must outlive the draws.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Ledger:
         *,
         is_fresh: bool = False,
     ) -> int:
-        """Write what ``decide(ledger)`` reserves and refuses, on a ledger that nobody adds to meanwhile; once a run.
+        """Write what ``decide(ledger)`` reserves and refuses, while no other process adds to the ledger; once a run.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Ledger:
         is_fresh
             it is known that this run has settled nothing so far, and that this process reserved what was drawn.
             Otherwise reservations are looked up. Only reservations that exist are taken back, and what was drawn
-            without one is charged all the same.
+            without one is charged too.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -274,7 +274,7 @@ class Ledger:
         self.table.compare_and_append(decide, step="withdraw")
 
     def withdrawn(self, release: str) -> DataFrame:
-        """The records of a release that somebody asked to withdraw, whatever became of its tables: ``record_id``."""
+        """The records of a release whose withdrawal was requested, even if its tables were lost: ``record_id``."""
         from pyspark.sql import functions as F  # noqa: N812
 
         return (

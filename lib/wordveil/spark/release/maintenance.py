@@ -98,20 +98,20 @@ def reset(
     """Give up the tables of a release that are lost, so that the next run may make new ones. Returns Delta's
     identifiers of the tables that were given up.
 
-    What was spent stays charged, and records that somebody asked to withdraw stay out. Raises :class:`ReleaseError`
+    What was spent stays charged, and records whose withdrawal was requested stay out. Raises :class:`ReleaseError`
     where the tables are there, or the ledger does not know the release.
     """
     with open_release(config, session, progress, outcome="nothing was given up") as release:
         tables, ledger = release.tables, release.tables.ledger
         if tables.has_tables():
             raise ReleaseError(
-                f"release {config.release}: its tables, or a part of them, are at {tables.path}. This command gives up "
-                "tables that are lost. If what is left is of no use, move it away first. Nothing was done."
+                f"release {config.release}: some or all of its tables are at {tables.path}. This command gives up lost "
+                "tables. If you do not need what is left of them, move it away first. Nothing was done."
             )
         known = ledger.tables_of(config.release)
         if not known:
             raise ReleaseError(
-                f"release {config.release}: the ledger {ledger.table.path} knows no tables of it that could be given "
+                f"release {config.release}: the ledger {ledger.table.path} lists no tables of it that could be given "
                 "up. Check the release's name and ledger.path. Nothing was done."
             )
         ledger.reset(config.release, new_run_id(), known)
@@ -205,7 +205,7 @@ def _compaction_settings(spark: SparkSession, retain_hours: int) -> Iterator[Non
     wanted = {
         "spark.databricks.delta.optimize.maxFileSize": str(FILE_BYTES),
         "spark.databricks.delta.optimize.minFileSize": str(FILE_BYTES),
-        # Nobody writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
+        # Nothing writes to a release while it is locked, so no file of an unfinished transaction is mistaken for an old
         # one.
         "spark.databricks.delta.retentionDurationCheck.enabled": str(retain_hours >= DEFAULT_RETAIN_HOURS).lower(),
     }

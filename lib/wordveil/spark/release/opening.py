@@ -30,7 +30,7 @@ class OpenRelease:
     tables
         the release's tables and its ledger.
     is_exclusive
-        whether nobody else can work on the release until it is closed.
+        whether no other process can work on the release until it is closed.
     """
 
     spark: SparkSession

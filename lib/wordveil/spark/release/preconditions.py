@@ -84,5 +84,5 @@ def require_feed(last: Intent, intent: Intent) -> None:
     if intent.version < last.version:
         raise ReleaseError(
             f"input {intent.source}: is at version {intent.version}, and the release has read version {last.version}. "
-            "A change feed does not lead back. Compare contents with --set input.changes=scan"
+            "A change feed cannot be read backwards. Compare contents with --set input.changes=scan."
         )

@@ -256,8 +256,8 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
 
 
 def _check_published(tables: ReleaseTables, kept: Files) -> None:
-    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: to sign
-    them again would vouch for that change.
+    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: a new
+    signature would confirm that change.
     """
     if not (kept.exists() and tables.public.exists()):
         return
@@ -266,8 +266,8 @@ def _check_published(tables: ReleaseTables, kept: Files) -> None:
             verify(json.loads(kept.read()), _hash_files(tables.public), None)
     except ReleaseError as error:
         raise ReleaseError(
-            f"public table {tables.public.path}: {error} It is not signed again as it is. Move its directory away and "
-            "publish again: the table is then written again from the draws."
+            f"public table {tables.public.path}: {error} A changed table is not signed again. Move its directory "
+            "away and publish again: this writes the table again from the draws."
         ) from None
 
 

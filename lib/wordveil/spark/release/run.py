@@ -55,7 +55,8 @@ def withdraw(
     progress: Callable[[str], None] = ignore,
     tasks: TaskProgress = ignore,
 ) -> RunReport:
-    """Take records out of a release for good. The next publication removes their public text, and a purge their draws.
+    """Withdraw records from a release permanently. The next publication removes their public text, and a purge their
+    draws.
 
     Raises as :func:`run_release` does, and :class:`ReleaseError` for ids that the release does not hold.
     """
@@ -68,7 +69,7 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
 
     Raises :class:`ReleaseError` for a run that is not open, or whose draws are written.
     """
-    with open_release(config, session, outcome="the same command can be started again") as release:
+    with open_release(config, session, outcome="the same command can be run again") as release:
         tables, journal = release.tables, release.journal
         found = [intent for intent in journal.open_intents() if intent.run_id == run_id]
         if not found:
@@ -102,7 +103,7 @@ def _open_runner(
         config,
         session,
         progress,
-        outcome="the same command can be started again",
+        outcome="the same command can be run again",
         waiting_for="another run",
     ) as release:
         yield ReleaseRunner(

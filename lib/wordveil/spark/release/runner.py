@@ -42,7 +42,7 @@ class ReleaseRunner:
     Attributes
     ----------
     release
-        the session, the tables, and whether nobody else can work on them.
+        the session, the tables, and whether no other process can work on them.
     materials
         key, bundle and n-gram model.
     settings
@@ -125,7 +125,7 @@ class ReleaseRunner:
         return self.settings.release
 
     def _begin(self, journal: Journal, intent: Intent, table: InputTable | None) -> RunReport | None:
-        """Begin a run. None where somebody else has added to the journal since the run was decided."""
+        """Begin a run. None where another process has added to the journal since the run was decided."""
         known = len(journal.events)
         event = journal.add(
             INTENT,
@@ -204,8 +204,8 @@ class ReleaseRunner:
         table = open_input(self.release.spark, self.source.model_copy(update=pinned), intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
-                f"run {intent.run_id} was interrupted while it read {intent.source}, and another table has been made "
-                f"there since. {hint}"
+                f"run {intent.run_id} was interrupted while it read {intent.source}, and that table has since been "
+                f"replaced by another. {hint}"
             )
         return table
 

@@ -57,7 +57,7 @@ class RunSteps:
     progress
         told what begins.
     is_fresh
-        the intent has just been written and nobody else can have seen it, so that none of its steps has been done.
+        the intent has just been written and no other process can have seen it, so that none of its steps has been done.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class ReleaseTables:
     def locked(self, waiting: Callable[[], None] = lambda: None) -> AbstractContextManager[bool]:
         """Have other runs, gates and publications of this release on this machine wait.
 
-        The context yields whether that makes them all wait. ``waiting`` is called once if somebody else has the lock.
+        The context yields whether that makes them all wait. ``waiting`` is called once if another process has the lock.
         """
         return hold_lock(self.spark, f"{self.path}/release", waiting)
 
@@ -71,7 +71,7 @@ class ReleaseTables:
                 if self.draws.version() > 0:
                     raise ReleaseError(
                         f"journal {self._journal.path}: is gone, though release {self.release} has draws. Without it "
-                        "nobody knows which records were drawn, changed or withdrawn. Restore draws, journal and "
+                        "there is no record of what was drawn, changed or withdrawn. Restore draws, journal and "
                         "ledger from one backup, or start a release under another name."
                     )
                 self._require_unknown()
@@ -94,15 +94,15 @@ class ReleaseTables:
         return self._journal.exists() or self.draws.exists()
 
     def _require_unknown(self) -> None:
-        """Raise :class:`ReleaseError` where the ledger knows the release, whose tables are not here."""
+        """Raise :class:`ReleaseError` where the ledger lists the release, but its tables are not here."""
         if not self.ledger.tables_of(self.release):
             return
         raise ReleaseError(
-            f"release {self.release}: the ledger {self.ledger.table.path} knows it, and its tables are not at "
-            f"{self.path}. Without them nobody knows what was drawn and published. Name the output.path where they "
-            "are, or restore draws and journal from the backup that this ledger is from. If they are lost for good, "
-            "`wordveil release reset` gives them up, and the next run makes new ones. What was spent stays charged, "
-            "and withdrawn records stay out."
+            f"release {self.release}: the ledger {self.ledger.table.path} lists it, but its tables are not at "
+            f"{self.path}. Without them there is no record of what was drawn and published. Name the output.path "
+            "where they are, or restore draws and journal from the same backup as this ledger. If they are "
+            "permanently lost, `wordveil release reset` gives them up, and the next run makes new ones. What was "
+            "spent stays charged, and withdrawn records stay out."
         )
 
     def _check(self, table: DeltaTable, journal: Journal, name: str) -> None:

@@ -3,8 +3,8 @@
 A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
 place where the executors see the driver's path. Otherwise it is sent once to each executor as an uncompressed archive,
 which Spark unpacks beside the executor's other files. Either way workers map the files into memory: one copy for each
-executor, however many Python workers it runs. An n-gram model is distributed likewise; its digest, which the policy
-names, is its identity.
+executor, however many Python workers it runs. An n-gram model is distributed in the same way; its digest, which the
+policy names, is its identity.
 """
 
 from __future__ import annotations

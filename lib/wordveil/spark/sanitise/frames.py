@@ -1,4 +1,4 @@
-"""Sanitising in a session of one's own: a DataFrame, or a function for SQL.
+"""Sanitising in the caller's own session: a DataFrame, or a function for SQL.
 
 Both are lazy: Spark draws when the result is used, and again whenever it is used again. Noise is a keyed function of
 release, record and content. So each time gives the same rows and spends nothing more.

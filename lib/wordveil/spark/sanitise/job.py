@@ -127,8 +127,8 @@ def write_sanitised(
 
 def _leftover_note(path: str) -> str:
     if path.endswith(".replaced"):
-        return f"{path} is a table that an interrupted --overwrite put aside; delete it once it is not needed"
-    return f"{path} is a draft of a run; if none is writing it, an interrupted one left it and it can be deleted"
+        return f"{path} is a table that an interrupted --overwrite moved aside. Delete it when you no longer need it"
+    return f"{path} is the draft of a run. If no run is writing it, an interrupted run left it: delete it"
 
 
 def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def ignore(*_: object) -> None:
-    """Progress that nobody follows."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class Run:
     def throwaway(cls) -> Self:
         """Make a run with a random key that is kept nowhere: to look at results, never to release them.
 
-        What it draws from private text is internal. Each such run draws other noise, under a release name of its own.
+        What it draws from private text is internal. Each such run draws other noise, under its own release name.
 
         Returns
         -------

@@ -143,7 +143,7 @@ def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
 
 @lru_cache(maxsize=1)
 def _model(place: BundlePlace, digest: str | None) -> NgramModel:
-    """The verified n-gram model, kept likewise."""
+    """The verified n-gram model, kept in the same way."""
     return open_model(place.resolve(), digest)
 
 
@@ -151,7 +151,7 @@ def keep_archives() -> None:
     """Make Python read an archive from which it imports again only if the file has changed.
 
     Spark clears a worker's import caches at the start of every task, and Python before 3.13 then reads the listing of
-    every archive on its path at once. Spark's own two have thousands of entries, and reading them takes longer than
+    every archive on its path immediately. Spark's own two have thousands of entries, and reading them takes longer than
     sanitising some thousand words.
     """
     if sys.version_info < (3, 13):
