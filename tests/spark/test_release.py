@@ -159,7 +159,7 @@ def test_a_catalogue_knows_input_and_public_table_by_name(lake: Lake):
         assert (report.changes, report.records, report.withdrawn) == ("scan", 1, 1)
         lake.release(config)
         assert "r00001" not in {row.id for row in spark.table("tickets_out").collect()}
-        with pytest.raises(ReleaseError, match="another table by that name"):
+        with pytest.raises(ReleaseError, match="another table with that name"):
             lake.release(
                 lake.config(
                     input={"path": None, "format": None, "table": "tickets_in"}, output={"public_table": "tickets_in"}

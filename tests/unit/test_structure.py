@@ -35,7 +35,7 @@ ROOMS = (
     ),
     *("artifacts", "records", "release", "evaluation", "config", "spark", "api", "cli", "__main__"),
 )
-# The same inside the room that knows Spark.
+# The same inside the room that imports Spark.
 SPARK_ROOMS = ("platform", "input", "sanitise", "builds", "plan", "release", "analytics")
 
 
@@ -79,7 +79,7 @@ def imports(path: Path) -> Iterator[Import]:
 
 
 def rooms_of(dotted: str) -> list[tuple[tuple[str, ...], str]]:
-    """The rooms that a module stands in, with their order: its own, and inside the room that knows Spark another
+    """The rooms that a module is in, with their order: its own, and inside the room that imports Spark another
     one.
     """
     parts = dotted.split(".")

@@ -16,7 +16,7 @@ from wordveil.errors import ConfigError, Fault, KeyMaterialError
 keys = typer.Typer(
     help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True
 )
-_ROTATED = "back this file up as safely as the first version: everything drawn from now on needs the new epoch"
+_ROTATED = "back up this file as safely as its first version: all later draws need the new epoch"
 _DESTROYED = (
     "this does not reach copies, backups, snapshots, or old blocks that the storage kept: destroy those separately"
 )

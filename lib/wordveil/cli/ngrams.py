@@ -50,7 +50,8 @@ def ngrams(
     if not public:
         problem = (
             "is required. Add it only if the table is public text, written without the private corpus: a model "
-            "counted over the corpus reveals its phrases by what it keeps. Otherwise name another table."
+            "counted over the corpus reveals the corpus's phrases by the n-grams that it keeps. Otherwise "
+            "name another table."
         )
         raise ConfigError("command line", [Fault("--public", "", problem)])
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)

@@ -96,7 +96,7 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
     pairs = mechanism.get("embedding_format") == HYPERNYMS
     if "training" in mechanism and not pairs:
         problem = (
-            f"is only for an embedding that is trained from pairs. Say embedding_format: {HYPERNYMS}, or remove it."
+            f"is only for an embedding that is trained from pairs. Set embedding_format: {HYPERNYMS}, or remove it."
         )
         yield Fault("mechanism.training", "", problem)
     if pairs and mechanism.get("embedding") in SHIPPED:

@@ -84,8 +84,8 @@ def _token(found: re.Match[str]) -> Token | None:
 
 
 def _after_comment(condition: str, start: int) -> int:
-    """Where a comment in brackets ends: such comments nest. One that is never closed ends at the first bracket, so that
-    more is seen.
+    """Where a comment in brackets ends: such comments nest. An unclosed comment ends at the first bracket, so that the
+    rest of the condition is checked too.
     """
     depth, first = 0, None
     for edge in _COMMENT_EDGE.finditer(condition, start):
@@ -107,7 +107,7 @@ def find_reading(condition: str, column: str) -> str:
         return "has a subquery, and it is unclear what it reads"
     if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
         return "has IDENTIFIER(...), and it is unclear what it names"
-    return "has a * that stands for all columns, the text among them" if _has_star(found) else ""
+    return "has a * that selects all columns, including the text" if _has_star(found) else ""
 
 
 def find_exposures(condition: str | None, text: str) -> tuple[str, ...]:

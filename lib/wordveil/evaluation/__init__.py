@@ -1,1 +1,1 @@
-"""What a mechanism does to words, texts and those who attack them: statistics, attackers, utility tasks, previews."""
+"""Measures of what a mechanism does to words and texts: statistics, attackers, utility tasks, previews."""

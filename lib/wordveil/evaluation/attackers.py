@@ -25,7 +25,7 @@ DRAWS = 200_000
 
 @dataclass(frozen=True)
 class NearestWord(Attacker):
-    """Takes each output for the word itself. Its recovery rate is the keep-rate; padding is taken for ``fallback``.
+    """Guesses that each output is the word itself, and ``fallback`` for padding. Its recovery rate is the keep-rate.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class NearestWord(Attacker):
 
 @dataclass(frozen=True)
 class MaximumPosterior(Attacker):
-    """Takes each output for the word that most probably gave it.
+    """Guesses for each output the word that most probably led to it.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class MaximumPosterior(Attacker):
 
     @classmethod
     def fit(cls, words: Int32, drawn: Int32, size: int) -> Self:
-        """The word that each output came from most often; an output that never came is taken for itself, and padding
-        that never came for the most frequent word.
+        """The word that each output came from most often. For an output that never occurred the guess is the same word,
+        and for padding that never occurred the most frequent word.
         """
         _check_pairs(words, drawn, size)
         guesses = np.arange(size + 1, dtype=np.int32)

@@ -89,7 +89,7 @@ class HyperbolicSettings(MechanismSettings):
 
 
 class _Hyperbolic(Mechanism[HyperbolicSettings]):
-    """What both share. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown word."""
+    """Shared by both. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown word."""
 
     sampler_version = 2
     settings_type = HyperbolicSettings

@@ -226,7 +226,7 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
     if budget.limits and not facts.relation.covers(budget.relation):
         problem = (
             f"{budget.relation}, but under text and input.where the bound only holds for {facts.relation}: for "
-            f"{budget.relation} every record costs infinitely much, and no limit admits it. Set relation: "
+            f"{budget.relation} every record costs infinitely much, so no limit can admit it. Set relation: "
             f"{facts.relation}"
         )
         hide = (

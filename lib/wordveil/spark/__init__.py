@@ -1,1 +1,1 @@
-"""The only room that knows Spark. It is internal: code imports from :mod:`wordveil`."""
+"""The only room that imports Spark. It is internal: code imports from :mod:`wordveil`."""

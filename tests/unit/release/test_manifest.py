@@ -195,7 +195,7 @@ def test_the_checksum_is_of_the_sorted_lines(files):
 
 
 def test_a_signed_checksum_of_other_files_is_found():
-    """Only a faulty signer makes one; a reader finds it all the same."""
+    """Only a faulty signer makes one; a reader still finds it."""
     values = copy.deepcopy(MANIFEST.to_dict())
     values["checksum"] = "00" * 32
     with pytest.raises(ReleaseError, match="checksum"):

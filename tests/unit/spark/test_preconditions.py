@@ -1,4 +1,4 @@
-"""What must be true of a release before a command works on it, told from the journal's events alone."""
+"""What must be true of a release before a command works on it, decided from the journal's events alone."""
 
 from __future__ import annotations
 

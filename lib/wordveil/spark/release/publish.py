@@ -279,7 +279,7 @@ def _check_name(tables: ReleaseTables, name: str) -> None:
     here = str(Files(tables.spark, tables.public.path).path.toUri().getPath()).rstrip("/")
     if location is None or not str(location["location"]).rstrip("/").endswith(here):
         raise ReleaseError(
-            f"output.public_table = {name}: the catalogue knows another table by that name. Choose another name, or "
+            f"output.public_table = {name}: the catalogue has another table with that name. Choose another name, or "
             "drop that table."
         )
 
