@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config import artifacts, load
+from wordveil.config.arguments import parse_run_id
 from wordveil.config.load import Config
 from wordveil.config.schema import SparkSection
 from wordveil.config.yaml_file import set_key
@@ -263,6 +264,8 @@ def run_job(
     """
     settings = load_config(config)
     is_release = settings.output.format == "delta"
+    if run_id is not None:
+        parse_run_id(run_id)
     faults = []
     if overwrite and is_release:
         problem = "a release (output.format: delta) is never overwritten, because its draws are charged. Leave it out."
@@ -344,8 +347,8 @@ def read_ledger(
     settings = _check_ledger(config, path, by)
     place = path if settings is None or settings.ledger is None else settings.ledger.path
     selection = ledger_report.Selection(release, author, record)
+    spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):
-        spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
         entries = ledger_report.read_ledger(spark, place or "", selection)
         budget = _find_budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
         if by == "context":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -43,18 +42,11 @@ JarsOption = Annotated[
 
 
 def _check_run_id(run_id: str | None) -> str | None:
-    if run_id is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
-        raise ConfigError(
-            "command line",
-            [
-                Fault(
-                    "--run-id",
-                    run_id[:80],
-                    "give 1 to 200 letters, digits, '.', '_', ':', '+' or '-'; begin with a letter or digit.",
-                )
-            ],
-        )
-    return run_id
+    if run_id is None:
+        return None
+    from wordveil.config.arguments import parse_run_id
+
+    return parse_run_id(run_id, "command line", "--run-id")
 
 
 RunOption = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -36,6 +37,16 @@ def parse_release(name: str, source: str = "arguments", where: str = "release") 
     except ValidationError as error:
         fault = make_fault({**error.errors()[0], "loc": ("release",)})
         raise ConfigError(source, [replace(fault, where=where)]) from None
+
+
+def parse_run_id(run_id: str, source: str = "arguments", where: str = "run_id") -> str:
+    """A run's name, which becomes part of file names. Raises :class:`ConfigError`, with a fault of ``where`` in
+    ``source``.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}", run_id):
+        problem = "give 1 to 200 letters, digits, '.', '_', ':', '+' or '-'; begin with a letter or digit."
+        raise ConfigError(source, [Fault(where, run_id[:80], problem)])
+    return run_id
 
 
 def _parse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from wordveil.config.arguments import parse_run_id
 from wordveil.config.parameters import check_params, find_parameter_names, parse_params
 from wordveil.errors import ConfigError
 
@@ -56,3 +57,13 @@ def test_just_the_parameters_that_are_used_have_values():
     ]
     with pytest.raises(ConfigError, match=r"input\.where does not use :x\. Remove it"):
         check_params(None, {"x": "1"})
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 201, "with space"])
+def test_a_run_id_is_safe_in_file_names(name):
+    with pytest.raises(ConfigError, match=r"run_id.*: give 1 to 200 letters"):
+        parse_run_id(name)
+
+
+def test_run_ids_of_schedulers_are_fine():
+    assert parse_run_id("scheduled__2026-11-20T00:00:00+00:00") == "scheduled__2026-11-20T00:00:00+00:00"

@@ -21,7 +21,7 @@ from wordveil.version import __version__
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl")
+MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl", "annotated_types")
 """What a worker imports to sanitise; all but the first come with wordveil."""
 _checked_contexts: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 

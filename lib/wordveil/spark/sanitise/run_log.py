@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.arguments import parse_release
+from wordveil.config.arguments import parse_release, parse_run_id
 from wordveil.config.schema import ColumnsSection
 from wordveil.crypto.keys import KEY_BYTES, MasterKey, ReleaseKeys, load_key
 from wordveil.errors import ConfigError, Fault
@@ -109,7 +109,8 @@ class Run:
         """
         parse_release(release)
         master = load_key(key_file, key_env)
-        return cls(release, run_id or new_run_id(), master.fingerprint, master.for_release(release), run_log_dir)
+        name = parse_run_id(run_id) if run_id else new_run_id()
+        return cls(release, name, master.fingerprint, master.for_release(release), run_log_dir)
 
     @classmethod
     def throwaway(cls) -> Self:
