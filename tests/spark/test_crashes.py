@@ -144,7 +144,7 @@ def test_a_table_that_was_deleted_meanwhile_is_named(lake: Lake):
         aside.rename(place)
     shutil.rmtree(lake.input)
     lake.write(corpus(6))
-    with pytest.raises(ReleaseError, match="another table"):
+    with pytest.raises(ReleaseError, match="is not the table that the release has read"):
         lake.run(lake.config(input={"changes": "feed"}))
     assert lake.run(full_snapshot=True).records == 0
 
