@@ -127,7 +127,7 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert "withdraw: records were withdrawn as asked" in out
     assert "release purge" in err
     code, out, _ = run("release", "show", "-c", config)
-    assert "still there: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
+    assert "still exists: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
     assert json.loads(run("release", "purge", "-c", config, "--json")[1]) == {"release": "support", "rows": 1}
     assert run("release", "gate", "-c", config)[0] == 0
     assert run("release", "publish", "-c", config)[0] == 0
