@@ -35,7 +35,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from wordveil.spark.platform.session import build_session
 
     # Most objects die young: a third of the memory for them spares two of three collections.
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} -Xmn700m"
+    # The session lives for many minutes: Java's second compiler, which processes of a minute go without, then pays.
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{java_options()} -XX:TieredStopAtLevel=4 -Xmn700m"
     home = tmp_path_factory.mktemp("spark")
     (home / "events").mkdir()
     options = {

@@ -38,6 +38,7 @@ def refusal(section, **options):
 """
 
 
+@pytest.mark.long
 def test_jars_that_are_not_there_are_fetched_by_the_helper(tmp_path: Path):
     """Ivy with all it has fetched, but without the directory of jars where they are looked for first."""
     ivy = tmp_path / "ivy"

@@ -189,6 +189,7 @@ def correct_an_author(lake: Lake, config: Any) -> dict[str, int]:
     return before
 
 
+@pytest.mark.long
 def test_a_corrected_author_is_charged_where_contents_are_compared(lake: Lake):
     """All versions of the record, and without drawing anything."""
     correct_an_author(lake, config_of(lake, input={"changes": "scan"}))
