@@ -210,7 +210,7 @@ def make_plan(
     settings = load_config(config)
 
     def start() -> SparkSession:
-        return _open_session(session, settings.spark, delta=_needs_delta(settings))
+        return _open_session(session, settings.spark, delta=settings.needs_delta)
 
     return plan.make_plan(settings, start, params=params, look=check_records)
 
@@ -279,7 +279,7 @@ def run_job(
         raise ConfigError("arguments", faults)
 
     def start() -> SparkSession:
-        chosen = _open_session(session, settings.spark, delta=_needs_delta(settings))
+        chosen = _open_session(session, settings.spark, delta=settings.needs_delta)
         require_workers(chosen.sparkContext)
         return chosen
 
@@ -350,7 +350,7 @@ def read_ledger(
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):
         entries = ledger_report.read_ledger(spark, place or "", selection)
-        budget = _find_budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
+        budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
         if by == "context":
             return ledger_report.list_contexts(entries, budget)
         return ledger_report.sum_costs(
@@ -373,17 +373,6 @@ def _check_ledger(config: ConfigSource | None, path: str | None, by: str) -> Con
         )
         raise ConfigError("arguments", [Fault("ledger", "", problem)])
     return settings
-
-
-def _find_budget(settings: Config | None) -> Budget | None:
-    """The configuration's budget; without one, pure costs under the release's own relation."""
-    if settings is None:
-        return None
-    return settings.budgets.budget if settings.budgets else Budget(PURE, settings.relation)
-
-
-def _needs_delta(settings: Config) -> bool:
-    return settings.input.needs_delta or settings.output.format == "delta"
 
 
 def _open_session(session: SparkSession | None, section: SparkSection, *, delta: bool) -> SparkSession:

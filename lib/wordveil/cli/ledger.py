@@ -83,7 +83,7 @@ def ledger(
             spark = start()
             progress("reading the ledger")
             entries = ledger_report.read_ledger(spark, place, selection)
-            budget = _budget(settings) or Budget(PURE, ledger_report.relation_of(entries))
+            budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
             if rows:
                 found = ledger_report.list_contexts(entries, budget)
             else:
@@ -124,13 +124,6 @@ def _settings(
     if config is None:
         return None
     return read_release_config(config, overrides)
-
-
-def _budget(config: Config | None) -> Budget | None:
-    """The configuration's budget; without one, what the release's own costs are: pure, under its relation."""
-    if config is None:
-        return None
-    return config.budgets.budget if config.budgets else Budget(PURE, config.relation)
 
 
 def _unlimited(config: Config | None, cuts: bool) -> str | None:  # noqa: FBT001

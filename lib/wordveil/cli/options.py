@@ -78,7 +78,7 @@ def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config
 
 def prepare_session(config: Config) -> Callable[[], SparkSession]:
     """A function that starts the session of a configuration."""
-    return _prepare(config.spark, delta=config.input.needs_delta or config.output.format == "delta")
+    return _prepare(config.spark, delta=config.needs_delta)
 
 
 def prepare_plain_session(jars: str | None = None, *, delta: bool = True) -> Callable[[], SparkSession]:

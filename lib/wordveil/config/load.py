@@ -28,6 +28,7 @@ from wordveil.config.schema import (
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault
 from wordveil.privacy.relations import Relation, narrow_relation
+from wordveil.release.budgets import PURE, Budget
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
@@ -67,6 +68,16 @@ class Config(Section):
     def relation(self) -> Relation:
         """The pairs of texts for which the release's bound holds."""
         return narrow_relation(self.policy.relation, self.shown)
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the session must know Delta."""
+        return self.input.needs_delta or self.output.format == "delta"
+
+    @property
+    def ledger_budget(self) -> Budget:
+        """The budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
+        return self.budgets.budget if self.budgets else Budget(PURE, self.relation)
 
     def recipe(self, embedding_digest: str) -> Recipe:
         """What the bundle must be."""

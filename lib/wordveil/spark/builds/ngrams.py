@@ -23,6 +23,7 @@ from wordveil.config.checks import did_you_mean
 from wordveil.errors import ConfigError, Fault, NgramError
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.progress import ignore
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
@@ -34,10 +35,6 @@ MAX_TEXT_BYTES = 4 * 2**20
 """Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
 MAX_NGRAMS = 50_000_000
 """A driver needs about 70 bytes for each while it builds."""
-
-
-def _silent(_: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def build_ngrams(
     store: Path,
     settings: NgramSettings,
     source: str,
-    progress: Callable[[str], None] = _silent,
+    progress: Callable[[str], None] = ignore,
 ) -> BuiltNgrams:
     """Count the n-grams of the column ``text`` of a public ``table``, and write the model into ``store``.
 

@@ -17,6 +17,7 @@ from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.progress import ignore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 MAX_RECORDS = 100_000
 _BATCH = 1024
 _A_MILLION = 1_000_000
-
-
-def _silent(_: str) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +95,7 @@ def make_preview(
     config: Config,
     wanted: Wanted | None,
     session: Callable[[], SparkSession],
-    progress: Callable[[str], None] = _silent,
+    progress: Callable[[str], None] = ignore,
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> Preview:
@@ -124,7 +121,7 @@ def sample_table(
     bundle: Bundle,
     session: Callable[[], SparkSession],
     rows: int,
-    progress: Callable[[str], None] = _silent,
+    progress: Callable[[str], None] = ignore,
     *,
     params: Mapping[str, str] = NO_PARAMS,
 ) -> TableSample:

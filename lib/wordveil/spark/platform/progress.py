@@ -17,6 +17,10 @@ TaskProgress = Callable[[int, int], None]
 """Called with the number of tasks that are done and of all tasks known so far."""
 
 
+def ignore(*_: object) -> None:
+    """Ignore progress."""
+
+
 @contextmanager
 def watch_tasks(context: SparkContext, group: str, report: TaskProgress) -> Iterator[None]:
     """Run the body's Spark jobs as job group ``group`` and report on them; cancel them if the body is interrupted."""

@@ -14,12 +14,12 @@ from wordveil.records.schema import RELEASED, WITHDRAWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED, Journal
 from wordveil.spark.release.latest import latest_state
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_no_open_runs
 from wordveil.spark.release.tables import SEQ_COLUMN, ReleaseTables
-from wordveil.spark.sanitise.materials import ignore
 from wordveil.spark.sanitise.run_log import new_run_id
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.tables import ReleaseTables
-from wordveil.spark.sanitise.materials import ignore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,6 +25,7 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
 from wordveil.spark.release.journal import GATE, PUBLISHED, Event, Journal
 from wordveil.spark.release.latest import latest_rows
@@ -32,7 +33,6 @@ from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
 from wordveil.spark.sanitise.layout import arrange_rows
-from wordveil.spark.sanitise.materials import ignore
 from wordveil.text.policy import TextPolicy
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from wordveil.errors import ConfigError, Fault, ReleaseError
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import ReleaseFacts, budget_faults
 from wordveil.spark.input.source import NO_PARAMS
-from wordveil.spark.platform.progress import TaskProgress
+from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.journal import ABANDONED
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.runner import ReleaseRunner
-from wordveil.spark.sanitise.materials import ignore, load_materials
+from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from wordveil.records.schema import REASON_COLUMN, REQUESTED, TOKENS_COLUMN, WIT
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
 from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.admission import admit_candidates
 from wordveil.spark.release.changes import (
     CHANGED_COLUMN,
@@ -26,7 +27,6 @@ from wordveil.spark.release.ledger import REFUSE, Reservation, Terms
 from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN, ReleaseTables
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
-from wordveil.spark.sanitise.materials import ignore
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
 if TYPE_CHECKING:

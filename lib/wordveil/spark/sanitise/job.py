@@ -15,11 +15,11 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
-from wordveil.spark.platform.progress import TaskProgress, watch_tasks
+from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
 from wordveil.spark.sanitise.layout import arrange_rows
-from wordveil.spark.sanitise.materials import ignore, load_materials
+from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
-def ignore(*_: object) -> None:
-    """Ignore progress."""
-
-
 @dataclass(frozen=True)
 class Materials:
     """What a job draws with.
