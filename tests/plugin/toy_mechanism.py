@@ -23,6 +23,7 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -63,7 +64,13 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: RandomisedResponseSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: RandomisedResponseSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,
     ) -> MechanismArtifact:
         if not 0.01 <= settings.epsilon <= 50:
             raise ValueError(f"Expected epsilon={settings.epsilon} in [0.01, 50].")
@@ -122,7 +129,13 @@ class TooLittleNoise(RandomisedResponse):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: RandomisedResponseSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: RandomisedResponseSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,
     ) -> MechanismArtifact:
         built = super().build(embedding, settings, padding=padding, work=work)
         return MechanismArtifact({**built.parameters, "epsilon": 2 * settings.epsilon}, {}, built.guarantee)

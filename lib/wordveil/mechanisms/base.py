@@ -16,6 +16,7 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -120,7 +121,15 @@ class Mechanism(ABC, Generic[Settings]):
 
     @classmethod
     @abstractmethod
-    def build(cls, embedding: Embedding, settings: Settings, *, padding: bool, work: BuildContext) -> MechanismArtifact:
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: Settings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,
+    ) -> MechanismArtifact:
         """Build from a public embedding.
 
         Parameters
@@ -133,6 +142,8 @@ class Mechanism(ABC, Generic[Settings]):
             whether texts are padded, so that padding needs a point.
         work : BuildContext
             where progress is reported, and lists of neighbours are found and kept.
+        inputs : PublicInputs
+            other public data, for the mechanisms that use some.
 
         Returns
         -------
@@ -197,6 +208,22 @@ class Mechanism(ABC, Generic[Settings]):
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         """Replace every token. Input ids may be any symbol; output ids are words, or padding where it is a symbol."""
+
+    def render(self, batch: TokenBatch) -> TokenBatch:
+        """Choose the words that are written for what was drawn: a function of the drawn ids and of public data alone.
+
+        ``batch``: what :meth:`draw` returned, or the same in another order. Offsets and contexts stay. Most mechanisms
+        write what they drew.
+        """
+        return batch
+
+    def probabilities(self, symbol: int) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
+        """The probability of each output for an input symbol: float64 ``(outputs,)``, exact but for rounding.
+
+        Outputs are words, then padding where texts are padded. None where probabilities are not known and must be
+        estimated from draws.
+        """
+        return None
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
         """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.

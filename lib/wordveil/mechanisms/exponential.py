@@ -38,6 +38,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import (
     ComparisonTerms,
     Example,
@@ -130,7 +131,13 @@ class Exponential(TableMechanism[ExponentialSettings]):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: ExponentialSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: ExponentialSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
         epsilon = settings.epsilon
         check_epsilon(epsilon)

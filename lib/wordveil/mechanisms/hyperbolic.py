@@ -50,7 +50,8 @@ from wordveil.geometry.euclidean import FloatArray, norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
-from wordveil.mechanisms.keep_rate import measure_keep_rate
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.keep_rate import measure_keep_rate, note_stays
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
 from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
@@ -144,7 +145,13 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: HyperbolicSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: HyperbolicSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
         epsilon, dimension = settings.epsilon, embedding.dimension
         _check_epsilon(epsilon)
@@ -173,7 +180,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
-        notes = [*cls.remarks(epsilon, dimension), *([_stays_note(stays, dimension)] if stays > _MANY_STAY else [])]
+        notes = [*cls.remarks(epsilon, dimension), *([note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
         return MechanismArtifact(
             {"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes)
         )
@@ -239,14 +246,6 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
 def _check_epsilon(epsilon: float) -> None:
     if not _MIN_EPSILON <= epsilon <= _MAX_EPSILON:
         raise ValueError(f"Expected epsilon={epsilon} in [{_MIN_EPSILON}, {_MAX_EPSILON:g}].")
-
-
-def _stays_note(stays: float, dimension: int) -> str:
-    return (
-        f"{stays:.1%} of the words stay themselves, and a lower epsilon hardly changes that: words of this embedding "
-        f"are so far apart that noise in {dimension} dimensions hardly ever reaches halfway to another one. Use "
-        "mechanism.name: exponential with metric: hyperbolic, or an embedding of fewer dimensions"
-    )
 
 
 class HyperbolicLaplace(_Hyperbolic):

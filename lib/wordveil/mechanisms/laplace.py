@@ -38,6 +38,7 @@ from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_po
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tails import depth, digits_at, find_ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
@@ -141,7 +142,13 @@ class Laplace(Mechanism[LaplaceSettings]):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: LaplaceSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: LaplaceSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
         epsilon = settings.epsilon
         _check_epsilon(epsilon)

@@ -19,6 +19,7 @@ from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -37,8 +38,9 @@ class Random(Mechanism[RandomSettings]):
     sampler_version = 1
     settings_type = RandomSettings
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, padding: bool = False) -> None:
         self._size = size
+        self._padding = padding
 
     @classmethod
     def build(
@@ -48,6 +50,7 @@ class Random(Mechanism[RandomSettings]):
         *,
         padding: bool,
         work: BuildContext,  # noqa: ARG003
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
         digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
         guarantee = WordGuarantee(Metric("discrete", digest), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0)
@@ -65,11 +68,11 @@ class Random(Mechanism[RandomSettings]):
     def load(
         cls,
         size: int,
-        parameters: Mapping[str, Any],  # noqa: ARG003
+        parameters: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],  # noqa: ARG003
         files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003
     ) -> Self:
-        return cls(size)
+        return cls(size, padding=parameters["padding"])
 
     @property
     def max_tokens(self) -> int:
@@ -79,3 +82,8 @@ class Random(Mechanism[RandomSettings]):
         words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
         drawn = scale_words(words[:, 0], np.array(self._size, np.uint64)).astype(np.int32)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    def probabilities(self, symbol: int) -> NDArray[np.float64]:  # noqa: ARG002 - the same for every one
+        law = np.zeros(self._size + self._padding)
+        law[: self._size] = 1 / self._size
+        return law

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le
 
@@ -53,6 +53,9 @@ class MechanismSettings:
     ValueError
         where settings contradict each other. Bounds of single values are left to the configuration and to the build.
     """
+
+    input_files: ClassVar[tuple[str, ...]] = ()
+    """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`."""
 
     def __post_init__(self) -> None:
         if faults := [*self.find_faults(vars(self))]:

@@ -22,6 +22,7 @@ import numpy as np
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
 from wordveil.mechanisms.table_mechanism import (
     TableMechanism,
@@ -76,7 +77,13 @@ class SynTF(TableMechanism[SynTFSettings]):
 
     @classmethod
     def build(
-        cls, embedding: Embedding, settings: SynTFSettings, *, padding: bool, work: BuildContext
+        cls,
+        embedding: Embedding,
+        settings: SynTFSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
         epsilon = settings.epsilon
         check_epsilon(epsilon)

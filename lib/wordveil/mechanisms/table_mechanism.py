@@ -26,6 +26,7 @@ from wordveil.mechanisms.tables import (
     certify,
     columns_of,
     listed_probabilities,
+    probabilities,
     scores_of,
 )
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
@@ -69,6 +70,9 @@ class TableMechanism(Mechanism[Settings]):
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
         return TokenBatch(self._table.draw(batch.ids, words), batch.offsets, batch.contexts)
+
+    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+        return probabilities(self._table, symbol)
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
         return np.array([self._stay_probability(word) for word in words.tolist()])

@@ -1,0 +1,100 @@
+"""What a mechanism is built from beside an embedding: frequencies, similarities, classes and bigrams, all public.
+
+The configuration names files, and :mod:`wordveil.config.inputs` reads them. A mechanism sees arrays alone, in the order
+of the embedding's words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of words with a similarity.
+
+    Attributes
+    ----------
+    words
+        int32 ``(pairs,)``: the word that is to be replaced.
+    others
+        int32 ``(pairs,)``: a word that it is similar to.
+    similarities
+        float64 ``(pairs,)``: finite; more is more similar.
+    """
+
+    words: NDArray[np.int32]
+    others: NDArray[np.int32]
+    similarities: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bigrams:
+    """Counts of words and of pairs of consecutive words in public text.
+
+    Attributes
+    ----------
+    words
+        string array ``(words,)``, distinct; the first one is empty and stands for the beginning of a text.
+    counts
+        int64 ``(words,)``: how often each occurs; for the first one, how many texts there are.
+    first
+        int64 ``(words + 1,)``: the followers of word ``i`` are entries ``first[i]`` up to ``first[i + 1]``.
+    followers
+        int32 ``(pairs,)``: numbers of words, rising within a word's entries.
+    pair_counts
+        int64 ``(pairs,)``: how often each follows.
+    """
+
+    words: pa.StringArray
+    counts: NDArray[np.int64]
+    first: NDArray[np.int64]
+    followers: NDArray[np.int32]
+    pair_counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Public data that a mechanism is built from, and that its attackers know.
+
+    Attributes
+    ----------
+    frequencies
+        float64 ``(size,)``: positive, adds up to 1. None: by the words' ranks (:func:`rank_frequencies`).
+    similarity
+        another embedding, whose cosines say which words are similar. None: the cosines of the embedding itself.
+    pairs
+        pairs of similar words, which come before what the cosines say.
+    classes
+        int32 ``(size,)``: the class of each word, 0 and up. None: no classes.
+    bigrams
+        counts of a public text, for mechanisms that choose words by what is before them.
+    """
+
+    frequencies: NDArray[np.float64] | None = None
+    similarity: Embedding | None = None
+    pairs: Pairs | None = None
+    classes: NDArray[np.int32] | None = None
+    bigrams: Bigrams | None = None
+
+    def frequencies_of(self, size: int) -> NDArray[np.float64]:
+        """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1."""
+        return rank_frequencies(size) if self.frequencies is None else self.frequencies
+
+
+NO_INPUTS = PublicInputs()
+
+
+def rank_frequencies(size: int) -> NDArray[np.float64]:
+    """Frequencies that fall with a word's place in the embedding: float64 ``(size,)``, adds up to 1.
+
+    Zipf's law (1949), ``1 / rank``. Embeddings in the usual formats list frequent words first.
+    """
+    shares = 1.0 / np.arange(1, size + 1)
+    return np.asarray(shares / shares.sum())
