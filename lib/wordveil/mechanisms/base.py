@@ -17,6 +17,7 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -222,6 +223,12 @@ class Mechanism(ABC, Generic[Settings]):
 
         Outputs are words, then padding where texts are padded. None where probabilities are not known and must be
         estimated from draws.
+        """
+        return None
+
+    def word_laws(self) -> WordLaws | None:
+        """The laws of all words in one, exact but for rounding. None where they are not known, or would take too much
+        memory.
         """
         return None
 
