@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.slots import Grams, NgramSettings, remove_digit_words
@@ -61,6 +63,21 @@ class CountGrams:
             counted: Any = pa.table({"gram": found}).group_by("gram", use_threads=False).aggregate([([], "count_all")])
             columns = [counted.column("gram").cast(pa.binary()), counted.column("count_all")]
             yield from pa.Table.from_arrays(columns, schema=pa.schema(GRAM_FIELDS)).to_batches()
+
+
+def rank_words(counted: pa.Table) -> tuple[pa.StringArray, NDArray[np.int64]]:
+    """The words of a model in the order of their numbers, and their counts: the beginning of a text, then the most
+    frequent first, equals by their bytes. The same whatever order the rows are in.
+
+    ``counted``: of :data:`WORD_FIELDS`, each word once.
+    """
+    words = counted.column("word").cast(pa.string())
+    start = pc.cast(pc.equal(words, ""), pa.int8())
+    keyed = pa.table({"word": words, "number": counted.column("number"), "start": start})
+    keyed = keyed.sort_by([("start", "descending"), ("number", "descending"), ("word", "ascending")])
+    words = keyed.column("word").combine_chunks()
+    whole = pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
+    return whole, keyed.column("number").to_numpy()
 
 
 def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.artifacts.ngram_model import open_model, write_model
@@ -24,7 +23,7 @@ from wordveil.errors import ConfigError, Fault, NgramError
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
-from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack
+from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack, rank_words
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
 
@@ -143,24 +142,13 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
         )
     finally:
         counted.unpersist()
-    # By number, then by bytes: the same whatever order Spark returns them in. The empty string, the beginning of a
-    # text, comes first.
-    words = found.column("word").cast(pa.string())
-    keyed = pa.table(
-        {"word": words, "number": found.column("number"), "start": pc.cast(pc.equal(words, ""), pa.int8())}
-    )
-    keyed = keyed.sort_by([("start", "descending"), ("number", "descending"), ("word", "ascending")]).combine_chunks()
-    if keyed.num_rows < 2:
+    words, numbers = rank_words(found)
+    if len(words) < 2:
         raise NgramError(
             f"no word occurs at least {settings.min_count} times in the text, so the model would hold none. "
             "Use more text, or lower --min-count."
         )
-    words, numbers = keyed.column("word").combine_chunks(), keyed.column("number").to_numpy()
-    return _one_array(words), numbers, int(total[0] if total else 0)
-
-
-def _one_array(words: Any) -> pa.StringArray:
-    return pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
+    return words, numbers, int(total[0] if total else 0)
 
 
 def _count_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
