@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-search bench-billion poincare clean
+	bench bench-search bench-billion poincare bigrams clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -83,6 +83,9 @@ bench-search: .venv/installed  ## measure Annoy against the exact search: speed,
 poincare: .venv/installed  ## train the Poincare embedding that comes with the package, and draw its disk
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots]'
 	$(BIN)/python scripts/poincare.py
+
+bigrams: .venv/installed  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8
+	$(BIN)/python scripts/bigrams.py $(BOOKS)
 
 clean:  ## remove the environment and the quickstart's files
 	rm -rf .venv .venv-airflow quickstart build

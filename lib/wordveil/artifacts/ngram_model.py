@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ import pyarrow as pa
 from wordveil.artifacts import content_store
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import NgramError
+from wordveil.mechanisms.inputs import Bigrams
 from wordveil.text.slots import NgramModel, NgramSettings, Trie
 
 FORMAT_VERSION = 1
 KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION)
+DEMO = "demo"
+"""The name of the model that comes with the package: bigrams of old novels over the words of the demo embedding."""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
 
 
@@ -73,10 +77,35 @@ def read_model(path: Path) -> dict[str, Any]:
     return content_store.read_manifest(path, KIND)
 
 
-def find_model(path: Path) -> Path:
+def open_named(place: str, setting: str = "mechanism.ngrams") -> NgramModel:
+    """Open and verify the model at ``place``: :data:`DEMO`, or the path of a model or of a store with no other.
+
+    ``setting``: the setting that names it, for messages. Raises :class:`NgramError`.
+    """
+    if place == DEMO:
+        with resources.as_file(resources.files("wordveil") / "data" / "bigrams") as store:
+            return open_model(find_model(store, setting))
+    return open_model(find_model(Path(place), setting))
+
+
+def bigrams_of(model: NgramModel) -> Bigrams:
+    """The words and bigrams of a model, longer n-grams left out. Words and bigrams keep their order."""
+    size = len(model.index.offsets) - 1
+    end = int(model.first[size])
+    offsets, data = pa.py_buffer(model.index.offsets), pa.py_buffer(model.index.data)
+    return Bigrams(
+        words=pa.LargeStringArray.from_buffers(size, offsets, data).cast(pa.string()),
+        counts=model.counts[:size],
+        first=model.first[: size + 1] - size,
+        followers=model.words[size:end],
+        pair_counts=model.counts[size:end],
+    )
+
+
+def find_model(path: Path, setting: str = "text.ngrams") -> Path:
     """The model's directory: ``path`` itself, or the only model of the store ``path``.
 
-    Raises :class:`NgramError` if there is none, or more than one.
+    ``setting``: the setting that names it, for messages. Raises :class:`NgramError` if there is none, or more than one.
     """
     if (path / content_store.MANIFEST).is_file():
         return path
@@ -85,6 +114,6 @@ def find_model(path: Path) -> Path:
         return path / found[0]
     if found:
         raise NgramError(
-            f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Set text.ngrams to one of them."
+            f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Set {setting} to one of them."
         )
     raise NgramError(f"{path}: holds no n-gram model. Make one with `wordveil ngrams` from public text.")

@@ -1,0 +1,187 @@
+"""The bigram model that comes with the package, and models by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import tarfile
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import slotting
+from wordveil.artifacts import content_store
+from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
+from wordveil.embeddings.embedding import load
+from wordveil.errors import NgramError
+from wordveil.text.slots import NgramSettings
+
+ROOT = Path(__file__).parents[3]
+STORE = ROOT / "lib" / "wordveil" / "data" / "bigrams"
+DIGEST = "d411136fc9a80dddd63ecd188e76322ce8872b146787555561aab423830beccb"
+TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and 7 dogs", "a cat", "the cat sat", ""]
+
+
+def test_the_shipped_model_is_the_recorded_one_over_the_demo_words():
+    model = open_named("demo")
+    assert model.digest == DIGEST == model.path.name
+    assert (model.settings.max_n, model.settings.min_count) == (2, 6)
+    found = bigrams_of(model)
+    words = found.words.to_pylist()
+    assert words[0] == ""
+    assert set(words[1:]) <= set(load("demo").words.to_pylist())
+    assert len(set(words)) == len(words) > 16_000
+    assert found.counts.min() >= 6
+    assert found.pair_counts.min() >= 6
+    assert model.total > found.counts[1:].sum() > 0.95 * model.total
+    assert 3_000_000 < content_store.payload_bytes(read_model(model.path)) < 6_000_000
+
+
+def test_shipped_pairs_are_ordered_and_no_more_than_their_words():
+    found = bigrams_of(open_named("demo"))
+    rows = np.repeat(np.arange(len(found.words)), np.diff(found.first))
+    same = rows[1:] == rows[:-1]
+    assert (np.diff(found.followers)[same] > 0).all()
+    assert (np.bincount(rows, found.pair_counts, len(found.words)) <= found.counts).all()
+    assert (np.bincount(found.followers, found.pair_counts, len(found.words)) <= found.counts).all()
+    assert found.followers.min() > 0, "nothing is followed by the beginning of a text"
+
+
+def test_the_books_are_in_the_public_domain():
+    rows = [line.split("\t") for line in (STORE / "books.tsv").read_text("utf-8").splitlines()]
+    assert rows[0] == ["file", "author", "died", "title", "year"]
+    assert len(rows) == 94
+    for _, author, died, title, year in rows[1:]:
+        assert author
+        assert title
+        assert int(died) < 1955
+        assert int(year) < 1929
+
+
+def test_bigrams_are_those_of_the_counts(tmp_path):
+    """Longer n-grams of the model are left out."""
+    model = slotting.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
+    found = bigrams_of(model)
+    counts = slotting.all_counts(TEXTS, 2)
+    words = found.words.to_pylist()
+    assert {(word,): count for word, count in zip(words, found.counts.tolist(), strict=True)} == {
+        gram: count for gram, count in counts.items() if len(gram) == 1
+    }
+    pairs = {
+        (words[word], words[found.followers[entry]]): int(found.pair_counts[entry])
+        for word in range(len(words))
+        for entry in range(found.first[word], found.first[word + 1])
+    }
+    assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2}
+    assert len(found.first) == len(words) + 1
+    assert found.first[-1] == len(found.followers) == len(found.pair_counts)
+
+
+def test_a_model_without_pairs_has_words_alone(tmp_path):
+    found = bigrams_of(slotting.make_model(tmp_path, ["a b", "b a", "c c"], NgramSettings(2, 2)))
+    assert found.words.to_pylist() == ["", "a", "b", "c"]
+    assert found.first.tolist() == [0] * 5
+    assert len(found.followers) == 0
+
+
+def test_a_model_is_opened_by_its_path_and_refused_by_the_name_of_its_setting(tmp_path):
+    model = slotting.make_model(tmp_path / "one", TEXTS, NgramSettings(2, 1))
+    assert open_named(str(model.path)).digest == open_named(str(tmp_path / "one")).digest == model.digest
+    slotting.make_model(tmp_path / "one", TEXTS[1:], NgramSettings(2, 1))
+    with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Set mechanism\.ngrams to one of them"):
+        open_named(str(tmp_path / "one"))
+    with pytest.raises(NgramError, match="holds no n-gram model"):
+        open_named(str(tmp_path / "none"))
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch) -> ModuleType:
+    """scripts/bigrams.py, with a store and a list of its own."""
+    spec = importlib.util.spec_from_file_location("bigrams", ROOT / "scripts" / "bigrams.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "books.tsv").write_text("file\tauthor\na.txt\tAnna\nb.txt\tBert\n")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "STORE", store)
+    monkeypatch.setattr(module, "LIST", store / "books.tsv")
+    monkeypatch.setattr(module, "SETTINGS", NgramSettings(2, 2))
+    return module
+
+
+BOOKS = {
+    "a.txt": '\ufeffTHE HOUSE\r\n\r\nMr. Smith saw the house. "The house?" said he.\r\nHe saw the zzyzx house!',
+    "b.txt": "The house was old. He saw the house and the\nold door.",
+    "c.txt": "This one is not listed. This one is not listed.",
+}
+
+
+def count(script, monkeypatch, books: Path):
+    monkeypatch.setattr(script.sys, "argv", ["bigrams.py", str(books)])
+    script.main()
+    (found,) = script.STORE.glob("*/manifest.json")
+    return open_model(found.parent)
+
+
+def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monkeypatch):
+    books = tmp_path / "books"
+    books.mkdir()
+    for name, text in BOOKS.items():
+        (books / name).write_text(text, "utf-8", newline="")
+    model = count(script, monkeypatch, books)
+    found = bigrams_of(model)
+    sentences = [
+        "the house",
+        "mr smith saw the house",
+        "the house said he",  # no capital after the quotation mark
+        "he saw the zzyzx house",
+        "the house was old",
+        "he saw the house and the old door",
+    ]
+    counts = slotting.all_counts(sentences, 2)
+    words = found.words.to_pylist()
+    assert dict(zip(words, found.counts.tolist(), strict=True)) == {
+        gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")
+    }
+    pairs = {
+        (words[word], words[found.followers[entry]]): int(found.pair_counts[entry])
+        for word in range(len(words))
+        for entry in range(found.first[word], found.first[word + 1])
+    }
+    assert pairs == {gram: count for gram, count in counts.items() if len(gram) == 2 and count >= 2}
+    assert pairs["the", "house"] == 5
+    assert model.total == sum(len(sentence.split()) for sentence in sentences)
+
+    archive = tmp_path / "books.tar.xz"
+    with tarfile.open(archive, "w:xz") as tar:
+        for name, text in reversed(BOOKS.items()):
+            member = tarfile.TarInfo(f"corpus/{name}")
+            member.size = len(text.encode())
+            tar.addfile(member, io.BytesIO(text.encode()))
+    assert count(script, monkeypatch, archive).digest == model.digest
+    (books / "b.txt").write_text("The house was old. The house was cold.", "utf-8")
+    assert count(script, monkeypatch, books).digest != model.digest, "and the old model is gone"
+
+
+def test_the_script_leaves_out_words_that_the_demo_embedding_lacks(script, tmp_path, monkeypatch):
+    books = tmp_path / "books"
+    books.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (books / name).write_text("The zzyzx house. The zzyzx house.", "utf-8")
+    found = bigrams_of(count(script, monkeypatch, books))
+    assert found.words.to_pylist() == ["", "house", "the"]
+    assert pa.array(found.followers).to_pylist() == [2], "a pair does not reach over a word that is left out"
+
+
+def test_the_script_names_a_book_that_is_missing(script, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("One.")
+    with pytest.raises(SystemExit, match=r"lacks 1 of the 2 books of .*such as b\.txt"):
+        count(script, monkeypatch, tmp_path)
+    with pytest.raises(SystemExit, match=r"usage: python scripts/bigrams\.py BOOKS"):
+        count(script, monkeypatch, tmp_path / "nowhere")
