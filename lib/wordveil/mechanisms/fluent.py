@@ -1,0 +1,273 @@
+"""Choosing a member of each drawn cluster, so that the words read on: the sequence that a bigram model of public text
+finds likeliest.
+
+Where all members of a cluster are equally probable outputs, which of them is written is free. The choice sees the drawn
+clusters and public counts alone, so it is post-processing.
+
+Of a word ``b`` after ``a`` the model says (absolute discounting; Ney, Essen and Kneser, "On structuring probabilistic
+dependences in stochastic language modelling", Computer Speech and Language 8, 1994)
+
+    p(b | a) = max(c(a, b) - D, 0) / C(a) + g(a) p1(b),     g(a) = 1 - sum over b of max(c(a, b) - D, 0) / C(a),
+
+with ``c(a, b)`` the count of the pair, 0 where it is not in the model, ``C(a)`` that of ``a``, and ``D`` =
+:data:`DISCOUNT`. After a word that the model does not know ``g`` is 1. What the model left out, and ends of texts, are
+occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with ``p1(b) = (c(b) + 1) / sum over all
+words v of (c(v) + 1)``, so those that the model does not know have the smallest share. For a pair that is not in the
+model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of probabilities from sparse data",
+IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a`` the probabilities add up to 1.
+
+The likeliest sequence is found by dynamic programming (Viterbi, "Error bounds for convolutional codes and an
+asymptotically optimum decoding algorithm", IEEE Transactions on Information Theory 13, 1967). A pair in the model is
+never less likely than its back-off. So the best back-off of all predecessors is found once a token, and beside it only
+pairs in the model count: a token takes as many steps as the cluster has members, and as there are pairs between it and
+the one before, plus a binary search for each member of that.
+
+Costs are whole numbers: ``-log2 p``, in steps of 1 / :data:`STEPS` bit. Sums are exact, and the logarithm is taken in
+whole numbers of a ratio that IEEE arithmetic rounds alike everywhere, so arrays and choices are the same on every
+machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.mechanisms.inputs import Bigrams
+
+UInt16 = NDArray[np.uint16]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+DISCOUNT = 0.5
+"""What is taken off the count of each pair. The usual estimate needs counts of 1 and 2, which models leave out."""
+STEPS = 256
+"""Steps of a cost to a bit. Rounding changes a probability by 0.14 % at most, and by 0.27 % without a pair."""
+_LOG_STEPS = 8
+
+
+class FluentArrays(NamedTuple):
+    """What is chosen by, as compiled code takes it. A place is that of a word in the order of the tree.
+
+    Attributes
+    ----------
+    starts
+        int64 ``(clusters + 1,)``: the members of cluster ``i`` are places ``starts[i]`` up to ``starts[i + 1]``.
+    first
+        int64 ``(size + 2,)``: the pairs that begin with a place are entries ``first[i]`` up to ``first[i + 1]``; row
+        ``size`` is the beginning of a text.
+    followers
+        int32 ``(pairs,)``: places, rising within a row.
+    costs
+        uint16 ``(pairs,)``: the cost of each pair.
+    words
+        uint16 ``(size,)``: the cost of a word by its share alone.
+    beyond
+        uint16 ``(size + 1,)``: what is added to that after each place, where the pair is not in the model.
+    """
+
+    starts: Int64
+    first: Int64
+    followers: Int32
+    costs: UInt16
+    words: UInt16
+    beyond: UInt16
+
+
+class FluentModel:
+    """A bigram model over the places of a tree, and the choice by it; see the module."""
+
+    def __init__(self, arrays: FluentArrays) -> None:
+        self._arrays = arrays
+
+    @classmethod
+    def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Int32, starts: Int64) -> FluentModel:
+        """The model of ``bigrams`` over an embedding's words.
+
+        Parameters
+        ----------
+        bigrams : Bigrams
+            counts of public text. Words that the embedding lacks are left out, with their pairs.
+        words : string array ``(size,)``
+            the words of the embedding.
+        order : int32 ``(size,)``
+            the number of the word at each place of the tree.
+        starts : int64 ``(clusters + 1,)``
+            the lowest clusters: cluster ``i`` has places ``starts[i]`` up to ``starts[i + 1]``. None is empty.
+        """
+        size = len(words)
+        numbers = WordIndex(bigrams.words).numbers(words.take(pa.array(order)))
+        known = np.flatnonzero(numbers >= 0)
+        counts = np.zeros(size + 1)
+        counts[known] = bigrams.counts[numbers[known]]
+        counts[size] = bigrams.counts[0]
+        shares = (counts[:size] + 1) / (counts[:size] + 1).sum()
+
+        place = np.full(len(bigrams.words), -1, np.int32)
+        place[numbers[known]] = known
+        before = np.repeat(place, np.diff(bigrams.first))
+        before[: bigrams.first[1]] = size
+        after = place[bigrams.followers]
+        used = np.flatnonzero((before >= 0) & (after >= 0))
+        used = used[np.lexsort((after[used], before[used]))]
+        before, after, pairs = before[used], after[used], bigrams.pair_counts[used].astype(np.float64)
+        # Whole numbers and halves: sums are exact.
+        totals = np.maximum(counts, np.bincount(before, pairs, size + 1))
+        listed = np.maximum(pairs - DISCOUNT, 0.0)
+        left = np.ones(size + 1)
+        np.divide(totals - np.bincount(before, listed, size + 1), totals, out=left, where=totals > 0)
+
+        single, beyond = _costs_of(shares), _costs_of(left)
+        costs = np.minimum(
+            _costs_of(listed / totals[before] + left[before] * shares[after]), beyond[before] + single[after]
+        )
+        return cls(
+            FluentArrays(
+                starts=np.asarray(starts, np.int64),
+                first=np.searchsorted(before, np.arange(size + 2)).astype(np.int64),
+                followers=after.astype(np.int32),
+                costs=costs.astype(np.uint16),
+                words=single.astype(np.uint16),
+                beyond=beyond.astype(np.uint16),
+            )
+        )
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> FluentModel:
+        """The model of :attr:`arrays`, which may be mapped into memory. Other names are left alone."""
+        return cls(FluentArrays(*(arrays[f"fluent_{name}"] for name in FluentArrays._fields)))
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, for a bundle: :class:`FluentArrays`, each name after ``fluent_``."""
+        return {f"fluent_{name}": array for name, array in self._arrays._asdict().items()}
+
+    def choose(self, clusters: Int32, offsets: Int64) -> Int32:
+        """A member of each cluster: int32 ``(tokens,)``, places, so that each record reads as likely as it can.
+
+        Of sequences that are equally likely it takes the one whose last word has the lowest place, then the one before
+        it, and so on. Needs room for one record at a time: two bytes for each member of its clusters, four where a
+        cluster has more than 65,536.
+
+        Parameters
+        ----------
+        clusters : int32 ``(tokens,)``
+            the cluster of each token; -1 for padding, which leaves no trace in the text: the result has -1 there, and
+            the words around it follow each other.
+        offsets : int64 ``(records + 1,)``
+            the tokens of each record.
+
+        Raises
+        ------
+        ValueError
+            where there is no such cluster.
+        """
+        sizes = np.diff(self._arrays.starts)
+        if len(clusters) and not -1 <= clusters.min() <= clusters.max() < len(sizes):
+            raise ValueError(f"clusters are numbered 0 to {len(sizes) - 1}, and -1 stands for padding.")
+        members = np.concatenate([[0], np.cumsum(np.append(sizes, 0)[clusters])])
+        longest = int(np.diff(members[offsets]).max(initial=0))
+        widest = int(sizes.max(initial=0))
+        back = np.empty(longest, np.uint16 if widest <= 2**16 else np.int32)
+        out = np.full(len(clusters), -1, np.int32)
+        choose_places(clusters, offsets, self._arrays, np.empty((2, max(widest, 1)), np.int64), back, out)
+        return out
+
+
+def _costs_of(shares: Float64) -> Int64:
+    """``-log2`` of shares above 0 and up to 1, in steps: int64, rounded.
+
+    Squaring a number of 1 to 2 doubles its logarithm, whose next binary digit is whether the square reaches 2. So only
+    whole numbers of 32 bits are multiplied.
+    """
+    fraction, exponent = np.frexp(shares)  # share = fraction * 2^exponent, 1/2 <= fraction < 1
+    scaled = (fraction * 2.0**32).astype(np.uint64)  # of 2^31 to 2^32: 1 to 2
+    logarithm = np.zeros(len(shares), np.int64)
+    for _ in range(_LOG_STEPS + 1):
+        scaled = (scaled * scaled) >> np.uint64(31)
+        digit = scaled >> np.uint64(32)
+        scaled >>= digit
+        logarithm = 2 * logarithm + digit.astype(np.int64)
+    return np.asarray(np.maximum((1 - exponent.astype(np.int64)) * STEPS - (logarithm + 1) // 2, 0))
+
+
+@compiled
+def _first_from(place: Any, low: Any, high: Any, followers: Int32) -> Any:
+    """The first of the entries ``low`` up to ``high`` whose follower is ``place`` or higher."""
+    while low < high:
+        middle = (low + high) // 2
+        if followers[middle] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _follow_by_share(spent: Int64, beyond: UInt16, words: UInt16, cost: Int64, back: Any) -> Any:
+    """The costs of a cluster's members by their shares alone, after the best of the members before them, and the
+    largest. ``spent``, ``beyond``: of each member before; ``words``, ``cost``, ``back``: of each member.
+    """
+    via, least = 0, spent[0] + beyond[0]
+    for member in range(1, len(spent)):
+        total = spent[member] + beyond[member]
+        if total < least:
+            via, least = member, total
+    most = least
+    for member in range(len(words)):
+        cost[member] = least + words[member]
+        back[member] = via
+        most = max(most, cost[member])
+    return most
+
+
+@compiled
+def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentArrays, cost: Int64, back: Any) -> None:
+    """Lower the costs of members from place ``low`` on where a pair in the model does better, or as well after a lower
+    place. ``spent``: of the places from ``row`` on before them. ``most``: the largest cost.
+    """
+    for member in range(len(spent)):
+        if spent[member] > most:  # none of its pairs does
+            continue
+        end = model.first[row + member + 1]
+        entry = _first_from(low, model.first[row + member], end, model.followers)
+        while entry < end and model.followers[entry] < low + len(cost):
+            place = model.followers[entry] - low
+            total = spent[member] + model.costs[entry]
+            if total < cost[place] or (total == cost[place] and member < back[place]):
+                cost[place] = total
+                back[place] = member
+            entry += 1
+
+
+@compiled
+def choose_places(clusters: Int32, offsets: Int64, model: FluentArrays, cost: Int64, back: Any, out: Int32) -> None:
+    """See :meth:`FluentModel.choose`. ``cost``, int64 ``(2, members)``, is room for the widest cluster; ``back`` for
+    the predecessors of all members of a record. ``out`` is -1 where there is padding.
+    """
+    starts = model.starts
+    for record in range(len(offsets) - 1):
+        row, count, now, filled = len(model.words), 1, 0, 0  # the beginning of a text, which costs nothing
+        cost[0, 0] = 0
+        for token in range(offsets[record], offsets[record + 1]):
+            cluster = clusters[token]
+            if cluster >= 0:
+                low, high = starts[cluster], starts[cluster + 1]
+                spent, into = cost[now, :count], cost[1 - now, : high - low]
+                via = back[filled : filled + high - low]
+                most = _follow_by_share(spent, model.beyond[row : row + count], model.words[low:high], into, via)
+                _follow_by_pairs(spent, row, low, most, model, into, via)
+                row, count, now, filled = low, high - low, 1 - now, filled + high - low
+        member = np.argmin(cost[now, :count])
+        for token in range(offsets[record + 1] - 1, offsets[record] - 1, -1):
+            cluster = clusters[token]
+            if cluster >= 0:
+                filled -= starts[cluster + 1] - starts[cluster]
+                out[token] = starts[cluster] + member
+                member = np.int64(back[filled + member])
