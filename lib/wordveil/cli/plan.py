@@ -100,9 +100,11 @@ def _check_comparison(text: str | None, *, compare: bool) -> None:
 
 def _print_plan(plan: Plan) -> None:
     from wordveil.cli.tables import number
+    from wordveil.privacy.events import Composition
 
     hidden = plan.tokens is not None
-    unit = f"a record of {plan.tokens} tokens" if hidden else "a token (the length is public)"
+    word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
+    unit = f"a record of {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
     facts = {
         "release": plan.release,
         "input": plan.input,

@@ -10,7 +10,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison, Line
-    from wordveil.evaluation.preview import Sample, WordPreview
+    from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
@@ -49,10 +49,10 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
         "released": f"{sample.released:,}",
         "quarantined": _reasons(sample.quarantined),
         "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
-        "tokens a record": "none"
-        if lengths is None
-        else f"min {lengths.min:,}, median {lengths.median:,}, p95 {lengths.p95:,}, max {lengths.max:,}",
+        "tokens a record": "none" if lengths is None else _quantiles(lengths),
     }
+    if sample.distinct is not None:
+        facts["different words a record"] = _quantiles(sample.distinct)
     if sample.emptied:
         facts["released as the empty text"] = _reasons(sample.emptied)
     if sample.cut is not None:
@@ -66,6 +66,10 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     facts["core-hours, this table"] = _hours(figures["core_hours"])
     facts["core-hours, a million records"] = _hours(figures["core_hours_a_million"])
     return facts
+
+
+def _quantiles(found: Quantiles) -> str:
+    return f"min {found.min:,}, median {found.median:,}, p95 {found.p95:,}, max {found.max:,}"
 
 
 def _reasons(counts: Mapping[str, int]) -> str:

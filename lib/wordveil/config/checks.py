@@ -29,7 +29,7 @@ from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.text.choices import Length, Slots
+from wordveil.text.choices import Length, Profile, Repeat, Slots
 from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
 
 _SHOWN = 80
@@ -109,6 +109,14 @@ def find_text_faults(text: TextSection) -> Iterable[Fault]:
     settings = text.chosen_settings()
     for name, problem in find_faults(DraftPolicy(**settings)):
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
+    if text.profile == Profile.STRICT and text.repeat == Repeat.SAME:
+        problem = (
+            "contradicts profile: strict (the default), whose bound covers any two texts: repetition shows which "
+            "places of a text hold the same word. Remove it, or set profile: readable; with case: lower, "
+            "punctuation: drop and stop_words: hide that copies nothing, and length: pad with n_max still hides the "
+            "number of words that are not repeated."
+        )
+        yield Fault("text.repeat", text.repeat, problem)
     if text.ngrams is not None and settings.get("slots") == Slots.CARRIER_PHRASES:
         yield from _model_faults(text.ngrams, settings)
 

@@ -106,6 +106,7 @@ class TextSection(Section):
     n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
     output: Annotated[choices.Output, FromValue] | None = None
     refused: Annotated[choices.Refused, FromValue] | None = None
+    repeat: Annotated[choices.Repeat, FromValue] | None = None
     slots: Annotated[choices.Slots, FromValue] | None = None
     ngrams: Name | None = None
     """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.evaluation.output_law import draw_tokens
+from wordveil.evaluation.output_law import as_record, write_tokens
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
@@ -28,6 +27,7 @@ from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.records.drawing import write_words
 from wordveil.text.choices import Length, Output, Refused
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
@@ -37,6 +37,7 @@ _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 _STEPS, _PURE_STEPS, _NEAR = 14, 6, 0.97
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
+_NAME = b"text"
 
 
 @dataclass(frozen=True)
@@ -242,17 +243,16 @@ class _Bench:
         if (known := mechanism.stay_probabilities(self._words)) is not None:
             return float(np.mean(known))
         ids = np.repeat(self._words, _DRAWS)
-        rate = measure_keep_rate(ids, self._drawn(mechanism, ids), self._embedding.size).rate
+        written = write_tokens(mechanism, ids, _NAME, make_throwaway_keys())
+        rate = measure_keep_rate(ids, written, self._embedding.size).rate
         assert rate is not None
         return rate
 
     def _text(self, mechanism: Mechanism[Any]) -> str:
-        drawn = self._drawn(mechanism, self._encoded.ids)
-        shown: str = self._codec.decode(drawn, self._encoded.offsets, self._encoded.skeleton)[0].as_py()
+        keys, encoded = make_throwaway_keys(), self._encoded
+        written = write_words(mechanism, as_record(encoded.ids, _NAME, keys), keys, encoded.pattern)
+        shown: str = self._codec.decode(written.batch.ids, encoded.offsets, encoded.skeleton)[0].as_py()
         return shown
-
-    def _drawn(self, mechanism: Mechanism[Any], ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        return draw_tokens(mechanism, ids, b"text", make_throwaway_keys())
 
 
 def _solve(share: Callable[[float], float], wanted: float, least: float) -> float:

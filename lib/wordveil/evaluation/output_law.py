@@ -93,6 +93,17 @@ def find_laws(
 
 def draw_tokens(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
     """What a mechanism draws for ids as one record of that name: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
+    return mechanism.draw(as_record(ids, name, keys), keys).ids
+
+
+def write_tokens(
+    mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys
+) -> NDArray[np.int32]:
+    """What is written for what it draws. A mechanism that chooses words by those beside them sees ids in this order."""
+    return mechanism.render(mechanism.draw(as_record(ids, name, keys), keys)).ids
+
+
+def as_record(ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> TokenBatch:
+    """Ids, int32 ``(tokens,)``, as one record of that name."""
     offsets = np.array([0, len(ids)])
-    context = derive_contexts(keys.context, b"", [name], [id_payload(ids, offsets)])
-    return mechanism.draw(TokenBatch(ids, offsets, context), keys).ids
+    return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [name], [id_payload(ids, offsets)]))

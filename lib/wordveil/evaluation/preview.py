@@ -22,7 +22,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
-from wordveil.evaluation.output_law import OutputLaw, draw_tokens
+from wordveil.evaluation.output_law import OutputLaw, write_tokens
 from wordveil.evaluation.statistics import KeepProbability, SupportSize
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
@@ -84,10 +84,13 @@ class Sample:
         words of the released records before the policy, and those outside the vocabulary.
     lengths
         tokens to be replaced in a released record, before it is cut or filled; None where none is released.
+    distinct
+        different words among them, each of which is drawn once; None where none is released, and under ``repeat:
+        each``.
     cut, padded
         released records longer and shorter than ``n_max``; None where the policy does not pad.
     tokens
-        tokens that the job would draw for the released records.
+        tokens that the job would charge the released records for.
     keep_rate
         share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words were
         drawn for it.
@@ -104,6 +107,7 @@ class Sample:
     words: int
     unknown: int
     lengths: Quantiles | None
+    distinct: Quantiles | None
     cut: int | None
     padded: int | None
     tokens: int
@@ -150,14 +154,15 @@ class WordPreview:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``; ``seconds`` it
-    took.
+    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``, ``draws`` int64
+    ``(released,)``, the same or, where repeated words are drawn once, the distinct words; ``seconds`` it took.
     """
 
     records: int
     reasons: Counter[str]
     ids: NDArray[np.int32]
     lengths: NDArray[np.int64]
+    draws: NDArray[np.int64]
     words: int
     unknown: int
     seconds: float
@@ -175,7 +180,7 @@ def inspect(
         drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
-    tokens = released * policy.n_max if policy.n_max else int(encoded.lengths.sum())
+    tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
     emptied = {
         reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
     }
@@ -188,6 +193,7 @@ def inspect(
         words=encoded.words,
         unknown=encoded.unknown,
         lengths=_measure_quantiles(encoded.lengths),
+        distinct=_measure_quantiles(encoded.draws) if policy.draws_once else None,
         cut=int((encoded.lengths > width).sum()) if pads else None,
         padded=int((encoded.lengths < width).sum()) if pads else None,
         tokens=tokens,
@@ -208,7 +214,7 @@ def _encode(
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()
-    ids, lengths = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    ids, lengths, draws = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for batch in batches:
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         started = time.process_time()
@@ -227,9 +233,12 @@ def _encode(
         reasons.update(reason[~sound].tolist())
         ids.append(encoded.ids[np.repeat(sound, length)])
         lengths.append(np.where(sound, length, 0)[sound | emptied])
+        distinct = length if encoded.pattern is None else np.diff(encoded.pattern.distinct_offsets)
+        draws.append(np.where(sound, distinct, 0)[sound | emptied])
         words += int(encoded.words[sound | emptied].sum())
         unknown += int(encoded.unknown[sound | emptied].sum())
-    return _Encoded(records, reasons, np.concatenate(ids), np.concatenate(lengths), words, unknown, seconds)
+    arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))
+    return _Encoded(records, reasons, *arrays, words, unknown, seconds)
 
 
 def _measure_quantiles(lengths: NDArray[np.int64]) -> Quantiles | None:
@@ -252,11 +261,11 @@ def _draw_sample(
     """Draw the first of ``ids``, as many as the time allows. Returns what was drawn, and tokens a second."""
     keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
-    draw_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
+    write_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
     drawn, seconds, done = [], 0.0, 0
     while done < len(timed) and seconds < _DRAW_SECONDS:
         started = time.process_time()
-        drawn.append(draw_tokens(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
+        drawn.append(write_tokens(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
         seconds += time.process_time() - started
         done += len(drawn[-1])
     return np.concatenate(drawn)[: len(ids)], done / seconds
@@ -307,7 +316,7 @@ def preview_words(
         for word, index in zip(words, ids.tolist(), strict=True):
             progress(f"drawing {word}")
             for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
-                drawn = draw_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
+                drawn = write_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
                 found.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
     return found
 

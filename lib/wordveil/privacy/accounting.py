@@ -34,7 +34,7 @@ class Price:
 def price(terms: ReleaseTerms, drawn: int) -> Price:
     """Price a record of which ``drawn`` tokens were drawn (ignored where the length is hidden).
 
-    All three compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
+    All compositions have the pure form ``m * (epsilon * D + slack)``: no distance exceeds the diameter D, and the
     Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m *
     delta`` (basic composition: Dwork and Roth 2014, Theorem 3.16).
     """

@@ -24,6 +24,16 @@ class Composition(StrEnum):
     Dras, McIver 2018, section 5.2; their W_1 is too small).
     """
 
+    DISTINCT = "distinct"
+    """``epsilon * sum over the distinct words of d(w, v)``: a word that a text has more than once is drawn once.
+
+    Two texts with the same pattern of equal places have equally many distinct words; let ``w_j`` and ``v_j`` be those
+    that are first in the same place. The output is a function of one independent draw for each ``j``, of the pattern
+    and, for a bag, of an order that depends on neither. So the loss is at most that of the draws,
+    ``sum_j epsilon * d(w_j, v_j)``: two texts that differ in one distinct word differ in one draw, however many places
+    have it.
+    """
+
 
 @dataclass(frozen=True)
 class ReleaseTerms:

@@ -24,7 +24,9 @@ class Relation(StrEnum):
     SAME_SKELETON = "same_skeleton"
     """Texts that agree in everything the policy copies: same mask, same symbols, same number of hidden words.
 
-    And in what the condition on the input says of them, where it reads the text."""
+    And in which places hold the same word, where a word that a record repeats is drawn once (``repeat: same``). And in
+    what the condition on the input says of them, where it reads the text.
+    """
 
     def covers(self, wanted: Relation) -> bool:
         """Whether a bound under this relation holds for every pair of ``wanted``: any text covers all, the others
@@ -56,6 +58,9 @@ class Exposure(StrEnum):
 
     LENGTH = "length"
     """The number of tokens."""
+
+    REPETITION = "repetition"
+    """Which places of the text hold the same hidden word."""
 
     PUNCTUATION = "punctuation"
     CASE = "case"

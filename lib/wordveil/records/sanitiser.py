@@ -18,6 +18,7 @@ from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
+from wordveil.records.drawing import write_words
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
@@ -36,7 +37,7 @@ from wordveil.records.schema import (
     UNDECODABLE,
 )
 from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import sample, shuffle
+from wordveil.text.order import sample
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -136,9 +137,8 @@ class RecordSanitiser:
             place[accepted] = np.arange(len(accepted))
             spread = pa.array(place, mask=place < 0)
             record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
-            tokens = (
-                np.diff(encoded.offsets) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
-            )
+            drawn = encoded.offsets if encoded.pattern is None else encoded.pattern.distinct_offsets
+            tokens = np.diff(drawn) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
             columns = [
                 pa.array(reason, pa.string()),
                 self._tags(record_ids, _content(encoded)).take(spread),
@@ -193,7 +193,7 @@ class RecordSanitiser:
     def _draw(
         self, record_ids: list[bytes], encoded: Encoded, content: list[Payload]
     ) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
-        """Sanitised texts, the number of tokens drawn, and the number of words that were drawn for themselves, of
+        """Sanitised texts, the number of tokens drawn, and the number of words that are written as they were, of
         accepted records.
         """
         ids, offsets = encoded.ids, encoded.offsets
@@ -202,12 +202,11 @@ class RecordSanitiser:
             assert self._policy.n_max is not None
             unknown = self._bundle.vocabulary.unknown
             ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
-        drawn = self._bundle.mechanism.draw(TokenBatch(ids, offsets, context), self._keys)
-        kept = count_kept_words(ids, drawn.ids, offsets, self._bundle.vocabulary.size)
-        ids = drawn.ids
-        if self._policy.output == "bag":
-            ids = shuffle(ids, drawn.offsets, context, self._keys.shuffle)
-        return self._codec.decode(ids, drawn.offsets, encoded.skeleton), np.diff(offsets), kept
+        batch, bag = TokenBatch(ids, offsets, context), self._policy.output == "bag"
+        written = write_words(self._bundle.mechanism, batch, self._keys, encoded.pattern, bag=bag)
+        ids = written.batch.ids
+        kept = count_kept_words(written.replaced, ids, offsets, self._bundle.vocabulary.size)
+        return self._codec.decode(ids, written.batch.offsets, encoded.skeleton), written.drawn, kept
 
     def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record. They reveal nothing else."""
@@ -250,13 +249,19 @@ class RecordSanitiser:
 
 
 def _content(encoded: Encoded) -> list[Payload]:
-    """All of each text that its output depends on: the hidden words' ids, and what the policy copies.
+    """All of each text that its output depends on: the hidden words' ids, what the policy copies, and which places hold
+    the same word.
 
     Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
-    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed.
+    comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Ids do not
+    tell unknown words apart, so versions of which only one repeats an unknown word have the same ids.
     """
-    hidden = id_payload(encoded.ids, encoded.offsets)
-    return [hidden] if encoded.skeleton is None else [hidden, encoded.skeleton.serialise()]
+    content = [id_payload(encoded.ids, encoded.offsets)]
+    if encoded.skeleton is not None:
+        content.append(encoded.skeleton.serialise())
+    if encoded.pattern is not None:
+        content.append(encoded.pattern.payload)
+    return content
 
 
 def find_refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:

@@ -230,7 +230,8 @@ def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
             f"{facts.relation}"
         )
         hide = (
-            ", or text.length: pad or sample, copy nothing and keep the text out of input.where."
+            ", or text.length: pad or sample, copy nothing, leave out text.repeat: same and keep the text out of "
+            "input.where."
             if budget.relation is Relation.ANY_TEXT
             else "."
         )

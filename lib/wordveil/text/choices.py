@@ -99,6 +99,15 @@ class Output(StrEnum):
     """The order is destroyed."""
 
 
+class Repeat(StrEnum):
+    """What happens to a hidden word that a record has more than once (:mod:`wordveil.text.repetition`)."""
+
+    EACH = "each"
+    """Each of its places is drawn on its own."""
+    SAME = "same"
+    """It is drawn once, and all its places have that draw."""
+
+
 class Refused(StrEnum):
     """What happens to a record that is refused because of its text."""
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.text.choices import Case, Digits, Punctuation, StopWords, TokeniserKind, UnknownWords
 from wordveil.text.policy import TextPolicy
+from wordveil.text.repetition import Pattern
 from wordveil.text.scanner import Scanner, count_in_records, join_words
 from wordveil.text.slots import NgramModel
 from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words, straighten_apostrophes
@@ -79,6 +80,9 @@ class Encoded:
         reason code per record, or None: object ``(records,)``. A refused record has no ids.
     skeleton
         what is copied, or None where the policy copies nothing.
+    pattern
+        which tokens are the same word, or None where each is drawn on its own. A token of padding is the same as no
+        other.
     """
 
     ids: NDArray[np.int32]
@@ -87,13 +91,24 @@ class Encoded:
     unknown: NDArray[np.int64]
     refused: NDArray[np.object_]
     skeleton: Skeleton | None
+    pattern: Pattern | None = None
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """Which words are the same: ``codes``, int32 ``(tokens,)``, from 0 to ``count - 1``, equal for words with one
+    look-up form.
+    """
+
+    codes: NDArray[np.int32]
+    count: int
 
 
 @dataclass(frozen=True)
 class _Words:
     """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
 
-    ``action`` is None where every word is hidden.
+    ``action`` is None where every word is hidden, ``forms`` where it does not matter which words are the same.
     """
 
     ids: NDArray[np.int32]
@@ -101,14 +116,16 @@ class _Words:
     offsets: NDArray[np.int64]
     refused: NDArray[np.object_]
     pieces: Pieces | None = None
+    forms: _Forms | None = None
 
 
 class Codec:
     """Encodes and decodes under one policy and vocabulary.
 
     Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does
-    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. ``model``: the n-gram model
-    that the policy names, if it names one. Raises :class:`ValueError` for another.
+    not know; with ``compiled=False`` they use Arrow alone. The ids are the same. The scanner does not tell unknown
+    words apart, so policies that draw repeated words once use Arrow. ``model``: the n-gram model that the policy
+    names, if it names one. Raises :class:`ValueError` for another.
     """
 
     def __init__(
@@ -127,7 +144,8 @@ class Codec:
         self._hides_all = (
             all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != UnknownWords.QUARANTINE
         )
-        self._compiled = compiled and policy.tokeniser == TokeniserKind.WORDS and not policy.copies and both_lower
+        alike = policy.tokeniser == TokeniserKind.WORDS and not policy.copies and not policy.draws_once
+        self._compiled = compiled and alike and both_lower
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
             known = pa.concat_arrays([vocabulary.array, outside])
@@ -147,7 +165,8 @@ class Codec:
         unknown = count_in_records(found.ids, self._vocabulary.unknown, found.offsets)
         if action is None:
             ids, offsets = self._fit(found.ids, found.offsets)
-            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None)
+            pattern = self._find_pattern(found.forms, found.offsets)
+            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None, pattern)
         if self._policy.unknown == UnknownWords.QUARANTINE:
             hidden_ids = np.where(action == _HIDE, found.ids, np.int32(-1))
             stops = count_in_records(hidden_ids, self._vocabulary.unknown, found.offsets) > 0
@@ -155,8 +174,10 @@ class Codec:
             action[np.repeat(stops, np.diff(found.offsets))] = _DROP
         hidden = action == _HIDE
         skeleton = self._skeleton(found.pieces, action) if found.pieces and self._policy.copies else None
-        ids, offsets = self._fit(found.ids[hidden], np.concatenate([[0], np.cumsum(hidden)])[found.offsets])
-        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton)
+        bounds = np.concatenate([[0], np.cumsum(hidden)])[found.offsets]
+        ids, offsets = self._fit(found.ids[hidden], bounds)
+        pattern = self._find_pattern(found.forms, bounds, hidden)
+        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton, pattern)
 
     def _scan(self, texts: pa.StringArray) -> _Words:
         """By the compiled pass; texts that it leaves out by Arrow."""
@@ -188,7 +209,8 @@ class Codec:
         texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
         gaps_stay = self._policy.punctuation == Punctuation.KEEP
         pieces = self._tokeniser.cut_pieces(texts) if gaps_stay else self._tokeniser.cut_words(texts)
-        ids = self._vocabulary.lookup(self._lookup_form(pieces.words))
+        looked_up = self._lookup_form(pieces.words)
+        ids = self._vocabulary.lookup(looked_up)
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != StopWords.HIDE:
             stops = pc.is_in(fold_words(pieces.words), self._stop_words).to_numpy(zero_copy_only=False)
@@ -201,7 +223,7 @@ class Codec:
         )
         if action is not None and self._model is not None:
             action[self._find_carriers(pieces, self._model)] = _KEEP
-        return _Words(ids, action, pieces.offsets, refused, pieces)
+        return _Words(ids, action, pieces.offsets, refused, pieces, self._number_forms(looked_up))
 
     def _find_carriers(self, pieces: Pieces, model: NgramModel) -> NDArray[np.bool_]:
         """Which words belong to carrier phrases."""
@@ -222,6 +244,21 @@ class Codec:
 
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
         return straighten_apostrophes(words) if self._policy.case == Case.EXACT else fold_words(words)
+
+    def _number_forms(self, looked_up: pa.StringArray) -> _Forms | None:
+        if not self._policy.draws_once:
+            return None
+        numbered = looked_up.dictionary_encode()
+        return _Forms(numbered.indices.to_numpy(), len(numbered.dictionary))
+
+    def _find_pattern(
+        self, forms: _Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
+    ) -> Pattern | None:
+        """Which of the ``hidden`` words are the same, cut and filled as :meth:`_fit` does."""
+        if forms is None:
+            return None
+        pattern = Pattern.of(forms.codes[hidden], offsets, forms.count)
+        return pattern.fit(self._policy.n_max) if self._policy.pads and self._policy.n_max else pattern
 
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]

@@ -32,7 +32,15 @@ def sample(
     return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
 
 
-def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
-    """``ids`` with each record's in uniformly random order, independent of what they are."""
+def draw_order(offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int64]:
+    """A uniformly random order of each record's tokens, independent of what they are: int64 ``(tokens,)``.
+
+    At each place is the place in the batch of the token that comes there.
+    """
     record, word = _stream(key, contexts, offsets)
-    return ids[np.lexsort((word, record))]
+    return np.lexsort((word, record))
+
+
+def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:
+    """``ids`` with each record's in that order."""
+    return ids[draw_order(offsets, contexts, key)]

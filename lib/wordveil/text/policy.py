@@ -23,6 +23,7 @@ from wordveil.text.choices import (
     Profile,
     Punctuation,
     Refused,
+    Repeat,
     Slots,
     StopWords,
     TokeniserKind,
@@ -69,6 +70,9 @@ class DraftPolicy:
         whether the order of the words is kept.
     refused : Refused
         what happens to a record that is refused because of its text.
+    repeat : Repeat
+        whether a word that a record has more than once is drawn once. The words are those that are hidden, in the form
+        in which they are looked up: words outside the vocabulary are told apart too.
     slots : Slots
         whether the words of carrier phrases are copied.
     ngrams : str or None
@@ -91,6 +95,7 @@ class DraftPolicy:
     n_max: int | None = None
     output: Output = Output.SEQUENCE
     refused: Refused = Refused.QUARANTINE
+    repeat: Repeat = Repeat.EACH
     slots: Slots = Slots.ALL
     ngrams: str | None = None
     slot_threshold: float | None = None
@@ -115,15 +120,22 @@ class DraftPolicy:
         return self.length == Length.PAD
 
     @property
+    def draws_once(self) -> bool:
+        """Whether a word that a record has more than once is drawn once."""
+        return self.repeat == Repeat.SAME
+
+    @property
     def relation(self) -> Relation:
         """The pairs of texts for which the bound holds."""
-        if self.copies:
+        if self.copies or self.draws_once:
             return Relation.SAME_SKELETON
         return Relation.SAME_LENGTH if self.length == Length.AS_IS else Relation.ANY_TEXT
 
     @property
     def composition(self) -> Composition:
         """How the tokens' losses add up."""
+        if self.draws_once:
+            return Composition.DISTINCT
         if self.length == Length.SAMPLE:
             return Composition.SAMPLED
         return Composition.BAG if self.output == Output.BAG else Composition.SEQUENCE
@@ -134,6 +146,8 @@ class DraftPolicy:
         shown = {str(exposure) for exposure in self.copies}
         if self.length == Length.AS_IS:
             shown.add(Exposure.LENGTH)
+        if self.draws_once:
+            shown.add(Exposure.REPETITION)
         if self.refused == Refused.QUARANTINE:
             shown.add(Exposure.PRESENCE)
         return tuple(sorted(shown))
@@ -203,7 +217,7 @@ def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
         for name, choice in CHOICES.items()
         if getattr(policy, name) not in tuple(choice)
     ]
-    return [*faults, *_length_faults(policy), *_order_faults(policy), *_slot_faults(policy)]
+    return [*faults, *_length_faults(policy), *_order_faults(policy), *_repeat_faults(policy), *_slot_faults(policy)]
 
 
 def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
@@ -237,12 +251,28 @@ def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         yield (
             "refused",
             (
-                "empty replaces a refused record with the empty text, which is safe only with a hidden length. "
-                "Use quarantine, or set length to pad or sample."
+                "empty replaces a refused record with the empty text, which is safe only with a hidden length"
+                + (
+                    " and repeat: each. Use quarantine."
+                    if policy.draws_once
+                    else ". Use quarantine, or set length to pad or sample."
+                )
             ),
         )
     if policy.stop_words != StopWords.HIDE and not policy.stop_word_list:
         yield "stop_word_list", f"stop_words: {policy.stop_words} needs a list."
+
+
+def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List the one way of hiding the length that repetition contradicts."""
+    if policy.draws_once and policy.length == Length.SAMPLE:
+        yield (
+            "repeat",
+            (
+                "same contradicts length: sample: equal words among those sampled would show how often the text has "
+                "them, which the bound of a sample does not cover. Use length: pad or as_is, or repeat: each."
+            ),
+        )
 
 
 def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
+from wordveil.config.arguments import parse_arguments
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MechanismSection
 from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Relation
 from wordveil.text.choices import Profile
 from wordveil.text.policy import CHOICES
@@ -356,6 +358,47 @@ def test_a_key_where_a_file_should_be_named_is_not_shown():
 def test_long_values_are_cut():
     found = faults(changed("release", "x y" * 1000))
     assert all(len(fault) < 400 for fault in found)
+
+
+@pytest.mark.parametrize("text", [{"n_max": 64}, {"profile": "strict", "n_max": 64}, {"length": "as_is"}], ids=str)
+def test_under_strict_a_word_is_not_drawn_once(text):
+    (fault,) = faults(changed("text", {**text, "repeat": "same"}))
+    assert fault.startswith("text.repeat = same: contradicts profile: strict (the default), whose bound covers any two")
+    assert "which places of a text hold the same word. Remove it, or set profile: readable" in fault
+    parse_config(changed("text", {**text, "repeat": "each"}), "job.yaml")
+    with pytest.raises(ConfigError, match=r"text\.repeat = same: contradicts profile: strict"):
+        parse_arguments({"id": "id", "text": "body"}, {**text, "repeat": "same"})
+
+
+def test_what_a_fault_of_repetition_advises_is_sound():
+    hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
+    for text in ({"profile": "readable", "repeat": "same"}, hidden, {**hidden, "length": "pad", "n_max": 64}):
+        config = parse_config(changed("text", text), "job.yaml")
+        assert config.relation is Relation.SAME_SKELETON
+        assert config.policy.composition is Composition.DISTINCT
+        assert "repetition" in config.policy.exposes
+    assert config.policy.copies == ()
+    assert "length" not in config.policy.exposes
+
+
+@pytest.mark.parametrize("name", ["budgets", "gate"])
+def test_a_bound_for_any_two_texts_is_refused_where_words_are_drawn_once(name):
+    """With a hidden length too; a gate can allow repetition, and refuse it."""
+    hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
+    settings = {
+        **changed("text", {**hidden, "length": "pad", "n_max": 64}),
+        "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"},
+        "output": {"path": "/lake/out", "format": "delta"},
+        "ledger": {"path": "/lake/ledger"},
+    }
+    budget = {"unit": "pure", "relation": "any_text", "record": 1e9, "delta": 1e-6}
+    section = {"budgets": budget, "gate": {"relation": "any_text"}}[name]
+    assert any(fault.startswith(f"{name}.relation") for fault in faults({**settings, name: section}))
+    parse_config({**settings, name: {**section, "relation": "same_skeleton"}}, "job.yaml")
+    shown = ["presence", "repetition", "edited", "withdrawn"]
+    parse_config({**settings, "gate": {"exposes": shown}}, "job.yaml")
+    told = faults({**settings, "gate": {"exposes": [entry for entry in shown if entry != "repetition"]}})
+    assert any("the release also shows repetition" in fault for fault in told)
 
 
 def test_settings_can_be_overridden(tmp_path: Path):

@@ -90,6 +90,23 @@ def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     assert not kinds(weak.equal_pure) & HYPERBOLIC
 
 
+def test_a_word_that_is_drawn_once_is_shown_as_one_word(embedding: Embedding):
+    text = "Waab zzz waab, ZZZ qqq waab zzz."
+    policy = with_profile("readable", stop_word_list=("and", "the"), repeat="same")
+    comparison = compare(embedding, policy, "exponential", CONFIGURED["exponential"], text)
+    for line in [comparison.configured, *comparison.equal_kept]:
+        words = line.text.lower().replace(",", "").removesuffix(".").split()
+        assert words[0] == words[2] == words[5]
+        assert words[1] == words[3] == words[6]
+
+
+def test_the_sentence_is_rendered(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(MECHANISMS["random"], "render", lambda _, drawn: replace(drawn, ids=0 * drawn.ids))
+    first = embedding.words[0].as_py()
+    comparison = compare(embedding, READABLE, "random", CONFIGURED["random"], TEXT)
+    assert comparison.configured.text.lower().replace(",", "").removesuffix(".").split() == [first] * 7
+
+
 def test_a_strict_policy_shows_no_padding(embedding: Embedding):
     comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
     assert len(comparison.configured.text.split()) == 7

@@ -57,6 +57,9 @@ def test_counts_are_exact(bundle):
         TextPolicy(length="sample", n_max=3, refused="empty", unknown="quarantine"),
         TextPolicy(case="restore", punctuation="keep", unknown="keep"),
         TextPolicy(unknown="drop", length="pad", n_max=2),
+        TextPolicy(repeat="same"),
+        TextPolicy(repeat="same", length="pad", n_max=3),
+        TextPolicy(repeat="same", unknown="quarantine", punctuation="keep"),
     ],
 )
 def test_counts_are_those_of_the_job(policy, tmp_path):
@@ -76,6 +79,26 @@ def test_counts_are_those_of_the_job(policy, tmp_path):
     assert sum(sample.emptied.values()) == (
         0 if policy.refused == "quarantine" else len(released) - 4 + ("unknown_words" in sample.emptied)
     )
+
+
+def test_different_words_are_counted_where_each_is_drawn_once(bundle):
+    assert inspect([batch()], OPEN, bundle).distinct is None
+    texts = ["near near Near next", "zorblax other zorblax", None, "", "far"]
+    records = batch(texts, [None, None, "oversize", None, None])
+    sample = inspect([records], TextPolicy(repeat="same"), bundle)
+    assert sample.lengths == Quantiles(min=0, median=1, p95=4, max=4)
+    assert sample.distinct == Quantiles(min=0, median=1, p95=2, max=2)
+    assert (sample.tokens, sample.keep_draws) == (5, 5)
+    shown = sample_facts(sample, {"table_rows": 5, "core_hours": None, "core_hours_a_million": None})
+    assert shown["different words a record"] == "min 0, median 1, p95 2, max 2"
+    padded = inspect([records], TextPolicy(repeat="same", length="pad", n_max=9), bundle)
+    assert (padded.released, padded.tokens, padded.distinct.max) == (4, 36, 2)
+
+
+def test_the_keep_rate_is_that_of_what_is_written(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "render", lambda _, drawn: replace(drawn, ids=0 * drawn.ids + 2))
+    assert inspect([batch(["near far next far"], [None])], OPEN, bundle).keep_rate == 0.5
+    assert [item.stays for item in preview_words(bundle, ["near", "far"], 1.0, draws=50)] == [0, 0, 0, 1, 1, 1]
 
 
 def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):

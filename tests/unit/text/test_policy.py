@@ -50,6 +50,17 @@ TABLE = [
     ({**SAMPLE, "output": "bag"}, "any_text", "sampled", ["presence"]),
     ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", []),
     (SLOTS, "same_skeleton", "sequence", ["carrier_phrases", "length", "presence"]),
+    ({"repeat": "same"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
+    ({"repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
+    ({**PAD, "repeat": "same"}, "same_skeleton", "distinct", ["presence", "repetition"]),
+    ({**PAD, "repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["presence", "repetition"]),
+    ({"repeat": "same", "case": "restore"}, "same_skeleton", "distinct", ["case", "length", "presence", "repetition"]),
+    (
+        {**SLOTS, "repeat": "same"},
+        "same_skeleton",
+        "distinct",
+        ["carrier_phrases", "length", "presence", "repetition"],
+    ),
     (
         {"punctuation": "keep", "digits": "keep"},
         "same_skeleton",
@@ -184,6 +195,9 @@ CONTRADICTIONS = [
         {**SLOTS, "slot_threshold": 0.0, "slot_start_threshold": float("nan")},
         ["slot_threshold", "slot_start_threshold"],
     ),
+    ({**SAMPLE, "repeat": "same"}, ["repeat"]),
+    ({**PAD, "repeat": "same", "refused": "empty"}, ["refused"]),
+    ({"repeat": "nonsense"}, ["repeat"]),
     ({"stop_words": "drop"}, ["stop_word_list"]),
     ({"stop_words": "keep"}, ["stop_word_list"]),
     (
@@ -205,6 +219,15 @@ def test_contradictions_are_reported_all_at_once(settings, where):
         TextPolicy(**settings)
     for name, problem in faults:
         assert f"{name}: {problem}" in str(caught.value)
+
+
+def test_a_fault_of_repetition_says_why_and_what_to_do():
+    ((_, sampled),) = find_faults(DraftPolicy(**SAMPLE, repeat="same"))
+    assert "the bound of a sample does not cover" in sampled
+    assert "Use length: pad or as_is, or repeat: each." in sampled
+    ((_, emptied),) = find_faults(DraftPolicy(**PAD, repeat="same", refused="empty"))
+    assert "a hidden length and repeat: each. Use quarantine." in emptied
+    assert "or set length" not in emptied
 
 
 def test_sound_policies_have_no_faults():
@@ -280,6 +303,8 @@ FINGERPRINTS = {
     ("slots", "carrier_phrases"): "f6a632ed1f78c68ad96b72605bdd61e974585871697728cf959f6b528ea21779",
     ("refused", "quarantine"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("refused", "empty"): "5d4596ad0fd08c1a6fcc403cd63fb5a6779d77701a2ec31a2cb9777090117242",
+    ("repeat", "each"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("repeat", "same"): "36a3b3b27918bb6bcebc5ffb9f55d05b5c32b03491baf9074b4be8ddd31ab2f0",
 }
 NEEDED = {
     ("length", "pad"): {"n_max": 8},

@@ -233,6 +233,15 @@ def test_the_codec_copies_carrier_phrases_and_draws_the_rest(model):
     assert words.to_pylist() == ["Please turn off the LIGHT, light the next Song by SONG; The light!"]
 
 
+def test_repeated_words_count_only_where_they_are_hidden(model):
+    text = "Please turn off the LIGHT, play the next Song by ANNA; Quux Anna, light 7th quux! The light, anna 7TH."
+    hidden = [word for word, keep in zip(slotting.tokens(text), kept(model, [text])[0], strict=True) if not keep]
+    assert {"anna", "quux", "7th"} <= set(hidden)
+    assert "the" not in hidden
+    encoded = Codec(policy_of(model, repeat="same"), VOCABULARY, model).encode(pa.array([text]))
+    assert encoded.pattern.firsts.tolist() == [hidden.index(word) for word in hidden]
+
+
 def test_words_that_are_not_carriers_go_by_the_other_rules(model):
     text = "please turn off the light at 7 by anna quux"
     dropped = Codec(

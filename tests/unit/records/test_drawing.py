@@ -1,0 +1,295 @@
+"""Under ``repeat: same`` a word of a record becomes one word at all its places, costs one draw, and shares its noise
+with no other version of the record; what is rendered is written, and counted, as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import helpers
+from hostile import HOSTILE, random_texts
+from wordveil.artifacts.bundle import Bundle
+from wordveil.mechanisms.base import TokenBatch
+from wordveil.records.drawing import write_words
+from wordveil.records.sanitiser import RecordSanitiser
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy
+from wordveil.text.repetition import Pattern
+from wordveil.text.tokeniser import Tokeniser, fold_words
+
+WORDS = [*"abcdefghijklmnopqrst", "the", "cat", "sat", "mat"]
+TEXT = "The cat sat: Zorblax met Müller, the CAT and zorblax sat; Müller the cat Grimsby"
+COPYING = {"punctuation": "keep", "case": "restore"}
+PADDED = {"length": "pad", "n_max": 20}
+SHAPES: list[dict[str, Any]] = [
+    {},
+    COPYING,
+    PADDED,
+    {"output": "bag"},
+    {**PADDED, "output": "bag"},
+    {"unknown": "keep", "punctuation": "keep"},
+    {"stop_words": "keep", "stop_word_list": ("and", "the")},
+]
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
+    """By padding. Words are so near each other that hardly any stays."""
+    store = tmp_path_factory.mktemp("store")
+    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
+    settings = {"epsilon": 0.5, "gamma": 2.0}
+    return {
+        padding: helpers.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
+        for padding in (False, True)
+    }
+
+
+def sanitiser(bundles: dict[bool, Bundle], repeat: str = "same", **policy: Any) -> RecordSanitiser:
+    made = TextPolicy(repeat=repeat, **policy)
+    return helpers.record_sanitiser(bundles[made.pads], made)
+
+
+def rows(toy: RecordSanitiser, texts: list[str], ids: list[str] | None = None) -> list[dict[str, Any]]:
+    return helpers.sanitise(toy, helpers.record_batch(texts, ids)).to_pylist()
+
+
+def words_of(text: str) -> list[str]:
+    """As they are looked up."""
+    return fold_words(Tokeniser().cut_words(pa.array([text])).words).to_pylist()
+
+
+def blocks(words: list[str]) -> list[list[int]]:
+    """The places of each word."""
+    return [[place for place, other in enumerate(words) if other == word] for word in dict.fromkeys(words)]
+
+
+@pytest.mark.parametrize("policy", [{}, COPYING, PADDED], ids=str)
+def test_the_same_word_becomes_the_same_word_known_or_not(bundles, policy):
+    """In every record, and where it does not repeat, every word has a draw of its own."""
+    before = words_of(TEXT)
+    apart = 0
+    for row in rows(sanitiser(bundles, **policy), [TEXT] * 60):
+        after = words_of(row["text"])
+        if policy == PADDED:  # what is padding leaves no trace, so that places move
+            assert row["privacy"]["tokens"] == 20
+            continue
+        assert len(after) == len(before)
+        for places in blocks(before):
+            assert len({after[place] for place in places}) == 1
+        apart += after[before.index("zorblax")] != after[before.index("müller")]
+    assert policy == PADDED or apart > 40, "two unknown words have draws of their own"
+
+
+def test_under_each_the_same_word_becomes_different_ones(bundles):
+    before = words_of(TEXT)
+    found = [words_of(row["text"]) for row in rows(sanitiser(bundles, "each"), [TEXT] * 20)]
+    split = [len({after[place] for place in places}) for after in found for places in blocks(before) if len(places) > 1]
+    assert np.mean(np.array(split) > 1) > 0.8
+
+
+def test_two_records_draw_their_words_apart(bundles):
+    found = {row["text"] for row in rows(sanitiser(bundles), [TEXT] * 30)}
+    assert len(found) == 30
+
+
+@pytest.mark.parametrize("policy", SHAPES, ids=str)
+def test_a_record_costs_its_distinct_words(bundles, policy):
+    """And what is inspected is what is charged."""
+    toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
+    texts = [TEXT, "", "cat", "cat CAT Cat!", "zebra zebra lion", "the the and and cat"]
+    guarantee = bundles[made.pads].guarantee
+    encoded = Codec(made, bundles[made.pads].vocabulary).encode(pa.array(texts))
+    for number, row in enumerate(rows(toy, texts)):
+        start, stop = encoded.offsets[number : number + 2]
+        distinct = len(set(encoded.pattern.firsts[start:stop].tolist()))
+        assert row["privacy"]["tokens"] == (made.n_max or distinct)
+        assert row["privacy"]["epsilon_bound"] == row["privacy"]["tokens"] * guarantee.pure
+        assert row["privacy"]["epsilon_pure"] is None
+        assert row["privacy"]["composition"] == "distinct"
+        assert row["privacy"]["relation"] == "same_skeleton"
+        assert "repetition" in row["privacy"]["exposes"]
+    (inspected,) = toy.inspect(helpers.record_batch(texts))
+    done = helpers.sanitise(toy, helpers.record_batch(texts))
+    assert inspected["__tokens"].to_pylist() == [row["tokens"] for row in done["privacy"].to_pylist()]
+    assert inspected["__tag"].to_pylist() == done["content_tag"].to_pylist()
+
+
+def test_the_prices_of_known_texts(bundles):
+    tokens = [row["privacy"]["tokens"] for row in rows(sanitiser(bundles), [TEXT, "cat Cat x y x", "", "a a a"])]
+    assert tokens == [8, 3, 0, 1]
+    assert [row["privacy"]["tokens"] for row in rows(sanitiser(bundles, "each"), [TEXT, "a a a"])] == [15, 3]
+
+
+@pytest.mark.parametrize("policy", [{}, COPYING], ids=["hiding", "copying"])
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("zebra lion zebra a b c d e f", "zebra lion lion a b c d e f"),
+        ("zebra lion zebra a b c d e f", "zebra lion mouse a b c d e f"),
+        ("zebra zebra a b c d e f", "zebra lion a b c d e f"),
+    ],
+)
+def test_versions_that_differ_in_the_pattern_alone_share_neither_tag_nor_noise(bundles, policy, one, two):
+    """Ids do not tell unknown words apart: without the pattern the known words would come out alike, and the first
+    draws too.
+    """
+    toy = sanitiser(bundles, **policy)
+    drawn = [
+        [words_of(row["text"])[-6:] for row in rows(toy, [text] * 40, [f"r{number}" for number in range(40)])]
+        for text in (one, two)
+    ]
+    alike = np.mean([[a == b for a, b in zip(*pair, strict=True)] for pair in zip(*drawn, strict=True)])
+    assert alike < 0.3
+    tags = [row["content_tag"] for row in rows(toy, [one, two, one], ["a", "a", "a"])]
+    assert tags[0] == tags[2] != tags[1]
+
+
+def test_other_names_in_the_same_pattern_are_the_same_to_it(bundles):
+    """Unknown words have one symbol: a text with others in their places has the same content."""
+    one, two = rows(sanitiser(bundles), ["zebra lion zebra cat", "Müller Grimsby Müller cat"], ["a", "a"])
+    assert one == two
+
+
+@pytest.mark.parametrize("policy", SHAPES, ids=str)
+def test_a_record_does_not_depend_on_its_batch(bundles, policy):
+    toy, texts = sanitiser(bundles, **policy), [TEXT, "", "cat cat", TEXT + " dog", "zebra Zebra lion"]
+    alone = [rows(toy, [text], [f"r{number}"])[0] for number, text in enumerate(texts)]
+    assert rows(toy, texts) == alone
+    assert rows(toy, texts[::-1], [f"r{number}" for number in range(5)][::-1]) == alone[::-1]
+
+
+def test_a_bag_keeps_how_often_each_word_comes(bundles):
+    """And has another order: the words of one block are anywhere."""
+    text = "a a a a b b c zebra zebra zebra"
+    apart, moved = 0, 0
+    for row in rows(sanitiser(bundles, output="bag"), [text] * 40):
+        words = row["text"].split()
+        counts = sorted(len(places) for places in blocks(words))
+        assert len(counts) < 4 or counts == [1, 2, 3, 4]
+        apart += len(counts) == 4
+        moved += words[0] != words[1]
+    assert apart > 20
+    assert moved > 10
+
+
+class Stub:
+    """Draws words of 0 .. 9 by position and renders each as the tens of its place among all."""
+
+    def __init__(self) -> None:
+        self.seen: list[TokenBatch] = []
+
+    def draw(self, batch: TokenBatch, _: Any) -> TokenBatch:
+        self.seen.append(batch)
+        positions = np.concatenate([[0], *(np.arange(n) for n in np.diff(batch.offsets))])[1:]
+        return replace(batch, ids=positions.astype(np.int32))
+
+    def render(self, batch: TokenBatch) -> TokenBatch:
+        self.seen.append(batch)
+        return replace(batch, ids=(batch.ids + 10 * np.arange(len(batch.ids))).astype(np.int32))
+
+
+def test_distinct_words_are_drawn_in_order_then_rendered_at_every_place_and_taken_from_the_first():
+    forms, offsets = np.array([7, 5, 7, 6, 5, 5]), np.array([0, 4, 4, 6])
+    batch = TokenBatch(forms.astype(np.int32), offsets, helpers.counted_contexts(3))
+    stub: Any = Stub()
+    written = write_words(stub, batch, helpers.KEYS, Pattern.of(forms, offsets, 8))
+    drawn, rendered = stub.seen
+    assert drawn.ids.tolist() == [7, 5, 6, 5]
+    assert drawn.offsets.tolist() == [0, 3, 3, 4]
+    assert drawn.contexts is batch.contexts
+    assert rendered.ids.tolist() == [0, 1, 0, 2, 0, 0]
+    assert written.batch.ids.tolist() == [0, 11, 0, 32, 40, 40]
+    assert written.batch.offsets is batch.offsets
+    assert written.drawn.tolist() == [3, 0, 1]
+    assert written.replaced.tolist() == forms.tolist()
+
+
+@pytest.mark.parametrize("bag", [False, True])
+def test_without_a_pattern_every_token_is_drawn_and_rendered_in_the_order_written(bag):
+    batch = TokenBatch(np.arange(30, dtype=np.int32), np.array([0, 20, 30]), helpers.counted_contexts(2))
+    stub: Any = Stub()
+    written = write_words(stub, batch, helpers.KEYS, bag=bag)
+    drawn, rendered = stub.seen
+    assert drawn is batch
+    assert written.drawn.tolist() == [20, 10]
+    assert sorted(written.replaced.tolist()) == batch.ids.tolist()
+    assert (written.replaced.tolist() != batch.ids.tolist()) == bag
+    # What was drawn for a token goes where the token goes, and is rendered there.
+    assert (rendered.ids == written.replaced % 20).all()
+    assert (written.batch.ids == rendered.ids + 10 * np.arange(30)).all()
+
+
+def test_a_bag_is_rendered_after_it_is_shuffled_and_then_made_the_same():
+    forms, offsets = np.tile([0, 1, 0, 2, 1, 0], 5), np.arange(6) * 6
+    batch = TokenBatch(forms.astype(np.int32), offsets, helpers.counted_contexts(5))
+    stub: Any = Stub()
+    written = write_words(stub, batch, helpers.KEYS, Pattern.of(forms, offsets, 3), bag=True)
+    rendered = stub.seen[1]
+    assert (rendered.ids == written.replaced).all()
+    for record in range(5):
+        part = slice(record * 6, record * 6 + 6)
+        forms_here, after = written.replaced[part].tolist(), written.batch.ids[part].tolist()
+        first = [forms_here.index(form) for form in forms_here]
+        assert after == [form + 10 * (record * 6 + place) for form, place in zip(forms_here, first, strict=True)]
+    assert written.replaced.tolist() != forms.tolist()
+
+
+@pytest.mark.parametrize("policy", [{}, {"output": "bag"}, {"repeat": "each"}, {"repeat": "each", "output": "bag"}])
+def test_unchanged_counts_what_is_finally_written(bundles, monkeypatch, policy):
+    """A mechanism that renders every word as ``cat`` leaves the places of ``cat`` alone unchanged."""
+    cat = WORDS.index("cat")
+    toy = sanitiser(bundles, **policy)
+    monkeypatch.setattr(
+        type(bundles[False].mechanism), "render", lambda _, batch: replace(batch, ids=np.full_like(batch.ids, cat))
+    )
+    found = rows(toy, ["cat the cat sat", "mat", "cat", "zebra cat cat cat"])
+    assert [row["__unchanged"] for row in found] == [2, 0, 1, 3]
+    assert {word for row in found for word in row["text"].split()} == {"cat"}
+
+
+@pytest.mark.parametrize("policy", SHAPES, ids=str)
+def test_hostile_texts(bundles, policy):
+    """Nothing fails, equal forms come out equal, and each record costs what is inspected."""
+    raw = [text for text in [*HOSTILE.values(), *random_texts(300, 5, WORDS)] if text is not None]
+    texts = [text for text in map(_decoded, raw) if text is not None]
+    toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
+    found = rows(toy, texts)
+    (inspected,) = toy.inspect(helpers.record_batch(texts))
+    codec = Codec(made, bundles[made.pads].vocabulary)
+    released = 0
+    for text, row, tokens in zip(texts, found, inspected["__tokens"].to_pylist(), strict=True):
+        if row["status"] != "released":
+            assert tokens is None
+            continue
+        released += 1
+        assert row["privacy"]["tokens"] == tokens
+        if made == TextPolicy(repeat="same"):
+            before, after = words_of(Tokeniser().normalise(pa.array([text]))[0].as_py()), row["text"].split()
+            assert len(before) == len(after)
+            assert len(set(zip(before, after, strict=True))) == len(set(before)) == tokens
+        assert made.n_max or tokens == len(set(codec.encode(pa.array([text])).pattern.firsts.tolist()))
+    assert released > 250
+
+
+def _decoded(text: bytes) -> str | None:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def test_slices_change_nothing(bundles, monkeypatch):
+    from wordveil.records import sanitiser as module
+
+    toy, texts = sanitiser(bundles, **PADDED), [TEXT, "cat cat", "", "zebra lion zebra", TEXT]
+    whole = rows(toy, texts)
+    monkeypatch.setattr(module, "_SLICE_TOKENS", 40)
+    again = sanitiser(bundles, **PADDED)
+    slices: Iterator[pa.RecordBatch] = again.sanitise(helpers.record_batch(texts))
+    assert pa.Table.from_batches(list(slices)).to_pylist() == whole
