@@ -253,6 +253,15 @@ def test_unchanged_counts_what_is_finally_written(bundles, monkeypatch, policy):
     assert {word for row in found for word in row["text"].split()} == {"cat"}
 
 
+@pytest.mark.parametrize("repeat", ["each", "same"])
+def test_in_a_bag_a_word_is_unchanged_wherever_it_goes(bundles, monkeypatch, repeat):
+    monkeypatch.setattr(type(bundles[False].mechanism), "draw", lambda _, batch, __: replace(batch, ids=batch.ids % 24))
+    text = "a b c d e f g h i j a b cat zebra zebra"  # the stub draws `b` for the unknown word, 25
+    found = rows(sanitiser(bundles, repeat, output="bag"), [text] * 20)
+    assert {row["__unchanged"] for row in found} == {13}
+    assert len({row["text"] for row in found}) == 20
+
+
 @pytest.mark.parametrize("policy", SHAPES, ids=str)
 def test_hostile_texts(bundles, policy):
     """Nothing fails, equal forms come out equal, and each record costs what is inspected."""
