@@ -116,6 +116,8 @@ def build_bundle(config: ConfigSource, *, session: SparkSession | None = None) -
         If the configuration is wrong; with every fault.
     wordveil.errors.EmbeddingError
         If the embedding cannot be read or must not be used.
+    wordveil.errors.PublicFileError
+        If another public file is missing, cannot be read or does not fit the embedding.
     wordveil.errors.BundleError
         If the bundle cannot be built.
     wordveil.errors.PlatformError

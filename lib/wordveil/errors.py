@@ -66,6 +66,12 @@ class EmbeddingError(WordveilError):
     exit_code = 4
 
 
+class PublicFileError(WordveilError):
+    """A file of public words, beside the embedding, that cannot be read or does not fit the embedding. Exit code 4."""
+
+    exit_code = 4
+
+
 class BundleError(WordveilError):
     """A bundle that is missing, damaged, cannot be built, or is not the one the configuration describes. Exit code
     4.

@@ -56,6 +56,14 @@ def test_the_configuration_and_the_comparison_know_it(tmp_path: Path) -> None:
     assert counts(done) == {"passed": 6}
 
 
+def test_the_configuration_knows_lists_and_public_files(tmp_path: Path) -> None:
+    done = run_with_toy("WellRead", tmp_path, str(TESTS / "plugin" / "check_files.py"))
+    assert done.returncode == 0, done.stdout
+    assert counts(done) == {"passed": 20}
+    done = run_with_toy("WellRead", tmp_path, str(CONTRACTS), "-k", "say")
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize(
     ("toy", "broken"),
     [

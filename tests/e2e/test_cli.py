@@ -105,6 +105,7 @@ def test_errors_come_before_spark_with_their_codes(workspace: Workspace, run: Co
     assert code("key.file=/none") == 5
     assert code() == 4  # no bundle
     assert code("build_missing=true", "mechanism.embedding=/none") == 4
+    assert code("build_missing=true", "mechanism.frequencies=/none") == 4
     assert run("sanitise", "--config", "/none.yaml")[0] == 2
     done = run_wordveil("sanitise", "--config", config, "--set", "build_missing=true", PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 7

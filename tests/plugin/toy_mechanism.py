@@ -9,7 +9,7 @@ alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -139,3 +139,53 @@ class TooLittleNoise(RandomisedResponse):
     ) -> MechanismArtifact:
         built = super().build(embedding, settings, padding=padding, work=work)
         return MechanismArtifact({**built.parameters, "epsilon": 2 * settings.epsilon}, {}, built.guarantee)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WellReadSettings(RandomisedResponseSettings):
+    """Lists of numbers, and every kind of public file."""
+
+    input_files = ("similarity", "pairs", "classes", "ngrams")
+
+    sizes: tuple[Annotated[int, Ge(2)], ...] = (20,)
+    losses: tuple[Annotated[float, Ge(0.0)], ...] = ()
+    similarity: str | None = None
+    pairs: str | None = None
+    classes: str | None = None
+    ngrams: str | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        losses = written.get("losses", ())
+        if isinstance(losses, tuple) and losses and losses[0] != 0:
+            yield "losses", "the first must be 0."
+
+
+class WellRead(RandomisedResponse):
+    """The same, and its parameters say what public files it was built from."""
+
+    name = "well-read"
+    settings_type = WellReadSettings
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        small = WellReadSettings(epsilon=5.0, sizes=(10, 80), losses=(0.0, 2.5))
+        return {"": Example(small, small.at_epsilon(9.0))}
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[RandomisedResponseSettings]:
+        return (WellReadSettings(epsilon=1.0),)
+
+    @classmethod
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: RandomisedResponseSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,
+    ) -> MechanismArtifact:
+        built = super().build(embedding, settings, padding=padding, work=work)
+        used = sorted(name for name, value in vars(inputs).items() if value is not None)
+        return MechanismArtifact({**built.parameters, "used": used}, {}, built.guarantee, ("built from files.",))

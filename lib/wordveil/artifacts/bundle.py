@@ -6,6 +6,7 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/words.txt       the vocabulary, UTF-8, one word a line
     <store>/<fingerprint>/<array>.bin     arrays, little-endian, C order; the manifest has dtype and shape
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
+    <store>/<fingerprint>-<digits>/...    the same, built by another recipe
 
 The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version, but no software versions and no
 time. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such directories.
@@ -13,8 +14,9 @@ time. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such dir
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,19 @@ _WORDS = "words.txt"
 class Recipe:
     """What a bundle was built from: a configuration identifies its bundle by this.
 
-    ``settings`` are the mechanism's own, ``embedding_digest`` the SHA-256 of the embedding's files.
+    Attributes
+    ----------
+    mechanism
+        its name.
+    settings
+        the mechanism's own, without those that name files.
+    padding
+        whether texts are padded.
+    embedding, embedding_digest
+        its place, and the SHA-256 of its files; empty where they are not at hand.
+    inputs
+        the other public files, by setting: ``name``, the place, and ``digest``, which is empty where the file is not at
+        hand.
     """
 
     mechanism: str
@@ -46,25 +60,40 @@ class Recipe:
     padding: bool
     embedding: str
     embedding_digest: str
+    inputs: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
 
-        Without the embedding's content (``embedding_digest`` empty) its name is compared.
+        Where the content of the embedding or of a file is not known (a digest is empty), its name is compared. Bundles
+        that were built before there were other files have none.
         """
         other = manifest["recipe"]
         pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
         settings = sorted({*self.settings, *other["settings"]})
         pairs += [(f"mechanism.{key}", self.settings.get(key), other["settings"].get(key)) for key in settings]
-        if self.embedding_digest:
-            pairs.append(("content of mechanism.embedding", self.embedding_digest[:16], other["embedding_digest"][:16]))
-        else:
-            pairs.append(("mechanism.embedding", self.embedding, other["embedding"]))
+        mine, theirs = _public_files(vars(self)), _public_files(other)
+        pairs += [_compare_files(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
         return [
             f"{name} is {theirs} in the bundle, {mine} in the configuration"
             for name, mine, theirs in pairs
             if mine != theirs
         ]
+
+
+def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The embedding and the other files of a recipe, by setting. Recipes of older bundles have no ``inputs``."""
+    embedding = {"name": recipe["embedding"], "digest": recipe["embedding_digest"]}
+    return {"embedding": embedding, **recipe.get("inputs", {})}
+
+
+def _compare_files(
+    setting: str, mine: Mapping[str, str] | None, theirs: Mapping[str, str] | None
+) -> tuple[str, str | None, str | None]:
+    """A row of :meth:`Recipe.differences`: the contents of two files where both are known, else their places."""
+    if mine and theirs and mine["digest"] and theirs["digest"]:
+        return f"content of mechanism.{setting}", mine["digest"][:16], theirs["digest"][:16]
+    return f"mechanism.{setting}", mine["name"] if mine else None, theirs["name"] if theirs else None
 
 
 @dataclass(frozen=True)
@@ -125,11 +154,20 @@ def write(
     """Write a bundle into ``store`` and return its directory.
 
     The directory gets its name only once all files are on disk. An existing bundle with the same content stays
-    unchanged.
+    unchanged. If it was built by another recipe, the new one stands beside it with the same fingerprint: a file may
+    change and leave what is drawn as it was, and each configuration must find a bundle of its own recipe.
     """
     return content_store.write_directory(
-        store, KIND, lambda draft: _fill(draft, embedding, built, recipe, provenance), open_bundle
+        store,
+        KIND,
+        lambda draft: _fill(draft, embedding, built, recipe, provenance),
+        open_bundle,
+        lambda manifest: "" if not recipe.differences(manifest) else _variant(recipe),
     )
+
+
+def _variant(recipe: Recipe) -> str:
+    return hashlib.sha256(content_store.encode_canonical(vars(recipe))).hexdigest()[:16]
 
 
 def _fill(

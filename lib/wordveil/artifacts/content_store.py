@@ -55,12 +55,17 @@ class Kind:
 
 
 def write_directory(
-    store: Path, kind: Kind, fill: Callable[[Path], dict[str, Any]], verify: Callable[[Path], object]
+    store: Path,
+    kind: Kind,
+    fill: Callable[[Path], dict[str, Any]],
+    verify: Callable[[Path], object],
+    variant: Callable[[dict[str, Any]], str] = lambda _: "",
 ) -> Path:
     """Write a directory into ``store`` and return its path.
 
     ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
-    with the same content stays unchanged, once ``verify`` has opened it.
+    with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return
+    an ending, by which the new directory then stands beside it.
     """
     store.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".building-", dir=store))
@@ -68,16 +73,26 @@ def write_directory(
         manifest = fill(draft)
         target = store / str(manifest[kind.digest_key])
         draft.chmod(0o755)
-        try:
-            draft.rename(target)
-        except OSError:
-            if not (target / MANIFEST).is_file():
-                raise
+        if not _rename(draft, target) and (ending := variant(read_manifest(target, kind))):
+            target = target.with_name(f"{target.name}-{ending}")
+            _rename(draft, target)
+        if draft.exists():
             verify(target)  # the same content, written earlier or at the same time
         _sync(store)
         return target
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def _rename(draft: Path, target: Path) -> bool:
+    """Rename a directory; False where there is a finished one already."""
+    try:
+        draft.rename(target)
+    except OSError:
+        if not (target / MANIFEST).is_file():
+            raise
+        return False
+    return True
 
 
 def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a configuration to what it names: its embedding, its bundle and its n-gram model."""
+"""From a configuration to what it names: its embedding and other public files, its bundle and its n-gram model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.artifacts.ngram_model import open_model
+from wordveil.config.inputs import digest_files, read_files
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
 from wordveil.embeddings import embedding as embeddings
@@ -47,18 +48,26 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         where the mechanism cannot be built.
     EmbeddingError
         where the embedding cannot be read or trained.
+    PublicFileError, NgramError
+        where another public file is missing, cannot be read or does not fit the embedding.
     """
     work = work or BuildContext()
     section, store = config.mechanism, Path(config.bundle_store)
-    recipe = config.recipe(embeddings.digest_source(section.embedding))
+    recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
     try:
         found = bundles.find(store, recipe)
     except BundleError:
         found = None  # The store has other bundles; this one is added.
     if found is None:
+        # Files first: their faults are told before an embedding is trained, which may start Spark.
+        files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(section, store, work, read)
+        fitted = files.fit(embedding.words)
         work = replace(work, kept=work.kept or store / _PARTS)
-        built = section.mechanism.build(embedding, section.settings, padding=recipe.padding, work=work)
+        built = section.mechanism.build(
+            embedding, section.settings, padding=recipe.padding, work=work, inputs=fitted.inputs
+        )
+        built = replace(built, notes=(*fitted.notes, *built.notes))
         provenance = {
             "wordveil": __version__,
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -77,20 +86,26 @@ def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, 
 
 
 def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
-    """Show ``text`` under the configured mechanism and under the others. Raises :class:`BundleError`."""
+    """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
     section = config.mechanism
+    files = read_files(section.public_files, progress)
     embedding = _load_embedding(section, Path(config.bundle_store), BuildContext(progress), read_pairs)
-    return compare(embedding, config.policy, section.name, section.settings, text, progress, find_ngrams(config))
+    inputs = files.fit(embedding.words).inputs
+    return compare(
+        embedding, config.policy, section.name, section.settings, text, progress, find_ngrams(config), inputs
+    )
 
 
 def find_bundle(config: Config) -> Bundle | None:
     """Open the configuration's bundle. None where its store is empty.
 
+    The contents of the embedding and of other public files are compared where they are at hand, else their names.
     Raises :class:`BundleError` where there are bundles and none matches.
     """
     place = config.mechanism.embedding
     digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
-    found = bundles.find(Path(config.bundle_store), config.recipe(digest))
+    digests = digest_files(config.mechanism.public_files, missing_allowed=True)
+    found = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
     return bundles.open_bundle(found) if found else None
 
 

@@ -85,7 +85,8 @@ def _mechanism_faults(written: Mapping[str, Any], text: TextSection | None) -> I
     """A mechanism's settings that contradict each other, or the text policy."""
     if (mechanism := nearest_mechanism(written.get("name"))) is None:
         return
-    for name, problem in mechanism.settings_type.find_faults(written):
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
+    for name, problem in mechanism.settings_type.find_faults(settings):
         yield Fault(f"mechanism.{name}", "", problem)
     if not mechanism.supports_padding and text and text.chosen_settings().get("length") == Length.PAD:
         yield Fault("text.length", "pad", f"pads texts, and {mechanism.padding_advice}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeGuard, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -32,6 +33,7 @@ from wordveil.release.budgets import PURE, Budget
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
+NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 # What settings and values were called in format version 1.
 _RENAMED = {"bundle": "bundle_store"}
 _RENAMED_VALUES = {("text.unknown", "cover"): "mask"}
@@ -79,14 +81,22 @@ class Config(Section):
         """The budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
         return self.budgets.budget if self.budgets else Budget(PURE, self.relation)
 
-    def recipe(self, embedding_digest: str) -> Recipe:
-        """What the bundle must be."""
+    def recipe(self, embedding_digest: str, file_digests: Mapping[str, str] = NO_DIGESTS) -> Recipe:
+        """What the bundle must be.
+
+        ``file_digests``: those of the public files beside the embedding that are at hand, by setting
+        (:func:`wordveil.config.inputs.digest_files`).
+        """
+        files = self.mechanism.public_files
         return Recipe(
             mechanism=self.mechanism.name,
             settings=self.mechanism.recipe,
             padding=self.policy.pads,
             embedding=self.mechanism.embedding,
             embedding_digest=embedding_digest,
+            inputs={
+                name: {"name": place, "digest": file_digests.get(name, "")} for name, place in sorted(files.items())
+            },
         )
 
 
@@ -155,12 +165,13 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "is required and has no default: it is the privacy of each word, per unit of distance. See conf/mechanisms."
     ),
     ("mechanism.public", "missing"): (
-        "is required: set `public: true` if the embedding, its vocabulary and its index were made without the private "
-        "corpus. An embedding made from the corpus leaks it: use another one."
+        "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
+        "similarities, pairs, classes and n-grams that this section names, were made without the private corpus. What "
+        "is made from the corpus leaks it: use another embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding made from the private corpus breaks the guarantee. "
-        "Use one made from public text."
+        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes or n-grams made "
+        "from the private corpus break the guarantee. Use those made from public text."
     ),
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
@@ -249,7 +260,7 @@ def _message(details: ErrorDetails) -> str:
         allowed = str(details.get("ctx", {}).get("expected", ""))
         near = did_you_mean(str(details["input"]), allowed.replace("'", "").replace(" or ", ", ").split(", "))
         return f"allowed: {allowed}.{near}"
-    text = details["msg"].replace("Input should be", "should be").rstrip(".")
+    text = details["msg"].replace("Input should be", "should be").replace("valid tuple", "list").rstrip(".")
     limit = details.get("ctx", {}).get(_LIMITS.get(details["type"], ""), 0)
     if details["loc"][-1:] == ("epsilon",) and limit > 0:
         # Such a bound is one of arithmetic: what is meant is 0.

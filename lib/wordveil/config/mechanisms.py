@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, Field, ValidationError, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
 from wordveil.config.schema import Name, Section
@@ -23,6 +23,8 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 
 HYPERNYMS = "hypernyms"
+FREQUENCIES = "frequencies"
+"""The setting of all mechanisms that names a public file."""
 
 
 class TrainingSection(Section):
@@ -56,7 +58,14 @@ class MechanismSection(Section):
     )
     """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
     training: TrainingSection = TrainingSection()
+    frequencies: Name | None = None
+    """A table of words and how often a public corpus has them: what attackers are assumed to know, and what some
+    mechanisms are built from. By default frequencies follow the words' ranks in the embedding.
+    """
     public: Literal[True]
+    """States that nothing named in this section was made from the private corpus: the embedding with its vocabulary and
+    index, frequencies, similarities, pairs, classes and n-grams.
+    """
     name: str
 
     @property
@@ -71,10 +80,20 @@ class MechanismSection(Section):
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})
 
     @property
+    def public_files(self) -> dict[str, str]:
+        """What :mod:`wordveil.config.inputs` reads beside the embedding: the places of the files, by setting."""
+        names = (FREQUENCIES, *self.mechanism.settings_type.input_files)
+        return {name: place for name in names if (place := getattr(self, name)) is not None}
+
+    @property
     def recipe(self) -> dict[str, Any]:
-        """The settings that enter a bundle's recipe, with those of the embedding's training where it is trained."""
+        """The settings that enter a bundle's recipe, with those of the embedding's training where it is trained.
+
+        Public files are not among them: a recipe has them by their content (:attr:`public_files`).
+        """
         training = self.training.settings.recipe if self.embedding_format == HYPERNYMS else {}
-        return {**self.settings.recipe(), **training}
+        files = self.mechanism.settings_type.input_files
+        return {**{name: value for name, value in self.settings.recipe().items() if name not in files}, **training}
 
     @property
     def nominal_epsilon(self) -> float:
@@ -86,10 +105,26 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
     kind = mechanism.settings_type
     hints = get_type_hints(kind, include_extras=True)
     own: dict[str, Any] = {
-        field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
+        field.name: (_annotation(kind, field.name, hints), ... if field.default is MISSING else field.default)
+        for field in fields(kind)
     }
     own["name"] = (Literal[mechanism.name], ...)
     return create_model(f"{mechanism.__name__}Section", __base__=MechanismSection, __doc__=kind.__doc__, **own)
+
+
+def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
+    """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
+    if name in kind.input_files:
+        return Name | None
+    return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
+
+
+def _holds_tuple(hint: Any) -> bool:
+    return get_origin(hint) is tuple or any(map(_holds_tuple, get_args(hint)))
+
+
+def _tuple_of(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 MECHANISM_SECTIONS = {name: _make_section(mechanism) for name, mechanism in MECHANISMS.items()}

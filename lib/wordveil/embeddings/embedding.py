@@ -34,6 +34,7 @@ _WORDS = "words.txt"
 _VECTORS = "vectors.npy"
 _FASTTEXT_MAGIC = (0x2F4F16BA).to_bytes(4, "little")
 _CHUNK = 4096
+_SETTING = "mechanism.embedding"
 
 
 @dataclass(frozen=True)
@@ -151,17 +152,23 @@ def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: s
         raise EmbeddingError(f"{source}: row {row} ({words[row]!r}) {problem}. Remove the row or repair the file.")
 
 
-def load(place: str, file_format: str = "auto", progress: Callable[[str], None] = lambda _: None) -> Embedding:
+def load(
+    place: str,
+    file_format: str = "auto",
+    progress: Callable[[str], None] = lambda _: None,
+    setting: str = _SETTING,
+) -> Embedding:
     """The embedding at ``place``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
     ``file_format`` is one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and
-    text files with and without a header by their first bytes. Raises :class:`EmbeddingError`.
+    text files with and without a header by their first bytes. ``setting`` names it in messages. Raises
+    :class:`EmbeddingError`.
     """
     if place in SHIPPED:
         with _open_shipped(place) as directory:
             return _load_directory(directory, f"{place} embedding")
     path = Path(place)
-    _check_exists(path)
+    _check_exists(path, setting)
     chosen = _detect(path) if file_format == "auto" else file_format
     progress(f"reading {place} as {chosen}")
     try:
@@ -169,18 +176,21 @@ def load(place: str, file_format: str = "auto", progress: Callable[[str], None] 
     except EmbeddingError:
         raise
     except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
+        fix = f"Set {_SETTING}_format to one of" if setting == _SETTING else "Name a file of one of these formats:"
         raise EmbeddingError(
-            f"mechanism.embedding = {place}: cannot be read as {chosen} ({error}). Set mechanism.embedding_format to "
-            f"one of {', '.join(FORMATS[1:])}."
+            f"{setting} = {place}: cannot be read as {chosen} ({error}). {fix} {', '.join(FORMATS[1:])}."
         ) from error
 
 
-def digest_source(place: str) -> str:
-    """SHA-256 of the files of the embedding at ``place``, hexadecimal: shows whether a bundle was built from them."""
+def digest_source(place: str, setting: str = _SETTING) -> str:
+    """SHA-256 of the files of the embedding at ``place``, hexadecimal: shows whether a bundle was built from them.
+
+    ``setting`` names it in messages. Raises :class:`EmbeddingError`.
+    """
     if place in SHIPPED:
         with _open_shipped(place) as directory:
             return _digest_files(directory)
-    _check_exists(Path(place))
+    _check_exists(Path(place), setting)
     return _digest_files(Path(place))
 
 
@@ -193,12 +203,10 @@ def _open_shipped(name: str) -> AbstractContextManager[Path]:
     return resources.as_file(resources.files("wordveil") / "data" / SHIPPED[name])
 
 
-def _check_exists(path: Path) -> None:
+def _check_exists(path: Path, setting: str) -> None:
     if not path.exists():
         names = " or ".join(map(repr, SHIPPED))
-        raise EmbeddingError(
-            f"mechanism.embedding = {path}: no such file or directory. Name an existing path, or {names}."
-        )
+        raise EmbeddingError(f"{setting} = {path}: no such file or directory. Name an existing path, or {names}.")
 
 
 def _digest_files(path: Path) -> str:

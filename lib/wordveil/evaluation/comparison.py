@@ -23,6 +23,7 @@ from wordveil.evaluation.output_law import as_record, write_tokens
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
@@ -82,6 +83,7 @@ class _Candidate:
 
     mechanism: type[Mechanism[Any]]
     settings: MechanismSettings
+    inputs: PublicInputs = NO_INPUTS
 
     @property
     def label(self) -> str:
@@ -96,6 +98,7 @@ def compare(
     text: str,
     progress: Callable[[str], None] = lambda _: None,
     model: NgramModel | None = None,
+    inputs: PublicInputs = NO_INPUTS,
 ) -> Comparison:
     """Compare a mechanism with the others of the registry on one sentence.
 
@@ -113,6 +116,9 @@ def compare(
         gets a line of text about each step.
     model : NgramModel or None
         the policy's n-gram model, if it names one.
+    inputs : PublicInputs
+        what the configured mechanism is built from beside the embedding. The others get its frequencies alone, since
+        their settings name no other files.
 
     Returns
     -------
@@ -127,10 +133,10 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
         bench = _Bench(embedding, policy, model, text, BuildContext(progress, kept=Path(directory)))
         progress("the configured mechanism")
-        chosen = _Candidate(MECHANISMS[name], settings)
+        chosen = _Candidate(MECHANISMS[name], settings, inputs)
         configured = bench.build(chosen).line
         equal_kept, equal_pure = [], []
-        for candidate in _candidates(embedding, settings.terms, bench):
+        for candidate in _candidates(embedding, settings.terms, bench, PublicInputs(inputs.frequencies)):
             progress(f"fitting {candidate.label}")
             if not candidate.settings.has_epsilon():
                 equal_kept.append(bench.build(candidate).line)
@@ -143,7 +149,9 @@ def compare(
     return Comparison(configured, equal_kept, equal_pure)
 
 
-def _candidates(embedding: Embedding, configured: ComparisonTerms, bench: _Bench) -> list[_Candidate]:
+def _candidates(
+    embedding: Embedding, configured: ComparisonTerms, bench: _Bench, inputs: PublicInputs
+) -> list[_Candidate]:
     """List the mechanisms to compare. Gamma is the configured one, or the median distance of the last listed
     neighbour.
     """
@@ -151,7 +159,7 @@ def _candidates(embedding: Embedding, configured: ComparisonTerms, bench: _Bench
     gamma = configured.gamma or bench.measure_cut(configured.metric, neighbours)
     terms = ComparisonTerms(configured.metric, neighbours, gamma)
     return [
-        _Candidate(mechanism, settings)
+        _Candidate(mechanism, settings, inputs)
         for mechanism in MECHANISMS.values()
         for settings in mechanism.comparable_settings(terms)
     ]
@@ -184,7 +192,7 @@ class _Bench:
         """Build the mechanism of ``candidate`` and show the sentence under it."""
         kind, settings = candidate.mechanism, candidate.settings
         quiet = replace(self._work, progress=lambda _: None)
-        built = kind.build(self._embedding, settings, padding=False, work=quiet)
+        built = kind.build(self._embedding, settings, padding=False, work=quiet, inputs=candidate.inputs)
         mechanism = kind.load(self._embedding.size, built.parameters, built.arrays, self._write_files(built))
         epsilon = settings.nominal_epsilon if settings.has_epsilon() else None
         line = Line(candidate.label, epsilon, built.guarantee.pure, self._kept(mechanism), self._text(mechanism))

@@ -55,7 +55,11 @@ class MechanismSettings:
     """
 
     input_files: ClassVar[tuple[str, ...]] = ()
-    """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`."""
+    """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
+
+    They are of those that :mod:`wordveil.config.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``. Each
+    is a string or None.
+    """
 
     def __post_init__(self) -> None:
         if faults := [*self.find_faults(vars(self))]:
@@ -65,7 +69,7 @@ class MechanismSettings:
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:  # noqa: ARG003 - most have none
         """List settings that contradict each other, as (setting, what is wrong and how to fix it).
 
-        ``written``: settings by name as a configuration has them. Any may be missing, or have a fault.
+        ``written``: settings by name as a configuration has them, lists as tuples. Any may be missing, or have a fault.
         """
         return iter(())
 
@@ -85,13 +89,18 @@ class MechanismSettings:
         return replace(self, **changes)
 
     def recipe(self) -> dict[str, Any]:
-        """List the settings that enter a bundle's recipe, as plain values."""
-        return asdict(self)
+        """List the settings that enter a bundle's recipe, as plain values: what JSON gives back is equal to it."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
 
     @property
     def terms(self) -> ComparisonTerms:
         """What others must have in common with these settings to be compared with them."""
         return ComparisonTerms()
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, which is what JSON makes of them."""
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 @dataclass(frozen=True)

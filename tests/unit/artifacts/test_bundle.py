@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
-from wordveil.artifacts.bundle import find, open_bundle
+from wordveil.artifacts.bundle import Recipe, find, open_bundle, write
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.neighbours.blocks import BuildContext
 
 FILES = ("manifest.json", "words.txt", "index.bin")
 
@@ -286,6 +290,67 @@ def test_find_tells_every_difference(tmp_path):
         "content of mechanism.embedding is",
     ):
         assert part in str(caught.value)
+
+
+def with_counts(digest: str, name: str = "counts.tsv") -> Recipe:
+    """The recipe of the toy bundle with one more file."""
+    return replace(recipe(toy_embedding()), inputs={"frequencies": {"name": name, "digest": digest}})
+
+
+def write_as(store: Path, made_by: Recipe) -> Path:
+    """The toy bundle, written as that of another recipe."""
+    built = Laplace.build(toy_embedding(), LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
+    return write(store, toy_embedding(), built, made_by, {})
+
+
+def test_equal_content_of_another_recipe_stands_beside_the_first(tmp_path):
+    plain = write_toy(tmp_path)
+    before = (plain / "manifest.json").read_bytes()
+    first, second = write_as(tmp_path, with_counts("a" * 64)), write_as(tmp_path, with_counts("b" * 64))
+    assert len({plain, first, second}) == 3
+    assert {open_bundle(path).fingerprint for path in (plain, first, second)} == {plain.name}
+    assert all(re.fullmatch(rf"{plain.name}-[0-9a-f]{{16}}", path.name) for path in (first, second))
+    assert find(tmp_path, recipe(toy_embedding())) == plain
+    assert find(tmp_path, with_counts("a" * 64)) == first
+    assert find(tmp_path, with_counts("b" * 64)) == second
+    assert write_as(tmp_path, with_counts("b" * 64)) == second
+    assert write_toy(tmp_path) == plain
+    assert (plain / "manifest.json").read_bytes() == before
+    assert entries(tmp_path) == sorted(path.name for path in (plain, first, second))
+
+
+def test_a_damaged_bundle_beside_the_first_is_refused(tmp_path):
+    write_toy(tmp_path)
+    beside = write_as(tmp_path, with_counts("a" * 64))
+    (beside / "words.txt").write_text("x")
+    with pytest.raises(BundleError, match=r"words\.txt: has 1 bytes"):
+        write_as(tmp_path, with_counts("a" * 64))
+
+
+@pytest.mark.parametrize(
+    ("asked", "difference"),
+    [
+        (with_counts("a" * 64), ""),
+        (with_counts("a" * 64, "moved.tsv"), ""),
+        (with_counts(""), ""),
+        (with_counts("", "moved.tsv"), "mechanism.frequencies is counts.tsv in the bundle, moved.tsv in the config"),
+        (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 16} in the bundle, {'b' * 16} in the"),
+        (recipe(toy_embedding()), "mechanism.frequencies is counts.tsv in the bundle, None in the configuration"),
+    ],
+)
+def test_other_files_are_compared_by_content_and_else_by_name(tmp_path, asked, difference):
+    path = write_as(tmp_path, with_counts("a" * 64))
+    if not difference:
+        assert find(tmp_path, asked) == path
+        return
+    with pytest.raises(BundleError, match=re.escape(difference)):
+        find(tmp_path, asked)
+
+
+def test_a_manifest_without_other_files_is_one_with_none():
+    manifest = {"recipe": {name: value for name, value in vars(recipe(toy_embedding())).items() if name != "inputs"}}
+    assert recipe(toy_embedding()).differences(manifest) == []
+    assert len(with_counts("").differences(manifest)) == 1
 
 
 def test_find_refuses_a_damaged_store(tmp_path):

@@ -171,6 +171,27 @@ def test_annoy_needs_its_settings_and_every_fault_is_told(settings, words):
     assert all(any(word in fault for fault in found) for word in words), found
 
 
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_may_name_frequencies_and_needs_none(name):
+    settings = vars(MECHANISMS[name].examples()[""].small)
+    section = {"name": name, "embedding": "demo", "public": True, **settings}
+    whole = {**base(), "text": {"profile": "strict", "length": "sample", "n_max": 8}}
+    plain = parse_config({**whole, "mechanism": section}, "job.yaml")
+    named = parse_config({**whole, "mechanism": {**section, "frequencies": "counts.tsv"}}, "job.yaml")
+    assert named.mechanism.public_files == {**plain.mechanism.public_files, "frequencies": "counts.tsv"}
+    assert "frequencies" not in plain.recipe("d").inputs
+    assert named.recipe("d").inputs["frequencies"] == {"name": "counts.tsv", "digest": ""}
+    assert named.recipe("d", {"frequencies": "e"}).inputs["frequencies"] == {"name": "counts.tsv", "digest": "e"}
+    assert named.recipe("d").settings == plain.recipe("d").settings
+
+
+@pytest.mark.parametrize("value", [None, False])
+def test_the_statement_of_what_is_public_covers_every_file(value):
+    message = faults(changed("mechanism.public", value))[0]
+    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams"):
+        assert word in message
+
+
 def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_alone():
     assert parse_config(base(), "job.yaml").recipe("").settings == {
         "epsilon": 8.0,

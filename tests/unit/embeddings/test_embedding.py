@@ -16,7 +16,7 @@ import pytest
 from gensim.models import KeyedVectors
 from gensim.test.utils import datapath
 
-from wordveil.embeddings.embedding import DEMO, Embedding, check_embedding, load
+from wordveil.embeddings.embedding import DEMO, Embedding, check_embedding, digest_source, load
 from wordveil.errors import EmbeddingError
 
 WORDS = ["the", "été", "don't", "naïve"]
@@ -337,6 +337,17 @@ def test_missing_path_is_named_with_the_setting():
     message = refusal("nowhere/glove.txt")
     assert "mechanism.embedding = nowhere/glove.txt" in message
     assert "demo" in message
+
+
+def test_messages_name_the_setting_that_the_caller_has(tmp_path):
+    for command in (load, digest_source):
+        with pytest.raises(EmbeddingError, match=r"^mechanism\.similarity = nowhere: no such file"):
+            command("nowhere", setting="mechanism.similarity")
+    (tmp_path / "file").write_text("2 2\na 1\n")
+    with pytest.raises(EmbeddingError, match=r"^mechanism\.similarity = .*Name a file of one of these formats: word"):
+        load(str(tmp_path / "file"), setting="mechanism.similarity")
+    with pytest.raises(EmbeddingError, match=r"^mechanism\.embedding = .*Set mechanism\.embedding_format to one of"):
+        load(str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])

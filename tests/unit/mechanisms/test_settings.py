@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import json
+from dataclasses import FrozenInstanceError, dataclass
 from typing import get_args
 
 import pytest
@@ -42,6 +43,20 @@ def test_what_enters_a_recipe_and_how_people_see_it(settings, epsilon, recipe, l
     assert settings.recipe() == recipe
     assert settings.terms.label("x") == label
     assert settings.has_epsilon() == (epsilon > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lists(MechanismSettings):
+    sizes: tuple[int, ...] = (20,)
+    pairs: tuple[tuple[str, float], ...] = ()
+    name: str | None = None
+
+
+def test_a_recipe_is_what_json_gives_back():
+    settings = Lists(sizes=(10, 80), pairs=(("a", 0.5), ("b", 1.0)))
+    assert settings.recipe() == {"sizes": [10, 80], "pairs": [["a", 0.5], ["b", 1.0]], "name": None}
+    for one in (settings, Lists(), Lists(sizes=(), name="tuple")):
+        assert json.loads(json.dumps(one.recipe())) == one.recipe()
 
 
 def test_every_mechanism_is_here():

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
-    place = _distribute_directory(context, bundle.path, f"wordveil-{bundle.fingerprint}", how)
+    # Bundles of two recipes may share a fingerprint, and a worker asks for this one's manifest.
+    name = f"wordveil-{bundle.fingerprint}-{bundle.manifest['seal'][:16]}"
+    place = _distribute_directory(context, bundle.path, name, how)
     return place, context.broadcast(bundle.identity)
 
 

@@ -1,0 +1,165 @@
+"""Tables of public words: text in UTF-8 with a tab between columns and no header, each line checked.
+
+The end of a name (.gz, .bz2, .zst, .lz4) says how a file is compressed. A byte order mark and any line ends are
+accepted. Nothing is trimmed or quoted: words are compared with those of the embedding byte by byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv
+
+from wordveil.errors import PublicFileError
+
+_WHOLE_NUMBER = "^0*[1-9][0-9]{0,17}$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class WordTable:
+    """The columns of a table of words.
+
+    Attributes
+    ----------
+    setting
+        the setting that names the file, for messages.
+    place
+        the file.
+    columns
+        string arrays ``(lines,)``, without empty cells.
+    """
+
+    setting: str
+    place: str
+    columns: tuple[pa.StringArray, ...]
+
+    def error(self, problem: str, fix: str) -> PublicFileError:
+        """An error that names setting and file."""
+        return _error(self.setting, self.place, problem, fix)
+
+    def whole_numbers(self, column: int) -> NDArray[np.int64]:
+        """A column as positive whole numbers below 10^18: int64 ``(lines,)``. Raises :class:`PublicFileError`."""
+        return self._numbers(column, _WHOLE_NUMBER, pa.int64(), "a whole number from 1 to 10^18 - 1")
+
+    def numbers(self, column: int) -> NDArray[np.float64]:
+        """A column as finite numbers: float64 ``(lines,)``. Raises :class:`PublicFileError`."""
+        kind = "a finite number, with a point and no spaces"
+        found = self._numbers(column, _NUMBER, pa.float64(), kind)
+        self._refuse(~np.isfinite(found), column, kind)
+        return found
+
+    def _numbers(self, column: int, pattern: str, kind: pa.DataType, wanted: str) -> NDArray[Any]:
+        values = self.columns[column]
+        self._refuse(~np.asarray(pc.match_substring_regex(values, pattern)), column, wanted)
+        return np.asarray(values.cast(kind))
+
+    def _refuse(self, bad: NDArray[np.bool_], column: int, wanted: str) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            value = self.columns[column][row].as_py()[:_SHOWN]
+            header = " A file has no header line." if row == 0 else ""
+            raise self.error(
+                f"line {row + 1}, column {column + 1}: {value!r} is not {wanted}.{header}", "Repair the line."
+            )
+
+    def require_distinct(self, columns: int) -> None:
+        """Raise :class:`PublicFileError` where two lines have the same first ``columns`` columns."""
+        numbers = np.zeros(len(self.columns[0]), np.int64)
+        for column in self.columns[:columns]:
+            numbers = _number_values(pa.array(numbers * len(numbers) + _number_values(column)))
+        # Numbers rise where a value comes first.
+        known = np.maximum.accumulate(numbers)
+        again = np.flatnonzero(numbers[1:] <= known[:-1])
+        if len(again):
+            row = int(again[0]) + 1
+            first = int(np.argmax(numbers == numbers[row]))
+            shown = ", ".join(repr(column[row].as_py()[:_SHOWN]) for column in self.columns[:columns])
+            raise self.error(f"lines {first + 1} and {row + 1} have the same words ({shown}).", "Keep one of them.")
+
+
+def _number_values(values: pa.Array) -> NDArray[np.int64]:
+    """The number of each value among the distinct ones, in the order of their first places."""
+    return np.asarray(values.dictionary_encode().indices).astype(np.int64)
+
+
+def _error(setting: str, place: str, problem: str, fix: str) -> PublicFileError:
+    return PublicFileError(f"{setting} = {place}: {problem} {fix}")
+
+
+def require_file(place: str, setting: str) -> Path:
+    """The path of a file that is there. Raises :class:`PublicFileError`."""
+    path = Path(place)
+    if not path.exists():
+        raise _error(setting, place, "no such file.", "Name an existing file.")
+    if not path.is_file():
+        raise _error(setting, place, "is not a file.", "Name a file.")
+    return path
+
+
+def read_word_table(place: str, setting: str, names: Sequence[str]) -> WordTable:
+    """Read a file whose lines have the columns ``names``, which its messages use.
+
+    Raises
+    ------
+    PublicFileError
+        where there is no such file, or a line that is not UTF-8, has another number of columns or an empty one.
+    """
+    path = require_file(place, setting)
+
+    def fault(problem: str) -> PublicFileError:
+        columns = f"{', '.join(names[:-1])} and {names[-1]}, with a tab between"
+        return _error(setting, place, problem, f"Each line has {len(names)} columns: {columns}. Repair the file.")
+
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            data = stream.read()
+    except (pa.ArrowException, OSError) as error:
+        raise fault(f"cannot be read ({error}).") from None
+    table = _parse(_decoded(data, fault), names, fault)
+    columns = tuple(column.combine_chunks() for column in table.columns)
+    for name, column in zip(names, columns, strict=True):
+        empty = np.asarray(pc.equal(pc.utf8_trim_whitespace(column), ""))
+        if empty.any():
+            raise fault(f"line {int(np.argmax(empty)) + 1}: {name} is empty.")
+    return WordTable(setting, place, columns)
+
+
+def _decoded(data: bytes, fault: Callable[[str], PublicFileError]) -> bytes:
+    """The same bytes, once they are text."""
+    if not data.removeprefix(b"\xef\xbb\xbf").strip():
+        raise fault("is empty.")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = len(data[: error.start].splitlines()) + data[: error.start].endswith((b"\n", b"\r"))
+        raise fault(f"line {max(line, 1)} is not UTF-8.") from None
+    return data
+
+
+def _parse(data: bytes, names: Sequence[str], fault: Callable[[str], PublicFileError]) -> pa.Table:
+    odd: list[csv.InvalidRow] = []
+
+    def refuse(row: csv.InvalidRow) -> str:
+        odd.append(row)
+        return "error"
+
+    try:
+        return csv.read_csv(
+            pa.BufferReader(data),
+            csv.ReadOptions(use_threads=False, column_names=list(names)),
+            csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False, invalid_row_handler=refuse),
+            csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
+        )
+    except pa.ArrowException as error:
+        if odd:
+            raise fault(f"line {odd[0].number} has {odd[0].actual_columns} column(s).") from None
+        raise fault(f"cannot be read ({error}).") from None

@@ -1,0 +1,155 @@
+"""What a configuration makes of a mechanism with lists of numbers and public files; see
+``tests/contracts/test_plugin.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from slotting import make_model
+from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_bundle
+from wordveil.config.load import Config, load_config, parse_config
+from wordveil.errors import BundleError, ConfigError
+from wordveil.mechanisms.exponential import Exponential
+from wordveil.mechanisms.inputs import PublicInputs
+from wordveil.text.slots import NgramSettings
+
+WORDS = ["the", "cat", "sat", "on", "mat", "dog"]
+KEYS = {
+    "format_version": 2,
+    "release": "toy",
+    "input": {"path": "in", "id": "id", "text": "text"},
+    "text": {"profile": "strict", "n_max": 8},
+    "key": {"env": "KEY"},
+    "output": {"path": "out"},
+}
+SECTION = {"name": "well-read", "epsilon": 5, "embedding": "demo", "public": True}
+
+
+def config(mechanism: dict[str, Any], store: Path = Path("bundles")) -> Config:
+    return parse_config({**KEYS, "bundle_store": str(store), "mechanism": {**SECTION, **mechanism}}, "job.yaml")
+
+
+def vectors(place: Path, words: list[str], turn: int) -> str:
+    rows = [f"{word} {row + 1} {(row * turn) % 5} 1" for row, word in enumerate(words)]
+    place.write_text("\n".join(rows) + "\n")
+    return str(place)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Every setting that names a file, with one."""
+    (tmp_path / "counts.tsv").write_text("".join(f"{word}\t{9 - row}\n" for row, word in enumerate(WORDS)))
+    (tmp_path / "pairs.tsv").write_text("cat\tdog\t0.5\n")
+    (tmp_path / "classes.tsv").write_text("cat\tnoun\ndog\tnoun\nmat\tnoun\nbird\tnoun\n")
+    make_model(tmp_path / "models", ["the cat sat on the mat"], NgramSettings(max_n=2, min_count=1))
+    return {
+        "embedding": vectors(tmp_path / "words.txt", WORDS, 2),
+        "similarity": vectors(tmp_path / "similar.txt", WORDS, 3),
+        "frequencies": str(tmp_path / "counts.tsv"),
+        "pairs": str(tmp_path / "pairs.tsv"),
+        "classes": str(tmp_path / "classes.tsv"),
+        "ngrams": str(tmp_path / "models"),
+    }
+
+
+def test_lists_are_tuples_of_the_settings_and_lists_of_the_recipe(tmp_path: Path):
+    chosen = config({"sizes": [10, 80], "losses": [0, 2.5]})
+    assert (chosen.mechanism.settings.sizes, chosen.mechanism.settings.losses) == ((10, 80), (0.0, 2.5))  # type: ignore[attr-defined]
+    recipe = chosen.recipe("").settings
+    assert recipe == {"epsilon": 5.0, "sizes": [10, 80], "losses": [0.0, 2.5]}
+    assert json.loads(json.dumps(recipe)) == recipe
+    assert config({}).recipe("").settings == {"epsilon": 5.0, "sizes": [20], "losses": []}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({**KEYS, "bundle_store": "bundles", "mechanism": SECTION}))
+    given = load_config(file, ["mechanism.sizes=[10,80]", "mechanism.losses=[0, 2.5]"])
+    assert given.recipe("") == chosen.recipe("")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        ({"sizes": 20}, ["mechanism.sizes = 20: should be a list."]),
+        ({"sizes": "20"}, ["mechanism.sizes = 20: should be a list."]),
+        ({"sizes": [20, 1]}, ["mechanism.sizes.1 = 1: should be greater than or equal to 2."]),
+        ({"sizes": [20.5]}, ["mechanism.sizes.0 = 20.5: should be a valid integer"]),
+        ({"sizes": ["20"]}, ["mechanism.sizes.0 = 20: should be a valid integer"]),
+        ({"sizes": [True]}, ["mechanism.sizes.0 = True: should be a valid integer"]),
+        ({"losses": [0, float("nan")]}, ["mechanism.losses.1 = nan: should be"]),
+        ({"losses": [1, 2]}, ["mechanism.losses: the first must be 0."]),
+        ({"losses": [1, -2]}, ["mechanism.losses: the first must be 0.", "mechanism.losses.1 = -2: should be"]),
+        ({"classes": ""}, ["mechanism.classes: String should have at least 1 character."]),
+        ({"pairs": 3}, ["mechanism.pairs = 3: should be a valid string"]),
+        ({"frequencies": ["a"]}, ["mechanism.frequencies = ['a']: should be a valid string"]),
+    ],
+)
+def test_faults_of_lists_and_files(mechanism: dict[str, Any], words: list[str]):
+    with pytest.raises(ConfigError) as error:
+        config(mechanism)
+    assert len(error.value.faults) == len(words), error.value
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_every_file_reaches_the_build_and_the_recipe(tmp_path: Path, files: dict[str, str]):
+    chosen = config(files, tmp_path / "bundles")
+    bundle = build_bundle(chosen)
+    fields = ["bigrams", "classes", "frequencies", "pairs", "similarity"]
+    assert bundle.manifest["content"]["parameters"]["used"] == fields
+    assert bundle.manifest["notes"] == [
+        f"classes: 1 of 4 words of {files['classes']} are not in the embedding: ignored.",
+        f"classes: 3 of 6 words are not in {files['classes']}: together they are a class of their own.",
+        "built from files.",
+    ]
+    recipe = bundle.manifest["recipe"]
+    assert set(recipe["settings"]) == {"epsilon", "sizes", "losses"}
+    assert {name: entry["name"] for name, entry in recipe["inputs"].items()} == {
+        name: place for name, place in files.items() if name != "embedding"
+    }
+    assert all(len(entry["digest"]) == 64 for entry in recipe["inputs"].values())
+    assert find_bundle(chosen).path == bundle.path  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["similarity", "frequencies", "pairs", "classes", "ngrams"])
+def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str], name: str):
+    chosen = config(files, tmp_path / "bundles")
+    bundle = build_bundle(chosen)
+    if name == "ngrams":
+        make_model(tmp_path / "other", ["the cat sat on the dog"], NgramSettings(max_n=2, min_count=1))
+        changed = config({**files, name: str(tmp_path / "other")}, tmp_path / "bundles")
+    else:
+        with Path(files[name]).open("a") as stream:
+            stream.write({"similarity": "fish 1 2 3\n", "pairs": "dog\tcat\t1\n"}.get(name, "fish\t3\n"))
+        changed = chosen
+    with pytest.raises(BundleError, match=f"content of mechanism.{name} is"):
+        find_bundle(changed)
+    assert build_bundle(changed).path != bundle.path
+    without = {place: value for place, value in files.items() if place != name}
+    with pytest.raises(BundleError, match=rf"mechanism\.{name} is .* in the bundle, None in the configuration"):
+        find_bundle(config(without, tmp_path / "bundles"))
+
+
+def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_frequencies(
+    tmp_path: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    from plugin.toy_mechanism import WellRead
+
+    seen: dict[str, list[PublicInputs]] = {"well-read": [], "exponential": []}
+    for kind in (WellRead, Exponential):
+
+        def watched(*arguments: Any, build: Any = kind.build, name: str = kind.name, **named: Any) -> Any:
+            seen[name].append(named["inputs"])
+            return build(*arguments, **named)
+
+        monkeypatch.setattr(kind, "build", watched)
+    compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat", lambda _: None)
+    chosen = seen["well-read"][0]
+    assert all(value is not None for value in vars(chosen).values())
+    assert seen["exponential"]
+    for inputs in seen["exponential"]:
+        assert inputs.frequencies is chosen.frequencies
+        assert inputs == PublicInputs(chosen.frequencies)
