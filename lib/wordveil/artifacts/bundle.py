@@ -29,6 +29,7 @@ from wordveil.errors import BundleError
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.recovery import Recovery
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 1
@@ -124,6 +125,12 @@ class Bundle:
     mechanism: Mechanism[Any]
 
     @property
+    def recovery(self) -> Recovery | None:
+        """What an attacker recovers of the words. None where the build did not measure it."""
+        found = self.manifest.get("recovery")
+        return Recovery.from_dict(found) if found else None
+
+    @property
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
         return content_store.encode_canonical(self.manifest)
@@ -149,9 +156,14 @@ class Bundle:
 
 
 def write(
-    store: Path, embedding: Embedding, built: MechanismArtifact, recipe: Recipe, provenance: Mapping[str, Any]
+    store: Path,
+    embedding: Embedding,
+    built: MechanismArtifact,
+    recipe: Recipe,
+    provenance: Mapping[str, Any],
+    recovery: Recovery | None = None,
 ) -> Path:
-    """Write a bundle into ``store`` and return its directory.
+    """Write a bundle into ``store`` and return its directory. ``recovery``: what an attacker recovers, if it is known.
 
     The directory gets its name only once all files are on disk. An existing bundle with the same content stays
     unchanged. If it was built by another recipe, the new one stands beside it with the same fingerprint: a file may
@@ -160,7 +172,7 @@ def write(
     return content_store.write_directory(
         store,
         KIND,
-        lambda draft: _fill(draft, embedding, built, recipe, provenance),
+        lambda draft: _fill(draft, embedding, built, recipe, provenance, recovery),
         open_bundle,
         lambda manifest: "" if not recipe.differences(manifest) else _variant(recipe),
     )
@@ -171,7 +183,12 @@ def _variant(recipe: Recipe) -> str:
 
 
 def _fill(
-    draft: Path, embedding: Embedding, built: MechanismArtifact, recipe: Recipe, provenance: Mapping[str, Any]
+    draft: Path,
+    embedding: Embedding,
+    built: MechanismArtifact,
+    recipe: Recipe,
+    provenance: Mapping[str, Any],
+    recovery: Recovery | None,
 ) -> dict[str, Any]:
     words = "".join(f"{word}\n" for word in embedding.words.to_pylist()).encode("utf-8")
     files = {_WORDS: content_store.write_file(draft / _WORDS, memoryview(words))}
@@ -193,6 +210,7 @@ def _fill(
         "recipe": {**recipe.__dict__},
         "notes": [*embedding.warnings, *built.notes],
         "provenance": dict(provenance),
+        "recovery": recovery.to_dict() if recovery else None,
     }
     return content_store.write_manifest(draft, KIND, content, facts)
 

@@ -44,9 +44,12 @@ def build(
             read = read_on_executors(prepare_session(settings))
         bundle = build_bundle(settings, work, read)
     if as_json:
-        print_json({**_bundle_facts(bundle), "notes": bundle.manifest["notes"]})
+        recovery = bundle.recovery.to_dict() if bundle.recovery else None
+        print_json({**_bundle_facts(bundle), "recovery": recovery, "notes": bundle.manifest["notes"]})
     else:
-        print_table("Bundle", _bundle_facts(bundle), bundle.manifest["notes"])
+        from wordveil.cli.tables import recovery_facts
+
+        print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
 
 
 def _bundle_facts(bundle: Bundle) -> dict[str, Any]:

@@ -99,8 +99,9 @@ def _check_comparison(text: str | None, *, compare: bool) -> None:
 
 
 def _print_plan(plan: Plan) -> None:
-    from wordveil.cli.tables import number
+    from wordveil.cli.tables import number, recovery_facts
     from wordveil.privacy.events import Composition
+    from wordveil.privacy.recovery import Recovery
 
     hidden = plan.tokens is not None
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
@@ -122,6 +123,8 @@ def _print_plan(plan: Plan) -> None:
     }
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
+    if plan.bundle is not None:
+        facts |= recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
     notes = [plan.bundle_problem] if plan.bundle_problem else []

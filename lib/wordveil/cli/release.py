@@ -24,7 +24,7 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import compact_table, gate_table, release_facts, runs_table, verified_facts
+from wordveil.cli.tables import compact_table, gate_table, recovery_facts, release_facts, runs_table, verified_facts
 from wordveil.errors import ConfigError, Fault, GateError
 
 releases = typer.Typer(
@@ -129,7 +129,9 @@ def verify(
     if as_json:
         print_json(document)
     else:
-        shown = {name.replace("_", " "): value for name, value in facts.items() if name != "pinned"}
+        hidden = ("pinned", "recovery")
+        shown = {name.replace("_", " "): value for name, value in facts.items() if name not in hidden}
+        shown |= recovery_facts(found.manifest.recovery) if found.manifest.recovery else {}
         print_table("Verified", {"table": table, **shown}, [] if public_key else [_UNPINNED])
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison, Line
     from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
@@ -149,11 +151,40 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         else "nothing released",
         "pure epsilon": _span(report.epsilon_pure) if report.epsilon_pure else pure,
         **({"delta a record": f"{report.delta:.3g} at most"} if report.delta else {}),
+        **recovery_facts(Recovery.from_dict(report.recovery) if report.recovery else None),
         "exposes": ", ".join(report.exposes) or "nothing",
         "speed": f"{report.tokens_per_second:,.0f} tokens a second, {report.seconds:.1f} s",
         "run": report.run_id,
         "output": report.output,
     }
+
+
+def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
+    """The rows that say what an attacker recovers of single words; None: of a bundle that does not say."""
+    if recovery is None:
+        return {"words recovered": "not measured: delete the bundle's directory and build it again"}
+    return {
+        "words recovered": f"a guesser who knows how frequent words are recovers {_recovered(recovery.frequency)}",
+        "rare words too": f"where all words are equally likely, a guesser recovers {_recovered(recovery.uniform)}",
+    }
+
+
+def _recovered(prior: PriorRecovery) -> str:
+    once, last = prior.after[0], prior.after[-1]
+    shown = f"{_guessed(once)} of the words (without looking: {_percent(prior.before)})"
+    return shown if last is once else f"{shown}; after {last.draws} draws of one word {_guessed(last)}"
+
+
+def _guessed(found: Recovered) -> str:
+    low = _percent(found.at_least)
+    if found.at_most is None:
+        return f"at least {low}"
+    high = _percent(found.at_most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
 
 
 def _span(span: tuple[float, float]) -> str:
@@ -198,6 +229,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
         "created": manifest.created,
+        "recovery": manifest.recovery.to_dict() if manifest.recovery else None,
         "manifest_sha256": verified.manifest_sha256,
         "public_key": "the one you named" if pinned else "not pinned",
         "pinned": pinned,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +18,12 @@ from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
-from wordveil.errors import BundleError
+from wordveil.errors import BundleError, WordveilError
 from wordveil.evaluation.comparison import Comparison, compare
+from wordveil.evaluation.recovery import measure_built
+from wordveil.mechanisms.inputs import NO_INPUTS
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
 from wordveil.version import __version__
 
@@ -73,7 +77,9 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": embedding.source,
         }
-        found = bundles.write(store, embedding, built, recipe, provenance)
+        work.progress("measuring what an attacker recovers")
+        recovery = measure_built(section.mechanism, built, NO_INPUTS.frequencies_of(embedding.size))
+        found = bundles.write(store, embedding, built, recipe, provenance, recovery)
         work.forget()
     return bundles.open_bundle(found)
 
@@ -107,6 +113,17 @@ def find_bundle(config: Config) -> Bundle | None:
     digests = digest_files(config.mechanism.public_files, missing_allowed=True)
     found = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
     return bundles.open_bundle(found) if found else None
+
+
+def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
+    """What an attacker recovers of words that the bundle of that fingerprint replaces. None where the configuration's
+    bundle is another one, is not at hand, or does not say.
+    """
+    with suppress(WordveilError):
+        bundle = find_bundle(config)
+        if bundle is not None and bundle.fingerprint == fingerprint:
+            return bundle.recovery
+    return None
 
 
 def find_ngrams(config: Config) -> NgramModel | None:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
-from wordveil.evaluation.output_law import OutputLaw, draw_tokens
+from wordveil.evaluation.output_law import draw_tokens
+from wordveil.evaluation.posterior import guess_densely, guess_outputs
 from wordveil.evaluation.protocols import Attacker, Int32
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.table_mechanism import TableMechanism
-from wordveil.mechanisms.tables import Table
 
 DRAWS = 200_000
 
@@ -77,15 +76,16 @@ class MaximumPosterior(Attacker):
         return cls(guesses)
 
     @classmethod
-    def of_table(cls, table: Table, prior: NDArray[np.float64]) -> tuple[Self, float]:
-        """The best attacker against a table, and its recovery rate: both exact.
+    def of_mechanism(cls, mechanism: Mechanism[Any], prior: NDArray[np.float64]) -> tuple[Self, float] | None:
+        """The best attacker against a mechanism, and its recovery rate: both exact. None where the mechanism does not
+        know its probabilities.
 
-        Time is proportional to words times outputs.
+        Time is proportional to the entries of the mechanism's laws, or, where it has none, to words times outputs.
 
         Parameters
         ----------
-        table
-            the mechanism's rows; the first ones are those of words.
+        mechanism
+            any mechanism.
         prior
             float64 ``(size,)``: the probability of each word before anything is seen.
 
@@ -94,24 +94,23 @@ class MaximumPosterior(Attacker):
         ValueError
             where the prior is no law over words.
         """
-        _check_prior(prior)
-        outputs = int(table.outputs[0])
-        best, guesses = np.full(outputs, -1.0), np.zeros(outputs, np.int32)
-        for word in np.flatnonzero(prior).tolist():
-            law = OutputLaw.of_table(table, word)
-            joint = np.full(outputs, prior[word] * law.other)
-            joint[law.ids] = prior[word] * law.probabilities
-            better = joint > best
-            best[better], guesses[better] = joint[better], word
-        return cls(guesses), float(best.sum())
+        check_prior(prior)
+        if (laws := mechanism.word_laws()) is not None:
+            guesses, joint = guess_outputs(laws, prior)
+        elif mechanism.probabilities(0) is not None:
+            found = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
+            guesses, joint = found.outputs, found.joint
+        else:
+            return None
+        return cls(guesses), float(joint.sum())
 
     def predict(self, drawn: Int32) -> Int32:
         return self.guesses[drawn]
 
 
 @dataclass(frozen=True)
-class Recovery:
-    """How many of the words an attacker recovers.
+class AttackResult:
+    """How many of the words one attacker recovers.
 
     Attributes
     ----------
@@ -128,7 +127,7 @@ class Recovery:
     draws: int | None
 
 
-def measure_recovery(attacker: Attacker, words: Int32, drawn: Int32) -> float:
+def measure_success(attacker: Attacker, words: Int32, drawn: Int32) -> float:
     """The share of tokens whose word is guessed right.
 
     Parameters
@@ -148,11 +147,11 @@ def attack(
     prior: NDArray[np.float64],
     draws: int = DRAWS,
     keys: tuple[ReleaseKeys, ReleaseKeys] | None = None,
-) -> Recovery:
+) -> AttackResult:
     """Fit an attacker to a mechanism and measure how many words it recovers.
 
-    Exact where the attacker is :class:`MaximumPosterior` and the mechanism has a table. Else the attacker is fitted on
-    ``draws`` tokens and measured on as many others.
+    Exact where the attacker is :class:`MaximumPosterior` and the mechanism's probabilities are known. Else the attacker
+    is fitted on ``draws`` tokens and measured on as many others.
 
     Parameters
     ----------
@@ -172,16 +171,16 @@ def attack(
     ValueError
         where the prior is no law over words.
     """
-    _check_prior(prior)
+    check_prior(prior)
     baseline = float(prior.max())
-    if attacker is MaximumPosterior and isinstance(mechanism, TableMechanism):
-        return Recovery(MaximumPosterior.of_table(mechanism.table, prior)[1], baseline, None)
+    if attacker is MaximumPosterior and (best := MaximumPosterior.of_mechanism(mechanism, prior)):
+        return AttackResult(best[1], baseline, None)
     words = np.searchsorted(np.cumsum(prior), (np.arange(draws) + 0.5) / draws * prior.sum())
     ids = np.minimum(words, np.flatnonzero(prior)[-1]).astype(np.int32)
     first, second = keys or (make_throwaway_keys(), make_throwaway_keys())
     fitted = attacker.fit(ids, draw_tokens(mechanism, ids, b"fit", first), len(prior))
     drawn = draw_tokens(mechanism, ids, b"measure", second)
-    return Recovery(measure_recovery(fitted, ids, drawn), baseline, draws)
+    return AttackResult(measure_success(fitted, ids, drawn), baseline, draws)
 
 
 def _most_frequent(words: Int32) -> int:
@@ -197,6 +196,7 @@ def _check_pairs(words: Int32, drawn: Int32, size: int) -> None:
         raise ValueError(f"Expected outputs of ids 0 to {size}, got {drawn.min()} to {drawn.max()}.")
 
 
-def _check_prior(prior: NDArray[np.float64]) -> None:
+def check_prior(prior: NDArray[np.float64]) -> None:
+    """Raise :class:`ValueError` unless ``prior``, float64 ``(size,)``, is a law over words."""
     if prior.ndim != 1 or not (prior >= 0).all() or not abs(prior.sum() - 1) < 1e-9:
         raise ValueError(f"Expected a prior of shape (size,) that is not negative and adds up to 1, got {prior.shape}.")

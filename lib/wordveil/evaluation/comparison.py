@@ -199,12 +199,7 @@ class _Bench:
         return _Made(mechanism, line)
 
     def _write_files(self, built: MechanismArtifact) -> dict[str, Path]:
-        if not built.files:
-            return {}
-        place = Path(tempfile.mkdtemp(dir=self._work.kept))
-        for name, write_to in built.files.items():
-            write_to(place / name)
-        return {name: place / name for name in built.files}
+        return built.write_files(Path(tempfile.mkdtemp(dir=self._work.kept))) if built.files else {}
 
     def _build_at(self, candidate: _Candidate, epsilon: float) -> _Made:
         return self.build(replace(candidate, settings=candidate.settings.at_epsilon(epsilon)))

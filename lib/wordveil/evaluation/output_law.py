@@ -1,4 +1,4 @@
-"""The law of what a mechanism draws for one word: exact from a table, or estimated from draws.
+"""The law of what a mechanism draws for one word: exact where the mechanism knows it, or estimated from draws.
 
 All draws are with a throwaway key unless keys are given, so that what they show says nothing about any release.
 """
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.table_mechanism import TableMechanism
-from wordveil.mechanisms.tables import Table, listed_probabilities
 
 DRAWS = 2_000
 
@@ -49,10 +47,16 @@ class OutputLaw:
     draws: int | None = None
 
     @classmethod
-    def of_table(cls, table: Table, word: int) -> Self:
-        """The exact law of a word, from the whole numbers of a table."""
-        ids, logs, other = listed_probabilities(table, word)
-        return cls(word, ids, np.exp(logs), int(table.outputs[0]) - len(ids), float(np.exp(other)))
+    def of_probabilities(cls, word: int, law: NDArray[np.float64]) -> Self:
+        """The exact law of a word, from the probability of each output: float64 ``(outputs,)``.
+
+        The outputs that share the least probability are not listed; where that is one output, all are.
+        """
+        least = law.min()
+        unlisted = int(np.count_nonzero(law == least))
+        ids = np.flatnonzero(law > least) if unlisted > 1 else np.arange(len(law))
+        other = (unlisted, float(least)) if unlisted > 1 else (0, 0.0)
+        return cls(word, ids.astype(np.int32), law[ids], *other)
 
     @classmethod
     def of_draws(cls, word: int, drawn: NDArray[np.int32]) -> Self:
@@ -70,7 +74,7 @@ class OutputLaw:
 def find_laws(
     mechanism: Mechanism[Any], words: NDArray[np.int32], draws: int = DRAWS, keys: ReleaseKeys | None = None
 ) -> Iterator[OutputLaw]:
-    """The output law of each word, one at a time: exact of a mechanism with a table, else from ``draws`` draws a word.
+    """The output law of each word, one at a time: exact where probabilities are known, else from ``draws`` draws.
 
     Parameters
     ----------
@@ -79,14 +83,14 @@ def find_laws(
     words
         int32 ``(words,)``: ids of words.
     draws
-        draws of each word, where the mechanism has no table.
+        draws of each word, where probabilities are not known.
     keys
         keys to draw with; throwaway keys if left out.
     """
     keys = keys or make_throwaway_keys()
     for word in words.tolist():
-        if isinstance(mechanism, TableMechanism):
-            yield OutputLaw.of_table(mechanism.table, word)
+        if (law := mechanism.probabilities(word)) is not None:
+            yield OutputLaw.of_probabilities(word, law)
         else:
             yield OutputLaw.of_draws(word, draw_tokens(mechanism, np.full(draws, word, np.int32), b"%d" % word, keys))
 

@@ -76,11 +76,11 @@ def measure_words(
     statistic
         what is measured.
     mechanism
-        any mechanism. Of one with a table the figures are exact; of others they are estimates.
+        any mechanism. Where its probabilities are known the figures are exact; else they are estimates.
     words
         int32 ``(words,)``: ids of words.
     draws
-        draws of each word, where the mechanism has no table.
+        draws of each word, where probabilities are not known.
     keys
         keys to draw with; throwaway keys if left out.
     """

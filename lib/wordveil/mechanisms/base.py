@@ -85,6 +85,12 @@ class MechanismArtifact:
     notes: tuple[str, ...] = ()
     files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
 
+    def write_files(self, directory: Path) -> dict[str, Path]:
+        """Write the other files into a directory. Returns the path of each, by name."""
+        for name, write_to in self.files.items():
+            write_to(directory / name)
+        return {name: directory / name for name in self.files}
+
 
 Settings = TypeVar("Settings", bound=MechanismSettings)
 

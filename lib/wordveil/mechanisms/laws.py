@@ -18,7 +18,7 @@ class WordLaws:
     Attributes
     ----------
     common
-        float64 ``(outputs,)``: adds up to 1, none is 0.
+        float64 ``(outputs,)``: adds up to 1. An output that is 0 here comes from entries alone.
     shares
         float64 ``(size,)``, from 0 to 1.
     offsets

@@ -20,6 +20,7 @@ from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -87,3 +88,7 @@ class Random(Mechanism[RandomSettings]):
         law = np.zeros(self._size + self._padding)
         law[: self._size] = 1 / self._size
         return law
+
+    def word_laws(self) -> WordLaws:
+        nothing = np.zeros(self._size + 1, np.int64)
+        return WordLaws(self.probabilities(0), np.ones(self._size), nothing, np.empty(0, np.int32), np.empty(0))

@@ -17,6 +17,8 @@ from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import FloatArray, Space
 from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.table_laws import laws_of_table
 from wordveil.mechanisms.tables import (
     MAX_SCORE,
     NOBODY,
@@ -73,6 +75,9 @@ class TableMechanism(Mechanism[Settings]):
 
     def probabilities(self, symbol: int) -> NDArray[np.float64]:
         return probabilities(self._table, symbol)
+
+    def word_laws(self) -> WordLaws | None:
+        return laws_of_table(self._table, self._size)
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
         return np.array([self._stay_probability(word) for word in words.tolist()])

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from wordveil.crypto.keys import encode_public_key
 from wordveil.errors import ReleaseError
+from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateResult, Kind
 
@@ -69,6 +70,8 @@ class Manifest:
         column names and types, in order.
     files
         the table's files.
+    recovery
+        what an attacker recovers of single words, a function of public data alone; None where it is not known.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Manifest:
     created: str
     schema: tuple[tuple[str, str], ...]
     files: tuple[File, ...]
+    recovery: Recovery | None = None
     format_version: int = FORMAT_VERSION
 
     def __post_init__(self) -> None:
@@ -126,13 +130,15 @@ class Manifest:
         """Plain values, for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         files = [{"path": path, "bytes": size, "sha256": digest} for path, size, digest in sorted(self.files)]
-        plain: dict[str, Any] = _plain({**values, "files": files, "checksum": self.checksum})
+        recovery = self.recovery.to_dict() if self.recovery else None
+        plain: dict[str, Any] = _plain({**values, "files": files, "recovery": recovery, "checksum": self.checksum})
         return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
         """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for anything but a manifest of this version."""
         _check_version(values)
+        recovery = values.get("recovery")  # manifests of earlier versions have none
         try:
             made = cls(
                 **{
@@ -142,6 +148,7 @@ class Manifest:
                     "exposes": tuple(values["exposes"]),
                     "gate": tuple(values["gate"]),
                     "schema": tuple((name, kind) for name, kind in values["schema"]),
+                    "recovery": None if recovery is None else Recovery.from_dict(recovery),
                     "files": tuple((entry["path"], entry["bytes"], entry["sha256"]) for entry in values["files"]),
                 }
             )

@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
-from wordveil.artifacts.bundle import Recipe, find, open_bundle, write
+from wordveil.artifacts import content_store
+from wordveil.artifacts.bundle import KIND, Recipe, find, open_bundle, write
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 
 FILES = ("manifest.json", "words.txt", "index.bin")
 
@@ -75,6 +77,24 @@ def test_address_does_not_change_with_provenance(tmp_path):
     assert write_toy(tmp_path, built_at="2027-01-01", host="b") == first
     assert (first / "manifest.json").read_bytes() == before
     assert write_toy(tmp_path / "other", built_at="2028").name == first.name
+
+
+def test_address_does_not_change_with_what_an_attacker_recovers(tmp_path, toy):
+    embedding = toy_embedding()
+    built = Laplace.build(embedding, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
+    prior = PriorRecovery(1 / 12, (Recovered(1, 0.5, None),))
+    path = write(tmp_path / "other", embedding, built, recipe(embedding), {}, Recovery(prior, prior))
+    assert path.name == toy.name
+    assert open_bundle(path).recovery == Recovery(prior, prior)
+    assert open_bundle(toy).recovery is None
+
+
+def test_a_bundle_that_was_written_before_there_was_a_recovery_has_none(toy):
+    manifest = json.loads((toy / "manifest.json").read_text())
+    del manifest["recovery"], manifest["seal"]
+    content, facts = manifest.pop("content"), {name: manifest[name] for name in manifest if name != "fingerprint"}
+    content_store.write_manifest(toy, KIND, content, facts)
+    assert open_bundle(toy).recovery is None
 
 
 def test_what_was_written_is_what_is_opened(toy):

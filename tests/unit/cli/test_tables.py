@@ -14,6 +14,7 @@ from wordveil.cli.ledger import ledger_table, plain_row, write_csv, write_json
 from wordveil.cli.release import read_ids
 from wordveil.cli.tables import compact_table, gate_table, release_facts, report_facts, runs_table
 from wordveil.errors import ConfigError
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules, Kind, Measured, evaluate
@@ -67,6 +68,29 @@ def test_a_run_that_released_nothing_has_no_epsilon():
     assert (facts["epsilon a record"], facts["pure epsilon"]) == ("nothing released", "nothing released")
     assert report_facts(report())["pure epsilon"].startswith("none: unbounded")
     assert report_facts(report())["quarantined"] == "1 (1 null_text)"
+
+
+RECOVERY = Recovery(
+    PriorRecovery(5e-05, (Recovered(1, 0.1234, 0.1234), Recovered(2, 0.2, 0.3), Recovered(20, 0.61, 0.64))),
+    PriorRecovery(0.0413, (Recovered(1, 0.223, None), Recovered(20, 0.705, None))),
+)
+
+
+def test_a_run_says_what_an_attacker_recovers():
+    facts = report_facts(report(recovery=RECOVERY.to_dict()))
+    assert facts["words recovered"] == (
+        "a guesser who knows how frequent words are recovers at least 22.3% of the words (without looking: 4.13%); "
+        "after 20 draws of one word at least 70.5%"
+    )
+    assert facts["rare words too"] == (
+        "where all words are equally likely, a guesser recovers 12.3% of the words (without looking: 0.005%); "
+        "after 20 draws of one word 61% to 64%"
+    )
+    assert list(facts).index("words recovered") == list(facts).index("pure epsilon") + 1
+    assert report_facts(report())["words recovered"].startswith("not measured")
+    assert "rare words too" not in report_facts(report())
+    plain = report(recovery=RECOVERY.to_dict()).to_dict()
+    assert RunReport.from_dict(json.loads(json.dumps(plain))).recovery == RECOVERY.to_dict()
 
 
 def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import KEYS, MASTER_KEY, build_mechanism, random_embedding, token_batch
-from wordveil.evaluation.attackers import MaximumPosterior, NearestWord, attack, measure_recovery
+from wordveil.evaluation.attackers import MaximumPosterior, NearestWord, attack, measure_success
 from wordveil.evaluation.registry import ATTACKERS
 from wordveil.evaluation.statistics import KeepProbability, measure_words
 from wordveil.mechanisms.table_mechanism import TableMechanism
@@ -33,7 +33,7 @@ def joint_law(mechanism: TableMechanism, prior: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("prior", [EVEN, SKEWED], ids=["even", "skewed"])
 def test_the_best_attacker_is_exact(mechanism, prior):
     joint = joint_law(mechanism, prior)
-    attacker, rate = MaximumPosterior.of_table(mechanism.table, prior)
+    attacker, rate = MaximumPosterior.of_mechanism(mechanism, prior)
     assert rate == pytest.approx(joint.max(axis=0).sum(), abs=1e-12)
     assert attacker.guesses.tolist() == joint.argmax(axis=0).tolist()
     # Nobody does better, whatever the guesses; and one wrong guess costs.
@@ -71,9 +71,9 @@ def test_an_attacker_fitted_on_draws_comes_near_the_best_and_not_above():
     first, second = (mechanism.draw(token_batch([words]), keys).ids for keys in BOTH)
     fitted = MaximumPosterior.fit(words, first, SIZE)
     deviation = np.sqrt(exact * (1 - exact) / len(words))
-    found = measure_recovery(fitted, words, second)
+    found = measure_success(fitted, words, second)
     assert exact - 0.02 < found < exact + 4 * deviation
-    assert found > measure_recovery(NearestWord.fit(words, first, SIZE), words, second) - 4 * deviation
+    assert found > measure_success(NearestWord.fit(words, first, SIZE), words, second) - 4 * deviation
 
 
 @pytest.mark.parametrize("attacker", ATTACKERS.values(), ids=ATTACKERS)
@@ -93,8 +93,8 @@ def test_the_guess_is_the_word_that_came_most_often():
     assert attacker.predict(np.array([0, 1, 2, 3, 4, 5], np.int32)).tolist() == [0, 1, 2, 2, 4, 1]
     nearest = NearestWord.fit(words, drawn, 5)
     assert nearest.predict(np.array([0, 4, 5], np.int32)).tolist() == [0, 4, 1]
-    assert measure_recovery(nearest, words, drawn) == pytest.approx(3 / 7)
-    assert measure_recovery(attacker, words, drawn) == pytest.approx(4 / 7)
+    assert measure_success(nearest, words, drawn) == pytest.approx(3 / 7)
+    assert measure_success(attacker, words, drawn) == pytest.approx(4 / 7)
 
 
 def test_words_are_in_proportion_to_their_prior():

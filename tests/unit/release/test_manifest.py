@@ -15,6 +15,7 @@ from hypothesis import strategies as some
 
 from wordveil.crypto.keys import MasterKey, encode_public_key
 from wordveil.errors import GateError, ReleaseError
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.manifest import Manifest, gate_entries, sign, verify
 from wordveil.release.rules import GateRules, Measured, evaluate
@@ -26,6 +27,10 @@ PUBLIC = encode_public_key(KEY)
 FILES = (("ds=2026-11-20/part-00000.parquet", 1234, "ab" * 32), ("ds=2026-11-21/été part.parquet", 0, "cd" * 32))
 RULES = GateRules(epsilon_bound=700, max_empty_rate=0.25, exposes=("gate", "presence"), unknown_rate=0.125)
 FIGURES = Measured(exposes=("gate", "presence"), epsilon_bound=665.6, empty=1, released=8, unknown=77, words=1000)
+RECOVERY = Recovery(
+    PriorRecovery(5e-05, (Recovered(1, 0.123, 0.123), Recovered(20, 0.61, 0.64))),
+    PriorRecovery(0.0954132, (Recovered(1, 0.2, None), Recovered(20, 0.3, None))),
+)
 MANIFEST = Manifest(
     release="support-mail",
     draws_version=7,
@@ -47,6 +52,7 @@ MANIFEST = Manifest(
     created="2026-11-20T02:00:00Z",
     schema=(("ticket_id", "bigint"), ("text", "string")),
     files=FILES,
+    recovery=RECOVERY,
 )
 
 
@@ -94,6 +100,29 @@ def test_values_of_private_rules_are_nowhere():
         replace(MANIFEST, gate=leaky)
     with pytest.raises(ValueError, match="exposes to name gate"):
         replace(MANIFEST, exposes=("presence",))
+
+
+def test_what_an_attacker_recovers_is_in_the_manifest():
+    signed = document()
+    assert signed["manifest"]["recovery"]["uniform"]["before"] == "5e-05"
+    assert signed["manifest"]["recovery"]["frequency"]["after"][1] == {"draws": 20, "at_least": "0.3", "at_most": None}
+    assert verify(signed, FILES, PUBLIC).recovery == RECOVERY
+    unknown = json.loads(json.dumps(sign(replace(MANIFEST, recovery=None), KEY)))
+    assert verify(unknown, FILES, PUBLIC).recovery is None
+
+
+def test_manifests_that_were_signed_before_there_was_a_recovery_are_read():
+    values = replace(MANIFEST, recovery=None).to_dict()
+    del values["recovery"]
+    content = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    old = {"manifest": values, "signature": KEY.sign(content).hex(), "public_key": PUBLIC}
+    assert verify(old, FILES, PUBLIC) == replace(MANIFEST, recovery=None)
+
+
+@pytest.mark.parametrize("recovery", [{}, {"uniform": 1}, "much", {"uniform": {"before": "x", "after": []}}])
+def test_a_malformed_recovery_is_refused(recovery):
+    with pytest.raises(ReleaseError, match="malformed"):
+        Manifest.from_dict({**MANIFEST.to_dict(), "recovery": recovery})
 
 
 @settings(max_examples=60)

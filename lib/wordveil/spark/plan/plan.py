@@ -27,6 +27,8 @@ class Plan:
     public. Then ``epsilon_bound`` and ``delta`` are those of one token. Prices are None while there is no bundle to
     take the diameter from. ``output_format`` is ``delta`` where the output is a release that is updated incrementally.
     ``has_records`` says whether the input, under ``input.where``, has a record; None where it was not checked.
+    ``recovery`` is what an attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it;
+    None where there is no bundle, or it does not say.
     """
 
     release: str
@@ -48,6 +50,7 @@ class Plan:
     delta: float | None
     output_format: str
     has_records: bool | None = None
+    recovery: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -99,6 +102,7 @@ def make_plan(
         delta=priced.delta if priced else None,
         output_format=config.output.format,
         has_records=_has_records(table) if look else None,
+        recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
     )
 
 

@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from wordveil.config.artifacts import find_recovery
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey, load_key
@@ -114,7 +115,8 @@ def publish(
                 f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
             )
         progress("signing")
-        manifest = _make_manifest(tables, released, journal, gate, config.policy, rules.digest, key, shown)
+        made = _make_manifest(tables, released, journal, gate, config.policy, rules.digest, key, shown)
+        manifest = replace(made, recovery=find_recovery(config, made.mechanism))
         document = sign(manifest, key.signing_key(name))
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
         place = f"{tables.public.path}/{MANIFEST}"

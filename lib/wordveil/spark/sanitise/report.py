@@ -18,7 +18,8 @@ class RunReport:
     none (no released record; no pure bound under the relation). ``delta`` is the maximum delta of a released record.
     ``changes`` says how a release's run found what to draw: ``all``, ``feed``, ``scan``, or ``none`` if the input had
     not changed and nothing was read; ``withdraw`` for a withdrawal. ``corrected`` counts records of which only the
-    author had changed: nothing was drawn for them.
+    author had changed: nothing was drawn for them. ``recovery`` is what an attacker recovers of single words, as
+    :class:`wordveil.privacy.recovery.Recovery` writes it; None where the bundle does not say.
     """
 
     run_id: str
@@ -47,6 +48,7 @@ class RunReport:
     corrected: int = 0
     delta: float | None = None
     input_version: int | None = None
+    recovery: dict[str, Any] | None = None
 
     @property
     def unknown_rate(self) -> float | None:
@@ -103,5 +105,6 @@ def make_report(
         notes=(*bundle.manifest["notes"], *notes),
         changes=changes,
         input_version=input_version,
+        recovery=bundle.recovery.to_dict() if bundle.recovery else None,
         **counts,
     )

@@ -1,0 +1,247 @@
+"""The best guesses of a word, from what it became: once exactly, and after several draws of the same word.
+
+Given outputs ``y_1 .. y_k`` the best guess is the word ``x`` with the largest ``ln p(x) + sum of ln P(y_i|x)``. Words
+that are equally probable then are a tie. Which of them is guessed does not change how many are guessed right on
+average; here it is the one with the lowest id. Logarithms are rounded to whole multiples of 2^-32, so that their sums
+are exact in any order, and a tie is a tie on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.laws import WordLaws
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+_UNIT = 2.0**32
+# The logarithm that stands for that of 0: less than any sum of logarithms of 64 probabilities of at least 2^-128.
+_NEVER = -6_000.0
+_LEAST = 1e-300
+
+
+def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
+    """The best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
+
+    Exact but for rounding, in time proportional to entries plus outputs: among the words that do not list an output the
+    best has the largest ``prior * share``. Ties go to the lower id.
+
+    Parameters
+    ----------
+    laws
+        of all words.
+    prior
+        float64 ``(size,)``: the probability of each word before anything is seen.
+    """
+    leader = int(np.argmax(prior * laws.shares))
+    joint = prior[leader] * laws.shares[leader] * laws.common
+    guesses = np.full(len(joint), leader, np.int32)
+    _guess_listed(laws.common, laws.shares, laws.offsets, laws.ids, laws.extras, prior, joint, guesses)
+    return guesses, joint
+
+
+@compiled
+def _guess_listed(
+    common: Float64,
+    shares: Float64,
+    offsets: Int64,
+    ids: Int32,
+    extras: Float64,
+    prior: Float64,
+    joint: Float64,
+    guesses: Int32,
+) -> None:
+    for word in range(len(prior)):
+        for j in range(offsets[word], offsets[word + 1]):
+            y = ids[j]
+            value = prior[word] * (shares[word] * common[y] + extras[j])
+            if value > joint[y] or (value == joint[y] and word < guesses[y]):
+                joint[y] = value
+                guesses[y] = word
+
+
+def require_law(mechanism: Mechanism[Any], symbol: int) -> Float64:
+    """The probabilities of a symbol's outputs. Raises :class:`ValueError` where they are not known."""
+    law = mechanism.probabilities(symbol)
+    if law is None:
+        raise ValueError(f"Expected a mechanism whose probabilities are known, got {mechanism.name}.")
+    return law
+
+
+class _Scores(NamedTuple):
+    """What outputs say for words, relative to what they say for a word that does not list them.
+
+    ``floors``: int64 ``(size,)``, ``ln share`` of each word. ``starts``, ``words``, ``gains``: for each output the
+    words that list it, and how much more than ``floors`` each gains by it. All in multiples of 2^-32.
+    """
+
+    floors: Int64
+    starts: Int64
+    words: Int32
+    gains: Int64
+
+
+class WordScores:
+    """The posterior probabilities of words after several draws, from the laws of all words.
+
+    Parameters
+    ----------
+    laws
+        of all words.
+    """
+
+    def __init__(self, laws: WordLaws) -> None:
+        floors = _whole_logs(laws.shares)
+        counts = np.bincount(laws.ids, minlength=len(laws.common))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        words, gains = np.empty(len(laws.ids), np.int32), np.empty(len(laws.ids), np.int64)
+        # An output without a share in `common` is never unlisted where it occurs, so any number serves in its place.
+        common = np.maximum(laws.common, _LEAST)
+        arrays = laws.shares, laws.offsets, laws.ids, laws.extras
+        _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
+        self._scores = _Scores(floors, starts, words, gains)
+
+    def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
+        """The best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
+
+        Parameters
+        ----------
+        prior
+            float64 ``(size,)``: the probability of each word before anything is seen.
+        drawn
+            int32 ``(words, draws)``: outputs, each row of one word.
+        marks
+            rising numbers of draws, from 1 to ``draws``.
+        """
+        logs = _whole_logs(prior)
+        leaders = np.array([np.argmax(logs + mark * self._scores.floors) for mark in marks], np.int32)
+        out = np.empty((len(drawn), len(marks)), np.int32)
+        _guess_words(self._scores, logs, np.ascontiguousarray(drawn), np.array(marks, np.int64), leaders, out)
+        return out
+
+
+def _whole_logs(values: Float64) -> Int64:
+    """Logarithms in multiples of 2^-32; :data:`_NEVER` for 0."""
+    with np.errstate(divide="ignore"):
+        return np.rint(np.maximum(np.log(values), _NEVER) * _UNIT).astype(np.int64)
+
+
+@compiled
+def _list_by_output(
+    common: Float64,
+    shares: Float64,
+    offsets: Int64,
+    ids: Int32,
+    extras: Float64,
+    floors: Int64,
+    places: Int64,
+    words: Int32,
+    gains: Int64,
+) -> None:
+    for word in range(len(shares)):
+        for j in range(offsets[word], offsets[word + 1]):
+            y = ids[j]
+            score = np.int64(np.rint(np.log(shares[word] + extras[j] / common[y]) * _UNIT))
+            words[places[y]] = word
+            gains[places[y]] = max(score - floors[word], 0)
+            places[y] += 1
+
+
+@compiled
+def _guess_words(scores: _Scores, prior: Int64, drawn: Int32, marks: Int64, leaders: Int32, out: Int32) -> None:
+    floors, starts, words, gains = scores
+    gained, touched = np.zeros(len(floors), np.int64), np.empty(len(floors), np.int32)
+    for row in range(len(drawn)):
+        count, mark = 0, 0
+        for j in range(drawn.shape[1]):
+            y = drawn[row, j]
+            for place in range(starts[y], starts[y + 1]):
+                word = words[place]
+                if gains[place] > 0:
+                    if gained[word] == 0:
+                        touched[count] = word
+                        count += 1
+                    gained[word] += gains[place]
+            if mark < len(marks) and j + 1 == marks[mark]:
+                # A word that lists none of the outputs is beaten by the best of those, or is that one.
+                best = leaders[mark]
+                highest = prior[best] + (j + 1) * floors[best] + gained[best]
+                for i in range(count):
+                    word = touched[i]
+                    score = prior[word] + (j + 1) * floors[word] + gained[word]
+                    if score > highest or (score == highest and word < best):
+                        highest, best = score, word
+                out[row, mark] = best
+                mark += 1
+        for i in range(count):
+            gained[touched[i]] = 0
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """The best guesses under one prior.
+
+    Attributes
+    ----------
+    outputs
+        int32 ``(outputs,)``: the guess for each output.
+    joint
+        float64 ``(outputs,)``: the joint probability of each output and its guess. Their sum is the share of words that
+        are guessed right.
+    words
+        int32 ``(words, marks)``: the guess of each word after some of its draws.
+    """
+
+    outputs: Int32
+    joint: Float64
+    words: Int32
+
+
+def guess_densely(
+    mechanism: Mechanism[Any], priors: Sequence[Float64], drawn: Sequence[Int32], marks: Sequence[int]
+) -> list[Guesses]:
+    """The best guesses under each of ``priors``, from one word's probabilities at a time.
+
+    Time is proportional to words times the sum of outputs and draws. ``drawn`` and ``marks``: as
+    :meth:`WordScores.guess` has them, for each prior. Raises :class:`ValueError` where probabilities are not known.
+    """
+    ends, outputs = np.array(marks, np.int64), len(require_law(mechanism, 0))
+    seen, places = np.unique(np.concatenate([rows.ravel() for rows in drawn]), return_inverse=True)
+    parts = np.split(places.ravel().astype(np.int32), np.cumsum([rows.size for rows in drawn])[:-1])
+    rows_of = [part.reshape(rows.shape) for part, rows in zip(parts, drawn, strict=True)]
+    logs = [_whole_logs(prior) for prior in priors]
+    best = [np.full((len(rows), len(marks)), np.iinfo(np.int64).min) for rows in drawn]
+    found = [
+        Guesses(np.zeros(outputs, np.int32), np.full(outputs, -1.0), np.zeros(scores.shape, np.int32))
+        for scores in best
+    ]
+    for word in range(len(priors[0])):
+        law = require_law(mechanism, word)
+        seen_logs = _whole_logs(law[seen])
+        for prior, log, rows, scores, guesses in zip(priors, logs, rows_of, best, found, strict=True):
+            joint = prior[word] * law
+            guesses.outputs[joint > guesses.joint] = word
+            np.maximum(guesses.joint, joint, out=guesses.joint)
+            _weigh_word(word, log[word], seen_logs, rows, ends, scores, guesses.words)
+    return found
+
+
+@compiled
+def _weigh_word(word: int, prior: int, logs: Int64, places: Int32, marks: Int64, best: Int64, out: Int32) -> None:
+    for row in range(len(places)):
+        score, mark = prior, 0
+        for j in range(places.shape[1]):
+            score += logs[places[row, j]]
+            if mark < len(marks) and j + 1 == marks[mark]:
+                if score > best[row, mark]:
+                    best[row, mark], out[row, mark] = score, word
+                mark += 1

@@ -1,0 +1,122 @@
+"""What an attacker recovers: the share of words that the best guesser gets right, as figures.
+
+Bayes vulnerability (Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith 2020, The Science of Quantitative
+Information Flow, sections 2.2 and 5.1). The best guesser takes an output for the word with the largest
+``prior(x) Pr[M(x) = y]``. Nobody who has the same prior recovers more words on average. Figures are functions of public
+data alone, so they may be published. :mod:`wordveil.evaluation.recovery` measures them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """The share of words that are guessed right after some draws.
+
+    Attributes
+    ----------
+    draws
+        how many independent draws of one word the guesser sees, 1 or more.
+    at_least
+        a lower bound of the best guesser's share, from 0 to 1.
+    at_most
+        an upper bound; equal to ``at_least`` where the share is exact. None where only a guesser that was fitted on
+        draws was measured: the best one may do better.
+    """
+
+    draws: int
+    at_least: float
+    at_most: float | None
+
+    def __post_init__(self) -> None:
+        highest = 1.0 if self.at_most is None else self.at_most
+        if self.draws < 1 or not 0 <= self.at_least <= highest <= 1:
+            raise ValueError(f"Expected draws of at least 1 and 0 <= at_least <= at_most <= 1, got {self}.")
+
+
+@dataclass(frozen=True)
+class PriorRecovery:
+    """What is recovered of words that are as likely as one prior says.
+
+    Attributes
+    ----------
+    before
+        the share of the likeliest word, which is what a guesser gets right who never looks, above 0 and at most 1.
+    after
+        the same after draws, by rising numbers of draws; the first is 1.
+    """
+
+    before: float
+    after: tuple[Recovered, ...]
+
+    def __post_init__(self) -> None:
+        draws = [item.draws for item in self.after]
+        if not 0 < self.before <= 1 or draws[:1] != [1] or draws != sorted(set(draws)):
+            raise ValueError(f"Expected before in (0, 1] and rising draws from 1, got {self.before} and {draws}.")
+
+    @property
+    def leakage_at_least(self) -> float:
+        """How many times as many words are recovered after one draw as before: multiplicative Bayes leakage."""
+        return self.after[0].at_least / self.before
+
+    @property
+    def leakage_at_most(self) -> float | None:
+        """The same as an upper bound; None where none is known."""
+        highest = self.after[0].at_most
+        return None if highest is None else highest / self.before
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "before": self.before,
+            "after": [asdict(item) for item in self.after],
+            "leakage_at_least": round_figure(self.leakage_at_least),
+            "leakage_at_most": None if self.leakage_at_most is None else round_figure(self.leakage_at_most),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`. Numbers may be strings, as signed manifests have them."""
+        after = (
+            Recovered(
+                int(item["draws"]),
+                float(item["at_least"]),
+                None if item["at_most"] is None else float(item["at_most"]),
+            )
+            for item in values["after"]
+        )
+        return cls(float(values["before"]), tuple(after))
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What is recovered of single words, under two priors.
+
+    Attributes
+    ----------
+    uniform
+        of words of the vocabulary that are all equally likely.
+    frequency
+        of words that are as likely as they are frequent in public text.
+    """
+
+    uniform: PriorRecovery
+    frequency: PriorRecovery
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"uniform": self.uniform.to_dict(), "frequency": self.frequency.to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        return cls(PriorRecovery.from_dict(values["uniform"]), PriorRecovery.from_dict(values["frequency"]))
+
+
+def round_figure(value: float) -> float:
+    """A figure in six digits: the last digits of sums and logarithms differ between machines."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,81 @@
+"""A build measures what an attacker recovers, writes it into the bundle, and its commands show it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from helpers import random_embedding
+from wordveil.artifacts import bundle as bundles
+from wordveil.cli.app import app
+from wordveil.config.artifacts import build_bundle, find_recovery
+from wordveil.config.load import parse_config
+from wordveil.evaluation.recovery import measure_recovery
+from wordveil.mechanisms.inputs import rank_frequencies
+from wordveil.neighbours.blocks import BuildContext
+
+SIZE = 50
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, Any]:
+    embedding = random_embedding(SIZE, 3)
+    lines = [
+        f"{word} {' '.join(map(str, vector))}"
+        for word, vector in zip(embedding.words.to_pylist(), embedding.vectors.tolist(), strict=True)
+    ]
+    (tmp_path / "words.vec").write_text(f"{SIZE} 3\n" + "\n".join(lines) + "\n")
+    mechanism = {"name": "exponential", "epsilon": 2.0, "embedding": str(tmp_path / "words.vec"), "public": True}
+    return {
+        "format_version": 2,
+        "release": "support-mail",
+        "input": {"path": "lake/in", "id": "ticket", "text": "body"},
+        "mechanism": mechanism,
+        "bundle_store": str(tmp_path / "bundles"),
+        "text": {"n_max": 4},
+        "key": {"env": "KEY"},
+        "output": {"path": "out"},
+    }
+
+
+def test_a_build_measures_what_an_attacker_recovers(settings: dict[str, Any]):
+    said: list[str] = []
+    config = parse_config(settings, "job")
+    bundle = build_bundle(config, BuildContext(said.append))
+    assert "measuring what an attacker recovers" in said
+    assert bundle.recovery == measure_recovery(bundle.mechanism, rank_frequencies(SIZE))
+    assert bundle.recovery != measure_recovery(bundle.mechanism, np.full(SIZE, 1 / SIZE))
+    said.clear()
+    assert build_bundle(config, BuildContext(said.append)).recovery == bundle.recovery
+    assert said == []
+
+
+def test_the_recovery_of_a_release_is_that_of_its_bundle_alone(settings: dict[str, Any], monkeypatch):
+    config = parse_config(settings, "job")
+    assert find_recovery(config, "00" * 32) is None
+    bundle = build_bundle(config)
+    assert find_recovery(config, bundle.fingerprint) == bundle.recovery
+    assert find_recovery(config, "00" * 32) is None
+    settings["mechanism"]["epsilon"] = 3.0
+    assert find_recovery(parse_config(settings, "job"), bundle.fingerprint) is None
+    monkeypatch.setattr(bundles.Bundle, "recovery", None)
+    assert find_recovery(config, bundle.fingerprint) is None
+
+
+def test_the_command_shows_it_and_writes_it_as_json(settings: dict[str, Any], tmp_path: Path):
+    (tmp_path / "job.yaml").write_text(json.dumps(settings))
+    bundle = build_bundle(parse_config(settings, "job"))
+    assert bundle.recovery is not None
+    done = CliRunner().invoke(app, ["build", "--config", str(tmp_path / "job.yaml"), "--json"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["recovery"] == bundle.recovery.to_dict()
+    table = CliRunner().invoke(app, ["build", "--config", str(tmp_path / "job.yaml")])
+    flat = " ".join(table.stdout.replace("│", " ").split())
+    assert "words recovered" in flat
+    share = 100 * bundle.recovery.frequency.after[0].at_least
+    assert f"{share:.3g}%" in flat
