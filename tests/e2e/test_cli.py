@@ -54,6 +54,8 @@ def test_plan_reads_the_schema_and_prices_the_public_length(spark, workspace: Wo
     assert plan["columns"] == {"id": "string", "body": "string", "day": "string"}
     assert plan["tokens"] == 24
     assert plan["epsilon_pure"] == plan["epsilon_bound"] == pytest.approx(24 * built["epsilon_pure_per_token"])
+    assert plan["recovery"] == built["recovery"]
+    assert plan["recovery"]["frequency"]["after"][0]["at_most"] is None  # laplace: only a bound is known
     assert (plan["relation"], plan["exposes"]) == ("any_text", ["presence", "column:day"])
     assert run("sanitise", "--config", config)[0] == 8
     assert not (workspace.root / "output").exists()
@@ -71,6 +73,8 @@ def test_sanitise_prints_a_table_and_the_same_as_json(spark, workspace: Workspac
     report = json.loads(out)
     assert (report["records"], report["released"], report["tokens"]) == (50, 50, 50 * 24)
     assert report["epsilon_pure"][0] == report["epsilon_pure"][1]
+    assert report["recovery"]["uniform"]["before"] == pytest.approx(1 / 300, rel=1e-5)
+    assert "words recovered" in done.stdout
     assert report["run_id"] != "night-1"
     assert KEY not in done.stdout + done.stderr + out + err
 

@@ -93,6 +93,8 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert code == 0
     published = json.loads(out)
     assert published["manifest"]["gate"][1] == {"name": "quarantine_rate", "kind": "private", "bound": "0.5"}
+    planned = json.loads(run("plan", "--config", config, "--json")[1])["recovery"]
+    assert published["manifest"]["recovery"]["uniform"]["before"] == repr(planned["uniform"]["before"])
 
     key = encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
     assert published["public_key"] == key
@@ -101,9 +103,11 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     )
     assert code == 0, err
     assert json.loads(out)["pinned"] is True
+    assert json.loads(out)["recovery"] == planned
     code, out, err = run("release", "verify", "--table", lake.public)
     assert code == 0
     assert "Verified" in out
+    assert "words recovered" in out
     assert "no public key was pinned" in err
     file = next(lake.public.glob("**/*.parquet"))
     sound = file.read_bytes()

@@ -26,6 +26,7 @@ from wordveil.cli.output import print_json, print_note, print_table, results
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import compact_table, gate_table, recovery_facts, release_facts, runs_table, verified_facts
 from wordveil.errors import ConfigError, Fault, GateError
+from wordveil.privacy.recovery import Recovery
 
 releases = typer.Typer(
     help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
@@ -92,6 +93,7 @@ def publish(
         "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
+        **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
         "public key": made.document["public_key"],
     }
     print_table(f"Published {settings.release}", facts, ["send readers the public key separately from the table."])

@@ -21,7 +21,6 @@ from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError, WordveilError
 from wordveil.evaluation.comparison import Comparison, compare
 from wordveil.evaluation.recovery import measure_built
-from wordveil.mechanisms.inputs import NO_INPUTS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
@@ -78,7 +77,7 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             "source": embedding.source,
         }
         work.progress("measuring what an attacker recovers")
-        recovery = measure_built(section.mechanism, built, NO_INPUTS.frequencies_of(embedding.size))
+        recovery = measure_built(section.mechanism, built, fitted.inputs.frequencies_of(embedding.size))
         found = bundles.write(store, embedding, built, recipe, provenance, recovery)
         work.forget()
     return bundles.open_bundle(found)
