@@ -34,6 +34,18 @@ def make_annoy_index(dimension: int) -> Any:
     return AnnoyIndex(dimension, "euclidean")
 
 
+def grow_trees(points: NDArray[np.float32], n_trees: int) -> Any:
+    """Build Annoy's trees over the rows of ``points``: fixed seed and one thread, so that on one machine the same
+    points give the same trees. Raises :class:`PlatformError` if Annoy is not installed.
+    """
+    trees = make_annoy_index(points.shape[1])
+    trees.set_seed(_SEED)
+    for number, row in enumerate(points):
+        trees.add_item(number, row)
+    trees.build(n_trees, n_jobs=1)
+    return trees
+
+
 def find_faults(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Find settings of the search that contradict each other, as (name, problem). ``settings``: a mechanism's, as
     written.
@@ -63,13 +75,8 @@ class AnnoyNearest:
 
     @classmethod
     def grow(cls, rows: NDArray[np.float32], n_trees: int, search_k: int) -> Self:
-        """Build the trees: fixed seed and one thread, so that on one machine the same points give the same file."""
-        trees = make_annoy_index(rows.shape[1] - 1)
-        trees.set_seed(_SEED)
-        for number, row in enumerate(rows[:, :-1]):
-            trees.add_item(number, row)
-        trees.build(n_trees, n_jobs=1)
-        return cls(trees, rows, search_k)
+        """Build the trees of :func:`grow_trees`."""
+        return cls(grow_trees(rows[:, :-1], n_trees), rows, search_k)
 
     @classmethod
     def open(cls, file: Path, rows: NDArray[np.float32], search_k: int) -> Self:

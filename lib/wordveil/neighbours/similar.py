@@ -1,0 +1,388 @@
+"""Lists of the most similar words of every word, each as long as the masses of its words need.
+
+A word's list has its partners first, then the other words by falling cosine, until the masses of the word itself and of
+its list add up to a budget. Everything is decided in whole numbers, so that every machine and every number of threads
+finds the same lists: directions are rounded to whole coordinates and to lengths under 4096, so that every partial sum
+of a product of two is under 2^24 and float32 products are exact in any order (Cauchy and Schwarz). Rounding moves a
+cosine by about 1e-4. The lower word wins a tie.
+
+Beyond :data:`MAX_EXACT` words, or where it is asked for, Annoy's trees propose the words of a list, twice as many each
+time until their masses are enough, and exact products put them in order. What it proposes may depend on the
+processor, but not on the number of threads. A mechanism may draw from such lists where its guarantee does not depend on
+how near its words are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.neighbours.annoy import grow_trees
+from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
+from wordveil.neighbours.similar_kernels import (
+    LAST,
+    Float32,
+    Int32,
+    Int64,
+    UInt64,
+    integer_rows,
+    measure_rows,
+    place_lists,
+    take_rows,
+)
+
+# Above this many words a search that may choose takes Annoy.
+MAX_EXACT = 100_000
+# Bytes of one block's scores; as many blocks are at work as there are cores.
+_BLOCK_BYTES = 64 * 2**20
+_MAX_ROWS = 1024
+_TREES = 20
+# Lists whose recall is measured.
+_SAMPLE = 200
+
+
+@dataclass(frozen=True)
+class Partners:
+    """Words that come first in the lists of others, in order.
+
+    ``starts``: int64 ``(words + 1,)``; word ``w`` has entries ``starts[w]`` up to ``starts[w + 1]`` of ``ids``, int32,
+    none of which is ``w`` and none of which comes twice.
+    """
+
+    starts: Int64
+    ids: Int32
+
+    @classmethod
+    def none(cls, words: int) -> Partners:
+        """No word has a partner."""
+        return cls(np.zeros(words + 1, np.int64), np.empty(0, np.int32))
+
+    @classmethod
+    def of(cls, words: Int32, others: Int32, similarities: NDArray[np.float64], count: int) -> Partners:
+        """Partners by falling similarity, the lower word first among equals; of a pair that comes twice, the more
+        similar.
+
+        ``words``, ``others``, ``similarities``: one entry a pair; a word is no partner of itself.
+        """
+        order = np.lexsort((others, -similarities, words))
+        order = order[words[order] != others[order]]
+        pairs = words[order].astype(np.int64) * count + others[order]
+        _, first = np.unique(pairs, return_index=True)
+        kept = order[np.sort(first)]
+        return cls(np.searchsorted(words[kept], np.arange(count + 1)), others[kept].astype(np.int32))
+
+    def take(self, words: Int64) -> tuple[Int64, Int32]:
+        """Starts and ids of the partners of ``words`` alone."""
+        lengths = np.diff(self.starts)[words]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[words] - starts[:-1], lengths)
+        return starts, self.ids[places]
+
+
+@dataclass(frozen=True)
+class SimilarLists:
+    """The lists of all words.
+
+    Attributes
+    ----------
+    offsets
+        int64 ``(words + 1,)``.
+    ids
+        int32 ``(entries,)``: partners, then words by falling similarity; never the word itself.
+    recall
+        the share of the true lists' words that a sample of these lists has; 1.0 where all are exact.
+    sampled
+        how many lists were measured; 0 where all are exact.
+    """
+
+    offsets: Int64
+    ids: Int32
+    recall: float = 1.0
+    sampled: int = 0
+
+
+@dataclass(frozen=True)
+class SimilarTask:
+    """Which lists to find.
+
+    Attributes
+    ----------
+    vectors
+        float32 ``(words, n)``, no row of zeros: their cosines say which words are similar.
+    other
+        float32 ``(words, m)`` of another embedding, whose cosines take their place for the words that it has.
+    known
+        bool ``(words,)``: which words ``other`` has. The others are last in the lists of those that it has.
+    masses
+        uint64 ``(words,)``, whose sum is under 2^64.
+    budget
+        what masses have to add up to, under 2^64.
+    partners
+        words that come first.
+    classes
+        int32 ``(words,)``, or None: lists stay inside the class of their word.
+    search
+        ``exact``, ``annoy``, or ``auto``: Annoy for classes of more than :data:`MAX_EXACT` words.
+    """
+
+    vectors: Float32
+    masses: UInt64
+    budget: int
+    partners: Partners
+    other: Float32 | None = None
+    known: NDArray[np.bool_] | None = None
+    classes: Int32 | None = None
+    search: str = "auto"
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return len(self.masses)
+
+
+def round_directions(vectors: Float32) -> Float32:
+    """Directions as whole numbers, float32 ``(count, n)``: rows of a length under 4096. Rows of zeros stay so."""
+    length = 4095.0 - np.sqrt(vectors.shape[1]) / 2
+    directions = np.zeros(vectors.shape, np.float32)
+    whole = vectors.any(axis=1)
+    if whole.all():
+        integer_rows(np.ascontiguousarray(vectors, np.float32), length, directions)
+    else:
+        some = np.empty((int(whole.sum()), vectors.shape[1]), np.float32)
+        integer_rows(np.ascontiguousarray(vectors[whole], np.float32), length, some)
+        directions[whole] = some
+    return directions
+
+
+def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64], int], most: int) -> SimilarLists:
+    """Find the lists of all words.
+
+    Parameters
+    ----------
+    task
+        which lists to find.
+    work
+        where progress is reported.
+    measure, most
+        what lists of these lengths take, int64 ``(lists,)``, and how much they may take.
+
+    Raises
+    ------
+    TooManyEntriesError
+        where the lists take more.
+    PlatformError
+        where Annoy is needed and not installed.
+    """
+    work.progress("finding the similar words of every word")
+    parts, taken, done = [], 0, 0
+    lengths, recalls = np.zeros(task.size, np.int64), []
+    work.steps(0, task.size)
+    for part in _compute(_jobs(task, work)):
+        parts.append(part)
+        found = np.diff(part.offsets)
+        lengths[part.rows] = found
+        recalls.append(part.recall)
+        taken += measure(found)
+        done += len(found)
+        if taken > most:
+            raise TooManyEntriesError(f"over {most:,}")
+        work.steps(done, task.size)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.empty(offsets[-1], np.int32)
+    for number, part in enumerate(parts):
+        place_lists(part.rows, part.offsets, part.ids, offsets, ids)
+        parts[number] = _NONE
+    hits, words, sampled = np.sum(recalls, axis=0).tolist()
+    return SimilarLists(offsets, ids, hits / words if words else 1.0, sampled)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Lists of some words. ``recall``: words of true lists that they have, of how many, in how many lists."""
+
+    rows: Int64
+    offsets: Int64
+    ids: Int32
+    recall: tuple[int, int, int] = (0, 0, 0)
+
+
+_NONE = _Part(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+_Job = Callable[[], _Part]
+
+
+def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
+    """Do the jobs on all cores, in their order; a few at a time, so that parts do not pile up."""
+    cores = len(os.sched_getaffinity(0))
+    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
+        waiting = []
+        for job in jobs:
+            waiting.append(pool.submit(job))
+            if len(waiting) > 2 * cores:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Words among which lists are found: those of a class. Numbers are places in it.
+
+    ``members``: int64, the words, rising. ``directions``: their rounded directions. ``last``: those that come last.
+    """
+
+    members: Int64
+    directions: Float32
+    last: Int64
+    masses: UInt64
+    budget: np.uint64
+    partners: Partners
+
+    def search_exactly(self, rows: Int64) -> _Part:
+        """The lists of the words at these places, over all words of the group."""
+        scores = self.directions[rows] @ self.directions.T
+        scores[:, self.last] = LAST
+        starts, partners = self.partners.take(rows)
+        offsets, ids = _take(scores, rows, self.masses, self.budget, starts, partners)
+        return _Part(self.members[rows], offsets, self.members[ids].astype(np.int32))
+
+    def search_trees(self, trees: Any, searchable: Int64, first: int, rows: Int64) -> _Part:
+        """The same among what Annoy's ``trees`` over the words at the places ``searchable`` propose: at first
+        ``first`` words of each.
+        """
+        common = np.argsort(-self.masses.astype(np.float64), kind="stable")
+        place_in_trees = np.full(len(self.members), -1)
+        place_in_trees[searchable] = np.arange(len(searchable))
+        lists = []
+        for row in rows.tolist():
+            starts, partners = self.partners.take(np.array([row]))
+            near, asked = np.empty(0, np.int64), first
+            while True:
+                near = searchable[trees.get_nns_by_item(int(place_in_trees[row]), min(asked, len(searchable)))]
+                near = np.unique(np.concatenate([near, partners, [row]]))
+                if self.masses[near].sum() >= self.budget or asked >= len(searchable):
+                    break
+                asked *= 2
+            if self.masses[near].sum() < self.budget:
+                near = np.sort(_fill_up(near, common, self.masses, self.budget))
+            scores = self.directions[[row]] @ self.directions[near].T
+            scores[0, ~np.isin(near, searchable)] = LAST
+            own, places = np.searchsorted(near, [row]), np.searchsorted(near, partners).astype(np.int32)
+            _, ids = _take(scores, own, self.masses[near], self.budget, starts, places)
+            lists.append(self.members[near[ids]].astype(np.int32))
+        return _Part(self.members[rows], np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+
+
+def _take(
+    scores: Float32, own: Int64, masses: UInt64, budget: np.uint64, starts: Int64, partners: Int32
+) -> tuple[Int64, Int32]:
+    """Offsets and ids of the lists of these rows of scores."""
+    limit, room, lengths = np.empty(len(own), np.float32), np.empty(len(own), np.int64), np.empty(len(own), np.int64)
+    measure_rows(scores, own, masses, budget, starts, partners, limit, room)
+    places = np.concatenate([[0], np.cumsum(room)])
+    ids = np.empty(places[-1], np.int32)
+    take_rows(scores, own, masses, budget, starts, partners, limit, places, ids, lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    out = np.empty(offsets[-1], np.int32)
+    if len(own) == 1:
+        return offsets, ids[: offsets[-1]]
+    for row, length in enumerate(lengths.tolist()):
+        out[offsets[row] : offsets[row + 1]] = ids[places[row] : places[row] + length]
+    return offsets, out
+
+
+def _fill_up(near: Int64, common: Int64, masses: UInt64, budget: np.uint64) -> Int64:
+    """``near``, and of the other words as many of the most frequent as the budget needs."""
+    others = common[~np.isin(common, near)]
+    reached = masses[near].sum() + np.cumsum(masses[others])
+    return np.concatenate([near, others[: np.searchsorted(reached, budget) + 1]])
+
+
+def _jobs(task: SimilarTask, work: BuildContext) -> Iterator[_Job]:
+    """What there is to do: blocks of rows, class by class, and in each class first the words that ``other`` has."""
+    partners = _partners_inside(task)
+    for members, places in _members(task):
+        inside = Partners.none(len(members))
+        if len(partners.ids):
+            starts, ids = partners.take(members)
+            inside = Partners(starts, places[ids])
+        for vectors, rows, last in _views(task, members):
+            if not len(rows):
+                continue
+            group = _Group(
+                members, round_directions(vectors), last, task.masses[members], np.uint64(task.budget), inside
+            )
+            annoy = task.search == "annoy" or (task.search == "auto" and len(members) > MAX_EXACT)
+            yield from (_tree_jobs if annoy else _exact_jobs)(group, rows, work)
+
+
+def _exact_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]:  # noqa: ARG001 - as its sibling
+    step = max(1, min(_MAX_ROWS, _BLOCK_BYTES // (4 * len(group.members))))
+    for start in range(0, len(rows), step):
+        yield lambda part=rows[start : start + step]: group.search_exactly(part)  # type: ignore[misc]
+
+
+def _tree_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]:
+    searchable = np.setdiff1d(np.arange(len(group.members)), group.last)
+    work.progress(f"building Annoy's trees over {len(searchable):,} words")
+    trees = grow_trees(group.directions[searchable], _TREES)
+    share = float(group.budget) / max(float(group.masses.sum()), 1.0)
+    first = int(min(len(searchable), 2 * share * len(searchable) + 16))
+    sample = np.unique(rows[np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows))).astype(np.int64)])
+    chosen = set(sample.tolist())
+
+    def search(part: Int64) -> _Part:
+        found = group.search_trees(trees, searchable, first, part)
+        places = [place for place, row in enumerate(part.tolist()) if row in chosen]
+        hits = words = 0
+        for place in places:
+            true = group.search_exactly(part[place : place + 1]).ids
+            hits += len(np.intersect1d(true, found.ids[found.offsets[place] : found.offsets[place + 1]]))
+            words += len(true)
+        return _Part(found.rows, found.offsets, found.ids, (hits, words, len(places)))
+
+    for start in range(0, len(rows), _MAX_ROWS):
+        yield lambda part=rows[start : start + _MAX_ROWS]: search(part)  # type: ignore[misc]
+
+
+def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:
+    """The words of each class, rising, and the place of every word in its class."""
+    if task.classes is None:
+        every = np.arange(task.size)
+        yield every, every.astype(np.int32)
+        return
+    order = np.argsort(task.classes, kind="stable")
+    edges = np.flatnonzero(np.diff(task.classes[order], prepend=-1))
+    places = np.empty(task.size, np.int32)
+    groups = np.split(order, edges[1:])
+    for members in groups:
+        places[members] = np.arange(len(members))
+    for members in groups:
+        yield members, places
+
+
+def _partners_inside(task: SimilarTask) -> Partners:
+    """The partners that are of a word's own class."""
+    if task.classes is None or not len(task.partners.ids):
+        return task.partners
+    words = np.repeat(np.arange(task.size), np.diff(task.partners.starts))
+    same = task.classes[words] == task.classes[task.partners.ids]
+    return Partners(np.searchsorted(words[same], np.arange(task.size + 1)), task.partners.ids[same])
+
+
+def _views(task: SimilarTask, members: Int64) -> Iterator[tuple[Float32, Int64, Int64]]:
+    """Vectors of the members, the places of the words whose lists they decide, and the places of words that come
+    last.
+    """
+    if task.other is None or task.known is None:
+        yield task.vectors[members], np.arange(len(members)), np.empty(0, np.int64)
+        return
+    known = task.known[members]
+    yield task.other[members], np.flatnonzero(known), np.flatnonzero(~known)
+    yield task.vectors[members], np.flatnonzero(~known), np.empty(0, np.int64)

@@ -1,0 +1,133 @@
+"""The compiled loops of lists of similar words: how far a list reaches, its words in order, putting lists in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+Float32 = NDArray[np.float32]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+UInt64 = NDArray[np.uint64]
+
+# Products of two directions are whole numbers from -2^24 to 2^24.
+MAX_PRODUCT = 2**24
+# Less than any product: words that come after all others; words that are not looked at.
+LAST = -(2**25)
+_EXCLUDED = -(2**26)
+# Products are counted in bins of 2^15, from the excluded ones in bin 0 up.
+_SHIFT = 15
+_BINS = ((MAX_PRODUCT - _EXCLUDED) >> _SHIFT) + 1
+
+
+@compiled
+def measure_rows(
+    scores: Float32,
+    own: Int64,
+    masses: UInt64,
+    budget: np.uint64,
+    starts: Int64,
+    partners: Int32,
+    limit: Float32,
+    room: Int64,
+) -> None:
+    """Find which scores may be in the list of each row, and how long it is at most.
+
+    ``scores``: float32 ``(rows, words)``, whole numbers; the row's own word and its partners are struck out in place.
+    ``own``: int64 ``(rows,)``; partners of row ``r`` are entries ``starts[r]`` up to ``starts[r + 1]`` of ``partners``.
+    A list holds words whose masses, the own word's included, add up to ``budget`` where there are enough of them.
+    """
+    mass, count = np.zeros(_BINS, np.uint64), np.zeros(_BINS, np.int64)
+    for row in range(len(scores)):
+        values = scores[row]
+        values[own[row]] = _EXCLUDED
+        left = budget - min(budget, masses[own[row]])
+        for j in range(starts[row], starts[row + 1]):
+            values[partners[j]] = _EXCLUDED
+            left -= min(left, masses[partners[j]])
+        room[row] = starts[row + 1] - starts[row]
+        limit[row] = np.inf
+        if left == 0:
+            continue
+        mass[:] = 0
+        count[:] = 0
+        for word in range(len(values)):
+            place = (np.int64(values[word]) - _EXCLUDED) >> _SHIFT
+            mass[place] += masses[word]
+            count[place] += 1
+        place = np.int64(_BINS - 1)
+        room[row] += count[place]
+        while place > 1 and mass[place] < left:
+            left -= mass[place]
+            place -= 1
+            room[row] += count[place]
+        limit[row] = (place << _SHIFT) + _EXCLUDED
+
+
+@compiled
+def take_rows(
+    scores: Float32,
+    own: Int64,
+    masses: UInt64,
+    budget: np.uint64,
+    starts: Int64,
+    partners: Int32,
+    limit: Float32,
+    offsets: Int64,
+    ids: Int32,
+    lengths: Int64,
+) -> None:
+    """Write the list of each row: partners in their order, then words by falling score, the lower number first among
+    equals, until the budget is used up. The own word is left out.
+
+    What :func:`measure_rows` left and found. Row ``r`` writes from ``ids[offsets[r]]`` on.
+    """
+    for row in range(len(scores)):
+        values = scores[row]
+        place = offsets[row]
+        left = budget - min(budget, masses[own[row]])
+        for j in range(starts[row], starts[row + 1]):
+            if left == 0:
+                break
+            ids[place] = partners[j]
+            place += 1
+            left -= min(left, masses[partners[j]])
+        if left > 0:
+            keys = np.empty(offsets[row + 1] - offsets[row], np.int64)
+            count = 0
+            for word in range(len(values)):
+                if values[word] >= limit[row]:
+                    keys[count] = ((MAX_PRODUCT - np.int64(values[word])) << 32) | word
+                    count += 1
+            for key in np.sort(keys[:count]):
+                if left == 0:
+                    break
+                word = key & 0xFFFFFFFF
+                ids[place] = word
+                place += 1
+                left -= min(left, masses[word])
+        lengths[row] = place - offsets[row]
+
+
+@compiled
+def place_lists(rows: Int64, found_offsets: Int64, found: Int32, offsets: Int64, ids: Int32) -> None:
+    """Copy list ``j`` of ``found`` to where the list of word ``rows[j]`` begins."""
+    for j in range(len(rows)):
+        length = found_offsets[j + 1] - found_offsets[j]
+        for k in range(length):
+            ids[offsets[rows[j]] + k] = found[found_offsets[j] + k]
+
+
+@compiled
+def integer_rows(vectors: Float32, length: float, out: Float32) -> None:
+    """Directions of ``vectors``, times ``length`` and rounded to whole numbers."""
+    for row in range(len(vectors)):
+        square = 0.0
+        for k in range(vectors.shape[1]):
+            value = np.float64(vectors[row, k])
+            square += value * value
+        scale = length / np.sqrt(square)
+        for k in range(vectors.shape[1]):
+            out[row, k] = np.float32(np.rint(np.float64(vectors[row, k]) * scale))
