@@ -13,12 +13,14 @@ from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.random import Random
+from wordveil.mechanisms.staircase import Staircase
 from wordveil.mechanisms.syntf import SynTF
 
 MECHANISMS: dict[str, type[Mechanism[Any]]] = {
     mechanism.name: mechanism
     for mechanism in (
         Exponential,
+        Staircase,
         Laplace,
         HyperbolicLaplace,
         HyperbolicFDD,

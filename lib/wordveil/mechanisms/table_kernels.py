@@ -81,18 +81,27 @@ def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64
             length = 1
             beyond[0] = 1.0
             listed = 1.0
-        total_weight = np.uint64(0)
-        heaviest = 0
-        for j in range(columns):
-            weight[j] = np.uint64(0)
-            if j < length:
-                # A hair less than the share, so that the sum never passes 2^64; the heaviest gets what is left.
-                weight[j] = np.uint64(min(_WHOLE * (beyond[j] / listed) * (1.0 - 2.0**-49), _BELOW))
-                total_weight += weight[j]
-                if weight[j] > weight[heaviest]:
-                    heaviest = j
-        weight[heaviest] += np.uint64(0) - total_weight
-        _alias_row(weight, heaviest, _bits(columns), alias[start : start + columns], work)
+        arrange_list(beyond, length, listed, weight, alias[start : start + columns], work)
+
+
+@compiled
+def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
+    """Fill the columns ``alias`` of a list: its first ``length`` columns have these weights, which add up to
+    ``listed``, the others have none.
+    """
+    columns = len(alias)
+    total_weight = np.uint64(0)
+    heaviest = 0
+    for j in range(columns):
+        weight[j] = np.uint64(0)
+        if j < length:
+            # A hair less than the share, so that the sum never passes 2^64; the heaviest gets what is left.
+            weight[j] = np.uint64(min(_WHOLE * (beyond[j] / listed) * (1.0 - 2.0**-49), _BELOW))
+            total_weight += weight[j]
+            if weight[j] > weight[heaviest]:
+                heaviest = j
+    weight[heaviest] += np.uint64(0) - total_weight
+    alias_row(weight, heaviest, _bits(columns), alias, work)
 
 
 @compiled
@@ -111,7 +120,7 @@ def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.ui
 
 
 @compiled
-def _alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int64) -> None:
+def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int64) -> None:
     """Columns of ``2^(64 - bits)`` each, from weights that add up to 2^64."""
     columns = len(alias)
     if columns == 1:
@@ -228,6 +237,36 @@ def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uin
             entry[j] = alias[place[j]]
         for j in range(count):
             row = symbols[listed[j]]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[place[j]]
+
+
+@compiled
+def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
+    """As :func:`draw_rows`, where what all rows have in common is a law of its own: the row after the last symbol's."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    source = np.empty(_BLOCK, np.int64)
+    one, common = np.uint64(1), np.int64(len(alike))
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = np.int64(symbols[token])
+            choice = words[token, 0]
+            if choice >= alike[row] and choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                row = common if choice < alike[row] else row
+                listed[count], source[count] = token, row
+                place[count] = starts[row] + np.int64((words[token, 1] >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[place[j]]
+        for j in range(count):
+            row = source[j]
             left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
             if left >= entry[j] >> bits[row]:
                 place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))

@@ -42,7 +42,7 @@ MAX_SLACK = 1e-3
 _LEAST_EPSILON = 1e-9
 
 
-class TableMechanism(Mechanism[Settings]):
+class TableDraws(Mechanism[Settings]):
     """Draws each token from its row of a table. Rows are words, then padding, then the unknown word."""
 
     def __init__(self, size: int, parameters: Mapping[str, Any], table: Table) -> None:
@@ -72,6 +72,10 @@ class TableMechanism(Mechanism[Settings]):
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
         return TokenBatch(self._table.draw(batch.ids, words), batch.offsets, batch.contexts)
+
+
+class TableMechanism(TableDraws[Settings]):
+    """One whose rows have a uniform law in common (:mod:`wordveil.mechanisms.tables`)."""
 
     def probabilities(self, symbol: int) -> NDArray[np.float64]:
         return probabilities(self._table, symbol)

@@ -34,6 +34,7 @@ from wordveil.mechanisms.table_kernels import (
     TableArrays,
     UInt64,
     decode_row,
+    draw_floor_rows,
     draw_rows,
     fill_rows,
     largest_gap,
@@ -99,7 +100,7 @@ class Table:
     own
         int32 ``(rows,)``, the output that "itself" is.
     outputs
-        int64 ``(1,)``, ``N``.
+        int64 ``(1,)``, ``N``; 0 in a table of :mod:`wordveil.mechanisms.floor_tables`.
     """
 
     starts: Int64
@@ -133,8 +134,10 @@ class Table:
     def draw(self, symbols: Int32, words: UInt64) -> Int32:
         """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
         drawn = np.empty(len(symbols), np.int32)
-        outputs = int(self.outputs[0])
-        draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
+        if outputs := int(self.outputs[0]):
+            draw_rows(symbols, words, self.compiled, np.uint64(outputs), drawn)
+        else:
+            draw_floor_rows(symbols, words, self.compiled, drawn)
         return drawn
 
 
