@@ -45,8 +45,10 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import KeyedStream, derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
+from wordveil.evaluation.recovery import measure_recovery
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.text.policy import TextPolicy, with_profile
@@ -329,6 +331,46 @@ def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
     assert 0 < guarantee.diameter < math.inf
     assert type(guarantee).from_dict(json.loads(json.dumps(guarantee.to_dict()))) == guarantee
     assert json.loads(json.dumps(built.parameters)) == built.parameters
+
+
+@EVERY_PADDED
+def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool, toy: Embedding) -> None:
+    """One word's probabilities, the laws of all words at once, and what is drawn."""
+    mechanism = toy_mechanism(name, toy, padding=padding)
+    law, laws = mechanism.probabilities(7), mechanism.word_laws()
+    if law is None:
+        assert laws is None
+        return
+    assert law.shape == (SIZE + padding,)
+    assert law.sum() == pytest.approx(1, abs=1e-9)
+    drawn = mechanism.draw(token_batch([[7] * DRAWS]), KEYS).ids
+    counts, expected = np.bincount(drawn, minlength=len(law)), DRAWS * law
+    rare = expected < 5
+    seen = np.append(counts[~rare], counts[rare].sum())
+    likely = np.append(expected[~rare], expected[rare].sum())
+    fine = likely > 0
+    assert counts[law == 0].sum() == 0
+    assert stats.chisquare(seen[fine], likely[fine] / likely.sum() * seen.sum()).pvalue > 1e-6 or fine.sum() == 1
+    if laws is None:
+        return
+    for word in range(0, SIZE, 37):
+        found = laws.shares[word] * laws.common
+        part = slice(laws.offsets[word], laws.offsets[word + 1])
+        assert len(np.unique(laws.ids[part])) == part.stop - part.start
+        found[laws.ids[part]] += laws.extras[part]
+        assert found == pytest.approx(mechanism.probabilities(word), rel=1e-9, abs=1e-15)
+
+
+@EVERY_PADDED
+def test_what_an_attacker_recovers_is_measured(name: str, padding: bool, toy: Embedding) -> None:
+    mechanism = toy_mechanism(name, toy, padding=padding)
+    found = measure_recovery(mechanism, rank_frequencies(SIZE))
+    assert found is not None
+    for its in (found.uniform, found.frequency):
+        exact = its.after[0].at_most is not None
+        assert exact == (mechanism.probabilities(0) is not None)
+        assert its.after[0].at_least > 0.999 * its.before
+        assert its.after[-1].at_least >= its.after[0].at_least
 
 
 @PADDED
