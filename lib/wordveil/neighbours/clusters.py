@@ -1,0 +1,300 @@
+"""Clusters of similar words, all of one size, and clusters of clusters.
+
+Balanced k-means over the directions of vectors. In each round words are given to the nearest centroid that has room:
+of all pairs of a word and a centroid the most similar is settled first. A centroid is the direction of its members'
+sum. Then pairs of words of different clusters are swapped while that raises the sum of the cosines within clusters,
+which is the objective: for unit vectors the squared length of a cluster's sum is the sum of its members' cosines.
+
+Clusters of clusters are made from the top: all words are split into clusters of equal size, each of these into the same
+number of smaller ones, and so on. Sizes are equal to within one at every level. For let ``a`` be a number of clusters
+of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n / b)``. Then
+no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N / (a b))``
+(Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most.
+
+The result is the same on every machine and for any number of threads: vectors and centroids are whole numbers so small
+that no product or sum rounds (:mod:`wordveil.neighbours.cluster_kernels`), and lower ids win ties. A centroid's length
+is one square root, one division and one multiplication, each rounded as IEEE 754 says.
+
+Sources: k-means with capacities as an assignment problem is Bradley, Bennett, Demiriz 2000, solved there as a flow of
+least cost and by Malinen and Franti 2014 with the Hungarian algorithm; over directions it is spherical k-means (Dhillon
+and Modha 2001). Here assignment is greedy, and exchanges (Kernighan and Lin 1970) repair it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.cluster_kernels import (
+    Float32,
+    Int32,
+    Int64,
+    assign_in_turn,
+    best_columns,
+    sum_members,
+    swap_words,
+    whole_directions,
+)
+
+# Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
+_VERSION = 1
+_ROUNDS = 8
+_SWAP_ROUNDS, _SWAP_PASSES = 3, 4
+# A pass that swaps fewer than one word in this many is the last of its round, a round that begins so the last of all.
+_WORTHWHILE = 500
+# The nearest centroids of a word that are kept: those that it is given in turn, and those that it may be swapped to.
+_NEAREST = 16
+# Words whose products with all centroids are held at a time.
+_ROWS = 512
+# Multiplications of one round's products. More words and clusters are first split into groups of clusters.
+_MOST_PRODUCTS = 400_000_000_000
+# Multiplications of one pass of swaps where each word wishes for one other cluster. Beyond it clusters are so large
+# that there is little to repair: of 1,000 words each, swaps raise the mean cosine by less than 0.001.
+_MOST_SWAPS = 20_000_000_000
+
+Call = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Words in an order in which every cluster of every level is a range.
+
+    Attributes
+    ----------
+    order
+        int32 ``(size,)``: the words. Those of a lowest cluster are in rising order.
+    bounds
+        one int64 ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the places ``bounds[c]`` up to
+        ``bounds[c + 1]``. The last level is one cluster of all words.
+    """
+
+    order: Int32
+    bounds: tuple[Int64, ...]
+
+    def save(self, path: Path) -> None:
+        """Write it into a file that appears only when it is whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{os.getpid()}-{path.name}")
+        with draft.open("wb") as file:
+            np.savez(file, self.order, *self.bounds)
+        draft.rename(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """The inverse of :meth:`save`; None where the file is missing or damaged."""
+        try:
+            with np.load(path) as file:
+                order, *bounds = (file[f"arr_{place}"] for place in range(len(file.files)))
+                return cls(order, tuple(bounds))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None
+
+
+def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
+    """How many clusters each level has, for clusters of about ``sizes`` words, the lowest first; the last one is all
+    ``size`` words.
+
+    Raises :class:`ValueError` where a cluster would have fewer than two parts: each of the sizes must be at most two
+    thirds of the next one, and of ``size``.
+    """
+    counts = [1]
+    for wished in sorted(sizes, reverse=True):
+        parts = round(size / counts[-1] / wished)
+        if parts < 2:
+            raise ValueError(f"Expected a size of at most {math.floor(size / counts[-1] / 1.5)}, not {wished}.")
+        counts.append(counts[-1] * parts)
+    return counts[::-1]
+
+
+def build_hierarchy(vectors: NDArray[np.float32], counts: list[int], work: BuildContext) -> Hierarchy:
+    """Cluster words into levels of clusters.
+
+    Parameters
+    ----------
+    vectors : float32 array (size, n)
+        one a word, of any length but 0.
+    counts : list of int
+        how many clusters each level has, the lowest first, each a multiple of the next one and at most ``size``; the
+        last is 1.
+    work : BuildContext
+        where progress is reported, and the result is kept.
+
+    Returns
+    -------
+    Hierarchy
+        the same on every machine.
+    """
+    place = work.kept / f"clusters-{_digest(vectors, counts)}" if work.kept else None
+    if place:
+        work.used.append(place)
+        if (kept := Hierarchy.read(place / "hierarchy.npz")) is not None:
+            return kept
+    work.progress("clustering words")
+    words = np.empty(vectors.shape, np.float32)
+    whole_directions(vectors, words)
+    with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = _split_levels(words, counts, pool.map, work.steps)
+    if place:
+        found.save(place / "hierarchy.npz")
+    return found
+
+
+def _digest(vectors: NDArray[np.float32], counts: list[int]) -> str:
+    digest = sha256(f"{_VERSION} {vectors.shape} {counts}".encode())
+    digest.update(np.ascontiguousarray(vectors, "<f4").data)
+    return digest.hexdigest()[:32]
+
+
+def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable[[int, int], None]) -> Hierarchy:
+    """``words``: whole directions. ``call``: applies a function to each of some values, in any order or at once."""
+    size = len(words)
+    order, bounds = np.arange(size, dtype=np.int32), [np.array([0, size])]
+    for above, below in pairwise(counts[::-1]):
+        spans = [*pairwise(bounds[0].tolist())]
+        children = below // above
+        sizes = [_even_sizes(stop - start, children) for start, stop in spans]
+        if len(spans) == 1:
+            labels = [split_evenly(words, sizes[0], call)]
+        else:  # every cluster on a core of its own
+            parts = [(words[order[start:stop]], size) for (start, stop), size in zip(spans, sizes, strict=True)]
+            labels = [*call(lambda part: split_evenly(*part), parts)]
+        # Stable, and words rise inside each cluster above, so that they rise inside the new ones too.
+        inner = [start + np.argsort(label, kind="stable") for (start, _), label in zip(spans, labels, strict=True)]
+        order = order[np.concatenate(inner)]
+        bounds.insert(0, np.concatenate([[0], np.cumsum(np.concatenate(sizes))]))
+        steps(len(bounds) - 1, len(counts) - 1)
+    return Hierarchy(order, tuple(bounds))
+
+
+def _even_sizes(size: int, parts: int) -> Int64:
+    """Sizes of parts that differ by one at most, larger ones first: int64 ``(parts,)``."""
+    sizes = np.full(parts, size // parts, np.int64)
+    sizes[: size % parts] += 1
+    return sizes
+
+
+def split_evenly(words: Float32, sizes: Int64, call: Call = map) -> Int32:
+    """Split words into clusters of given sizes.
+
+    Parameters
+    ----------
+    words : float32 array (count, n)
+        whole numbers, each row at most 4,095 long (:func:`wordveil.neighbours.cluster_kernels.whole_directions`).
+    sizes : int64 array (clusters,)
+        add up to ``count``.
+    call : callable
+        applies a function to each of some values, as :func:`map` does, in any order or at once.
+
+    Returns
+    -------
+    int32 array (count,)
+        the cluster of each word.
+    """
+    count, clusters = len(words), len(sizes)
+    if clusters == count:
+        return np.arange(count, dtype=np.int32)
+    if clusters == 1:
+        return np.zeros(count, np.int32)
+    groups = min(-(-count * clusters * words.shape[1] // _MOST_PRODUCTS), clusters // 2)
+    if groups <= 1:
+        return _improve(words, sizes, _cluster(words, sizes, call), call)
+    edges = np.arange(groups + 1) * clusters // groups
+    outer = split_evenly(words, np.add.reduceat(sizes, edges[:-1]), call)
+    labels = np.empty(count, np.int32)
+    for group, (start, stop) in enumerate(pairwise(edges.tolist())):
+        members = np.flatnonzero(outer == group)
+        labels[members] = start + split_evenly(words[members], sizes[start:stop], call)
+    return labels
+
+
+def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
+    """Rounds of assignment, from words spread evenly over the ids as the first centroids."""
+    centroids = words[np.arange(len(sizes)) * len(words) // len(sizes)]
+    for _ in range(_ROUNDS):
+        labels = _assign(words, centroids, sizes, call)
+        centroids = _centroids(_sums(words, labels, len(sizes)))
+    return labels
+
+
+def _assign(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int32:
+    """Give each word the nearest centroid with room, the most similar pairs first.
+
+    Only the nearest few centroids of each word take part at a time; words for which all of these are full go on with
+    those that have room. Each step settles its most similar pair at least.
+    """
+    labels, room = np.full(len(words), -1, np.int32), sizes.copy()
+    waiting = np.arange(len(words))
+    while len(waiting):
+        free = np.flatnonzero(room > 0)
+        here = words if len(waiting) == len(words) else words[waiting]
+        ids, scores = _nearest(here, centroids[free], call)
+        turns = np.argsort(-scores.ravel(), kind="stable")
+        given, left = np.full(len(waiting), -1, np.int32), room[free]
+        assign_in_turn(turns, ids, given, left)
+        room[free] = left
+        settled = given >= 0
+        labels[waiting[settled]] = free[given[settled]]
+        waiting = waiting[~settled]
+    return labels
+
+
+def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Float32]:
+    """The nearest centroids of each word, nearest first, and the products: ``(count, nearest)`` each."""
+    wanted = min(_NEAREST, len(centroids))
+    ids, scores = np.empty((len(words), wanted), np.int32), np.empty((len(words), wanted), np.float32)
+    columns = np.ascontiguousarray(centroids.T)
+
+    def find(start: int) -> None:
+        part = slice(start, start + _ROWS)
+        best_columns(words[part] @ columns, ids[part], scores[part])
+
+    for _ in call(find, range(0, len(words), _ROWS)):
+        pass
+    return ids, scores
+
+
+def _sums(words: Float32, labels: Int32, clusters: int) -> NDArray[np.float64]:
+    sums = np.zeros((clusters, words.shape[1]))
+    sum_members(words, labels, sums)
+    return sums
+
+
+def _centroids(sums: NDArray[np.float64]) -> Float32:
+    """The directions of sums, as whole numbers."""
+    centroids = np.empty(sums.shape, np.float32)
+    whole_directions(sums, centroids)
+    return centroids
+
+
+def _improve(words: Float32, sizes: Int64, labels: Int32, call: Call) -> Int32:
+    """Swap words while that raises the sum of the cosines within clusters."""
+    if len(words) * int(sizes.max()) * words.shape[1] > _MOST_SWAPS:
+        return labels
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    order = np.argsort(labels, kind="stable").astype(np.int32)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    sums = _sums(words, labels, len(sizes))
+    for _ in range(_SWAP_ROUNDS):
+        wished, _ = _nearest(words, _centroids(sums), call)
+        passes = 0
+        while passes < _SWAP_PASSES:
+            passes += 1
+            if swap_words(words, wished, labels, sums, starts, order, place) * _WORTHWHILE < len(words):
+                break
+        if passes == 1:
+            break
+    return labels
