@@ -9,7 +9,8 @@ Clusters of clusters are made from the top: all words are split into clusters of
 number of smaller ones, and so on. Sizes are equal to within one at every level. For let ``a`` be a number of clusters
 of sizes ``floor(N / a)`` and ``ceil(N / a)``, each split into ``b`` of sizes ``floor(n / b)`` and ``ceil(n / b)``. Then
 no size is below ``floor(floor(N / a) / b) = floor(N / (a b))``, nor above ``ceil(ceil(N / a) / b) = ceil(N / (a b))``
-(Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most.
+(Graham, Knuth, Patashnik, Concrete Mathematics, equation 3.11), and these two differ by one at most. Clusters of one
+word each are the exception: their number is that of the words, whatever it is a multiple of.
 
 The result is the same on every machine and for any number of threads: vectors and centroids are whole numbers so small
 that no product or sum rounds (:mod:`wordveil.neighbours.cluster_kernels`), and lower ids win ties. A centroid's length
@@ -115,7 +116,7 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
         parts = round(size / counts[-1] / wished)
         if parts < 2:
             raise ValueError(f"Expected a size of at most {math.floor(size / counts[-1] / 1.5)}, not {wished}.")
-        counts.append(counts[-1] * parts)
+        counts.append(size if wished == 1 else counts[-1] * parts)
     return counts[::-1]
 
 
@@ -127,8 +128,8 @@ def build_hierarchy(vectors: NDArray[np.float32], counts: list[int], work: Build
     vectors : float32 array (size, n)
         one a word, of any length but 0.
     counts : list of int
-        how many clusters each level has, the lowest first, each a multiple of the next one and at most ``size``; the
-        last is 1.
+        how many clusters each level has, the lowest first, each below ``size`` and a multiple of the next one; the last
+        is 1. The first may be ``size``.
     work : BuildContext
         where progress is reported, and the result is kept.
 
@@ -164,16 +165,15 @@ def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable
     order, bounds = np.arange(size, dtype=np.int32), [np.array([0, size])]
     for above, below in pairwise(counts[::-1]):
         spans = [*pairwise(bounds[0].tolist())]
-        children = below // above
-        sizes = [_even_sizes(stop - start, children) for start, stop in spans]
+        sizes = [_even_sizes(stop - start, stop - start if below == size else below // above) for start, stop in spans]
         if len(spans) == 1:
             labels = [split_evenly(words, sizes[0], call)]
         else:  # every cluster on a core of its own
-            parts = [(words[order[start:stop]], size) for (start, stop), size in zip(spans, sizes, strict=True)]
+            parts = [(words[order[start:stop]], inner) for (start, stop), inner in zip(spans, sizes, strict=True)]
             labels = [*call(lambda part: split_evenly(*part), parts)]
         # Stable, and words rise inside each cluster above, so that they rise inside the new ones too.
-        inner = [start + np.argsort(label, kind="stable") for (start, _), label in zip(spans, labels, strict=True)]
-        order = order[np.concatenate(inner)]
+        places = [start + np.argsort(label, kind="stable") for (start, _), label in zip(spans, labels, strict=True)]
+        order = order[np.concatenate(places)]
         bounds.insert(0, np.concatenate([[0], np.cumsum(np.concatenate(sizes))]))
         steps(len(bounds) - 1, len(counts) - 1)
     return Hierarchy(order, tuple(bounds))
