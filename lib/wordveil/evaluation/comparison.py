@@ -37,6 +37,8 @@ from wordveil.text.slots import NgramModel
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
 _STEPS, _PURE_STEPS, _NEAR = 14, 6, 0.97
+# Shares that are measured by draws may miss by this much.
+_FEW = 0.01
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
 _NAME = b"text"
 
@@ -143,7 +145,7 @@ def compare(
                 equal_pure.append(equal_kept[-1])
                 continue
             if candidate.label != configured.mechanism:
-                equal_kept.append(bench.match_kept(candidate, configured.kept))
+                equal_kept.extend(bench.match_kept(candidate, configured.kept))
                 if configured.pure > 0:  # nothing but random costs nothing
                     equal_pure.extend(bench.match_pure(candidate, configured.pure))
     return Comparison(configured, equal_kept, equal_pure)
@@ -210,8 +212,10 @@ class _Bench:
         lists = self._work.lists(space, space.points(self._embedding.vectors), neighbours, math.inf, 2**31)
         return round_up(float(np.median(lists.cut)), 2)
 
-    def match_kept(self, candidate: _Candidate, kept: float) -> Line:
-        """The line at the epsilon at which the share of words kept is ``kept``."""
+    def match_kept(self, candidate: _Candidate, kept: float) -> list[Line]:
+        """The line at the epsilon at which the share of words kept is ``kept``; none where no epsilon keeps as many, as
+        of a mechanism that writes one word for several.
+        """
         least = self._min_epsilon(candidate)
         base = self._build_at(candidate, max(1.0, least)).mechanism
 
@@ -219,7 +223,9 @@ class _Bench:
             changed = base.at_epsilon(epsilon) or self._build_at(candidate, epsilon).mechanism
             return self._kept(changed)
 
-        return self._build_at(candidate, _solve(share, kept, least)).line
+        if share(_MAX_EPSILON) < kept * _NEAR - _FEW:
+            return []
+        return [self._build_at(candidate, _solve(share, kept, least)).line]
 
     def _min_epsilon(self, candidate: _Candidate) -> float:
         return max(_MIN_EPSILON, candidate.mechanism.min_epsilon(self._embedding.dimension))

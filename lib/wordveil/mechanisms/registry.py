@@ -15,12 +15,14 @@ from wordveil.mechanisms.laplace import Laplace
 from wordveil.mechanisms.random import Random
 from wordveil.mechanisms.staircase import Staircase
 from wordveil.mechanisms.syntf import SynTF
+from wordveil.mechanisms.tree import Tree
 
 MECHANISMS: dict[str, type[Mechanism[Any]]] = {
     mechanism.name: mechanism
     for mechanism in (
-        Exponential,
+        Tree,
         Staircase,
+        Exponential,
         Laplace,
         HyperbolicLaplace,
         HyperbolicFDD,

@@ -50,7 +50,9 @@ def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
     name, comparison = made
     shown = [comparison.configured]
     euclidean = set(MECHANISMS) - HYPERBOLIC
-    assert kinds([*shown, *comparison.equal_kept]) == euclidean
+    # One word of 14 is written for all of them at most, so that no more stay than that.
+    few = comparison.configured.kept < 0.05
+    assert kinds([*shown, *comparison.equal_kept]) == (euclidean if few else euclidean - {"tree"})
     # Nothing but random costs nothing.
     assert kinds([*shown, *comparison.equal_pure]) == (euclidean if name != "random" else {"random"})
 
@@ -84,7 +86,7 @@ def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
     settings = ExponentialSettings(epsilon=8.0, metric="hyperbolic", neighbours=20)
     comparison = compare(ball, READABLE, "exponential", settings, TEXT)
-    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace"}
+    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace", "tree"}
     assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
     weak = compare(ball, READABLE, "exponential", settings.at_epsilon(1.0), TEXT)
     assert not kinds(weak.equal_pure) & HYPERBOLIC

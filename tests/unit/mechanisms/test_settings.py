@@ -16,6 +16,7 @@ from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, MetricName
 from wordveil.mechanisms.syntf import SynTFSettings
+from wordveil.mechanisms.tree import TreeSettings
 
 EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
     (
@@ -33,6 +34,19 @@ EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
     ),
     (HyperbolicSettings(epsilon=9.0), 9.0, {"epsilon": 9.0}, "x"),
     (SynTFSettings(epsilon=20.0, neighbours=8), 20.0, {"epsilon": 20.0, "neighbours": 8}, "x, neighbours 8"),
+    (
+        TreeSettings(epsilon=6.0, sizes=(20, 400), losses=(0.0, 4.0)),
+        6.0,
+        {
+            "epsilon": 6.0,
+            "sizes": [20, 400],
+            "losses": [0.0, 4.0],
+            "output": "representative",
+            "ngrams": None,
+            "pad_share": None,
+        },
+        "x",
+    ),
     (RandomSettings(), 0.0, {}, "x"),
 ]
 
@@ -101,5 +115,5 @@ def test_every_space_is_a_metric_of_the_settings():
 def test_mechanisms_are_compared_with_those_of_their_space(metric):
     terms = ComparisonTerms(metric, 20, 3.0)
     shown = {name for name, kind in MECHANISMS.items() if kind.comparable_settings(terms)}
-    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace"}
+    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree"}
     assert shown == {"exponential", "syntf", "random", *additive}

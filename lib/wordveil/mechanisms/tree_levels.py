@@ -1,0 +1,322 @@
+"""The whole numbers of nested clusters: how likely each level is, and what that costs.
+
+A word lies in nested clusters of ``n_1 < ... < n_L = N`` words, with losses ``0 = E_1 < ... < E_L``. An output whose
+lowest common cluster with the word is of level ``l`` has probability ``p_l = A exp(-E_l)``. That is a mixture of
+uniform laws over the word's clusters: with ``q_l`` for the share of level ``l`` and ``E_(L+1)`` infinite,
+
+    p_l = q_l / n_l + ... + q_L / n_L,    so    q_l = n_l A (exp(-E_l) - exp(-E_(l+1))),
+
+none is negative where losses rise, and ``1 / A`` is the sum of what ``A`` multiplies. The shares are rounded to whole
+numbers over ``2^64``.
+
+Let the lowest common cluster of words ``w`` and ``v`` be of level ``j``. An output below it on the side of ``w`` is at
+level ``l < j`` of ``w`` and, since clusters are nested, at level ``j`` of ``v``. Any other is at the same level ``l >=
+j`` of both. So the loss is the largest of
+
+    ln p_1(w) - ln p_j(v),   ln p_1(v) - ln p_j(w),   |ln p_l(w) - ln p_l(v)| for l from j to L,
+
+which is ``E_j`` where clusters of a level are of equal size, and ``E_j + |ln A(w) - ln A(v)|`` at most where some have
+one word more. At ``j = 1`` both words have the same numbers, and the loss is 0.
+
+Losses are computed from the whole numbers with 50 digits and rounded up. What that ignores is the rank in a cluster,
+which is ``floor(B n / 2^64)`` for a random word ``B``: its probability is within ``2^-64`` of ``1 / n``, so that the
+logarithm of a probability errs by at most ``N 2^-64``. Twice that is added to every loss but 0. A loss is 0 only where
+all numbers are equal, and the rank's error with them. Results are the same on every machine: the module
+:mod:`decimal` rounds exponentials and logarithms correctly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_DOWN, Context, Decimal, localcontext
+from fractions import Fraction
+from itertools import pairwise
+
+WHOLE = 2**64
+_DIGITS = 50
+_STEPS = 60
+_ZERO, _ONE = Decimal(0), Decimal(1)
+# What is reduced is reduced by this part more, for what whole numbers round.
+_ROOM = Decimal("1e-12")
+# Intended losses that would grow by less than this are large enough.
+_NEAR = 1 + Decimal("1e-9")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The law of a symbol: uniform laws over nested sets of words, and padding.
+
+    Attributes
+    ----------
+    sizes
+        how many words each set has, rising.
+    numbers
+        the share of each set, of 2^64.
+    pad
+        the share of padding, of 2^64. All shares add up to 2^64.
+    """
+
+    sizes: tuple[int, ...]
+    numbers: tuple[int, ...]
+    pad: int = 0
+
+    @property
+    def probabilities(self) -> list[Fraction]:
+        """The probability of a word of each set that is in no smaller one, exact but for ranks."""
+        found, total = [], Fraction(0)
+        for size, number in zip(reversed(self.sizes), reversed(self.numbers), strict=True):
+            total += Fraction(number, size * WHOLE)
+            found.append(total)
+        return found[::-1]
+
+    @property
+    def logs(self) -> list[Decimal]:
+        """Their logarithms; minus infinity of 0."""
+        return [_log(probability) for probability in self.probabilities]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What mixtures cost, in nats.
+
+    Attributes
+    ----------
+    levels
+        for each level the loss between any two words whose lowest common cluster is of this level, at most; 0 for the
+        lowest level.
+    others
+        the loss between unknown word, padding and any symbol, at most.
+    """
+
+    levels: tuple[Decimal, ...]
+    others: Decimal
+
+    @property
+    def largest(self) -> Decimal:
+        """The loss between any two symbols, at most."""
+        return max(*self.levels, self.others)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Mixtures of all symbols, and what they cost.
+
+    Attributes
+    ----------
+    words
+        the mixture of each shape of nested clusters, in the order in which shapes were given.
+    unknown, padding
+        those of the unknown word and of padding. Where padding is no symbol, its mixture is the unknown word's.
+    losses
+        computed from these numbers.
+    pad_share
+        the probability that padding stays padding; 0 where it is no symbol.
+    """
+
+    words: tuple[Mixture, ...]
+    unknown: Mixture
+    padding: Mixture
+    losses: Losses
+    pad_share: float
+
+
+class PadShareError(ValueError):
+    """More paddings would come back than epsilon allows. ``largest``: the share that it allows, rounded down."""
+
+    def __init__(self, largest: float) -> None:
+        super().__init__(f"at most {largest:g}")
+        self.largest = largest
+
+
+def solve_levels(
+    shapes: Sequence[tuple[int, ...]], losses: Sequence[float], *, padding: bool, pad_share: float | None = None
+) -> Levels:
+    """Find whole numbers whose certified losses keep to ``losses``.
+
+    Where sizes of clusters differ by one, the intended losses are reduced until those of the numbers are not above
+    ``losses``.
+
+    Parameters
+    ----------
+    shapes : sequence of tuples of int
+        the sizes of the nested clusters that words have, each rising to the number of all words.
+    losses : sequence of float
+        one a level, rising from 0. The last one also bounds the losses of unknown word and padding.
+    padding : bool
+        whether padding is a symbol.
+    pad_share : float or None
+        the probability that padding stays padding. None: the largest that ``losses`` allow.
+
+    Returns
+    -------
+    Levels
+        the numbers.
+
+    Raises
+    ------
+    PadShareError
+        where ``pad_share`` is too large.
+    ValueError
+        where no numbers of 64 bits keep to ``losses``, as where these fall.
+    """
+    wished = [Decimal(loss) for loss in losses]
+    with localcontext(prec=_DIGITS):
+        found = _keep_to(shapes, wished, padding=padding, pad_share=None)
+        if not padding or pad_share is None:
+            return found
+        if pad_share > found.pad_share:
+            raise PadShareError(float(Context(prec=6, rounding=ROUND_DOWN).create_decimal_from_float(found.pad_share)))
+        return _keep_to(shapes, wished, padding=padding, pad_share=Decimal(pad_share))
+
+
+def _keep_to(
+    shapes: Sequence[tuple[int, ...]], wished: Sequence[Decimal], *, padding: bool, pad_share: Decimal | None
+) -> Levels:
+    """The numbers of the largest intended losses, by fixed-point iteration, whose certified losses are as wished."""
+    chosen, best = list(wished), None
+    for _ in range(_STEPS):
+        found = _with_padding(shapes, chosen, wished[-1], padding=padding, pad_share=pad_share)
+        ratios = [
+            _change(loss, wish, intended)
+            for loss, wish, intended in zip(found.losses.levels, wished, chosen, strict=True)
+        ]
+        if found.losses.others > wished[-1]:
+            ratios[-1] = min(ratios[-1], _change(found.losses.others, wished[-1], chosen[-1]))
+        kept = zip((*found.losses.levels, found.losses.others), (*wished, wished[-1]), strict=True)
+        if all(loss <= wish for loss, wish in kept):
+            best = found
+            if max(ratios) <= _NEAR:
+                break
+        chosen = [loss * ratio for loss, ratio in zip(chosen, ratios, strict=True)]
+        for level in range(len(chosen) - 2, -1, -1):
+            chosen[level] = min(chosen[level], chosen[level + 1])
+    if best is None:
+        raise ValueError("no whole numbers of 64 bits keep to these losses")
+    return best
+
+
+def _change(loss: Decimal, wish: Decimal, intended: Decimal) -> Decimal:
+    """What an intended loss is multiplied by, so that the certified one comes just under what is wished for. No
+    intended loss is above that.
+    """
+    return min(wish / loss * (1 - _ROOM), wish / intended) if loss and intended else _ONE
+
+
+def _with_padding(
+    shapes: Sequence[tuple[int, ...]],
+    losses: Sequence[Decimal],
+    epsilon: Decimal,
+    *,
+    padding: bool,
+    pad_share: Decimal | None,
+) -> Levels:
+    """The numbers for these losses. ``pad_share``: at most as large as can be.
+
+    Padding is an output of probability ``m = r exp(-epsilon)`` for every other symbol, where ``r`` is the share of
+    paddings that come back; the others become all words alike. A hair less than ``epsilon`` leaves room for ranks.
+
+    Between padding and a word ``w``, the output padding has a loss of ``epsilon``. For an output that is a word the
+    ratios are ``(1 - m) p_1 N / (1 - r)``, at most, and ``(1 - r) / ((1 - m) N p_L)``, at most. The second is below
+    ``1 / (N p_L)``, which is under ``exp(epsilon)`` as for the unknown word. The first is at most ``exp(epsilon)`` iff
+    ``r <= (1 - x) / (1 - x exp(-epsilon))`` with ``x = N p_1 exp(-epsilon)``.
+    """
+    size = shapes[0][-1]
+    whole = Mixture((size,), (WHOLE,))
+    if not padding:
+        words = tuple(Mixture(shape, weigh_levels(shape, losses, WHOLE)) for shape in shapes)
+        return Levels(words, whole, whole, certify_levels(words, [whole]), 0.0)
+    least = (_slack(size) * 2 - epsilon * (1 - _ROOM)).exp()
+    likeliest = max(1 / _total(shape, losses) for shape in shapes)
+    ratio = size * likeliest * least
+    largest = (1 - ratio) / (1 - ratio * least) * (1 - _ROOM)
+    share = largest if pad_share is None else min(pad_share, largest)
+    pad = int((WHOLE * share * least).to_integral_value(ROUND_CEILING))
+    stays = int(WHOLE * share)
+    if not 0 < pad <= stays < WHOLE:
+        raise ValueError("no whole numbers of 64 bits keep to these losses and bring padding back")
+    words = tuple(Mixture(shape, weigh_levels(shape, losses, WHOLE - pad), pad) for shape in shapes)
+    unknown, itself = Mixture((size,), (WHOLE - pad,), pad), Mixture((size,), (WHOLE - stays,), stays)
+    return Levels(words, unknown, itself, certify_levels(words, [unknown, itself]), stays / WHOLE)
+
+
+def weigh_levels(sizes: Sequence[int], losses: Sequence[Decimal], room: int) -> tuple[int, ...]:
+    """Round the shares of levels to whole numbers that add up to ``room``: up, and at least 1; the lowest level has the
+    rest.
+
+    ``sizes``: those of the nested clusters, rising. ``losses``: rising from 0. Raises :class:`ValueError` where losses
+    fall, or the numbers do not fit.
+    """
+    with localcontext(prec=_DIGITS):
+        weights = _weights(sizes, losses)
+        total = sum(weights, _ZERO)
+        above = [max(int((room * weight / total).to_integral_value(ROUND_CEILING)), 1) for weight in weights[1:]]
+    if min(weights) < 0 or (rest := room - sum(above)) < 1:
+        raise ValueError("losses must rise with the level, in steps that whole numbers of 64 bits can tell apart")
+    return (rest, *above)
+
+
+def _weights(sizes: Sequence[int], losses: Sequence[Decimal]) -> list[Decimal]:
+    """``n_l (exp(-E_l) - exp(-E_(l+1)))``, which add up to ``1 / A``."""
+    falls = [(-loss).exp() for loss in losses] + [_ZERO]
+    return [size * (here - above) for size, (here, above) in zip(sizes, pairwise(falls), strict=True)]
+
+
+def _total(sizes: Sequence[int], losses: Sequence[Decimal]) -> Decimal:
+    return sum(_weights(sizes, losses), _ZERO)
+
+
+def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losses:
+    """Compute what mixtures cost, from their whole numbers.
+
+    ``words``: those of words, each with the same number of nested clusters. Two of them are taken to meet at level
+    ``j`` where all their sizes from there on are equal. ``others``: those of symbols without clusters, whose one set
+    is all words: of the unknown word, and of padding where it is a symbol. A loss is infinite where one symbol has an
+    output that another lacks.
+    """
+    with localcontext(prec=_DIGITS):
+        logs = [mixture.logs for mixture in words]
+        slack = _slack(others[0].sizes[0])
+        depth = len(logs[0])
+        levels = [_ZERO]
+        for level in range(1, depth):
+            groups: dict[tuple[int, ...], list[list[Decimal]]] = {}
+            for mixture, log in zip(words, logs, strict=True):
+                groups.setdefault(mixture.sizes[level:], []).append(log)
+            levels.append(max(_meeting_loss(group, level) for group in groups.values()))
+        flat = [mixture.logs[0] for mixture in others]
+        greatest, least = max(log[0] for log in logs), min(log[-1] for log in logs)
+        found = [_span([greatest, *flat]), _span([least, *flat])]
+        pads = {mixture.pad for mixture in [*words, *others]}
+        found.append(_span([_log(Fraction(pad, WHOLE)) for pad in pads]) if pads != {0} else _ZERO)
+        if len({mixture.pad for mixture in words}) > 1:  # no longer a loss of words' clusters alone
+            levels = [max(loss, found[-1]) for loss in levels]
+        return Losses(tuple(loss + slack if loss else loss for loss in levels), max(found) + slack)
+
+
+def _slack(size: int) -> Decimal:
+    """What ranks in clusters may add to a loss."""
+    return 2 * Decimal(size) / WHOLE
+
+
+def _meeting_loss(group: list[list[Decimal]], level: int) -> Decimal:
+    """The largest loss between words with these logarithms that meet at ``level``."""
+    inside = max(log[0] for log in group) - min(log[level] for log in group)
+    return max(inside, *(_span([log[place] for log in group]) for place in range(level, len(group[0]))))
+
+
+def _span(values: Sequence[Decimal]) -> Decimal:
+    """The greatest minus the smallest; infinite where some are minus infinity."""
+    low, high = min(values), max(values)
+    return Decimal("Infinity") if low.is_infinite() else high - low
+
+
+def _log(value: Fraction) -> Decimal:
+    return (Decimal(value.numerator) / Decimal(value.denominator)).ln() if value else Decimal("-Infinity")
+
+
+def round_loss(loss: Decimal) -> float:
+    """The smallest float64 that is not below ``loss``."""
+    near = float(loss)
+    return near if Decimal(near) >= loss else math.nextafter(near, math.inf)

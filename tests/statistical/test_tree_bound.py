@@ -1,0 +1,258 @@
+"""Nested clusters keep the losses that are recorded of them, by Python's whole numbers and by draws.
+
+Random small vocabularies are built as a user builds them. :mod:`exact_trees` reads the finished arrays, and the loss of
+every pair of symbols is compared with what the bundle says. Broken builds show that the certificate and this reading
+find what they look for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from exact_tables import MARGIN, losses, symbols
+from exact_trees import place_law, written_law
+from helpers import KEYS, build, counted_contexts, load_built, random_embedding, token_batch
+from wordveil.errors import BundleError
+from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.tree import Tree
+from wordveil.mechanisms.tree_levels import Mixture, certify_levels, round_loss, solve_levels
+from wordveil.mechanisms.tree_table import TreeTable
+
+CASES: list[dict[str, Any]] = [
+    {"size": 40, "epsilon": 3.0, "sizes": (4,)},
+    {"size": 43, "epsilon": 3.0, "sizes": (4,)},
+    {"size": 41, "epsilon": 6.85, "sizes": (1,)},
+    {"size": 64, "epsilon": 5.0, "sizes": (2, 8, 32), "losses": (0.0, 1.0, 3.0)},
+    {"size": 61, "epsilon": 5.0, "sizes": (1, 4, 17), "losses": (0.0, 0.5, 3.5)},
+    {"size": 67, "epsilon": 0.01, "sizes": (3, 9), "losses": (0.0, 0.002)},
+    {"size": 47, "epsilon": 1e-9, "sizes": (5,)},
+    {"size": 47, "epsilon": 40.0, "sizes": (5,)},
+    {"size": 47, "epsilon": 700.0, "sizes": (2, 9), "losses": (0.0, 30.0)},
+    {"size": 53, "epsilon": 4.0, "sizes": (2, 8), "losses": (0.0, 0.0)},
+    {"size": 53, "epsilon": 4.0, "sizes": (2, 8), "losses": (0.0, 4.0)},
+    {"size": 59, "epsilon": 4.0, "sizes": (2, 5, 15), "losses": (0.0, 2.0, 2.0), "output": "member"},
+]
+
+
+def built(case: dict[str, Any], *, padding: bool) -> MechanismArtifact:
+    settings = {name: value for name, value in case.items() if name != "size"}
+    return build(random_embedding(case["size"], 4), settings, padding=padding, mechanism="tree")
+
+
+def meeting_levels(artifact: MechanismArtifact, size: int) -> np.ndarray:
+    """The level of the lowest common cluster of each two words, by the bounds that the bundle keeps."""
+    rows, bounds = artifact.arrays["rows"][:size], artifact.arrays["bounds"].tolist()
+    counts = artifact.parameters["counts"]
+    level = np.full((size, size), len(counts) - 1)
+    lowest = np.array(bounds[: counts[0] + 1])
+    first = 0
+    spans = []
+    for count in counts[:-1]:
+        spans.append(np.array(bounds[first : first + count + 1]))
+        first += count + 1
+    for number, edges in reversed([*enumerate(spans)]):
+        cluster = np.searchsorted(edges, lowest[rows], side="right")
+        level[cluster[:, None] == cluster] = number
+    return level
+
+
+def findings(artifact: MechanismArtifact, size: int, *, padding: bool) -> list[str]:
+    """What of the recorded losses the arrays break."""
+    found, _ = losses([place_law(artifact.arrays, symbol) for symbol in symbols(size, padding=padding)])
+    levels = meeting_levels(artifact, size)
+    broken = []
+    for level, allowed in enumerate(artifact.parameters["level_losses"]):
+        worst = found[:size, :size][levels == level].max(initial=0)
+        if worst > allowed + (MARGIN if allowed else 0):
+            broken.append(f"level {level}: {worst} over {allowed}")
+    if found.max() > artifact.guarantee.epsilon + MARGIN:
+        broken.append(f"{found.max()} over epsilon = {artifact.guarantee.epsilon}")
+    return broken
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_pair_of_symbols_keeps_to_what_is_recorded(case, padding):
+    artifact, size = built(case, padding=padding), case["size"]
+    assert findings(artifact, size, padding=padding) == []
+    wished = [*(case.get("losses") or (0.0,)), case["epsilon"]]
+    recorded = artifact.parameters["level_losses"]
+    assert all(loss <= wish for loss, wish in zip(recorded, wished, strict=True))
+    assert artifact.guarantee.epsilon <= case["epsilon"] == artifact.guarantee.nominal_epsilon
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_recorded_is_hardly_more_than_what_is_lost(case, padding):
+    artifact, size = built(case, padding=padding), case["size"]
+    found, _ = losses([place_law(artifact.arrays, symbol) for symbol in symbols(size, padding=padding)])
+    levels = meeting_levels(artifact, size)
+    # The largest and the smallest of the sizes that differ by one need not meet.
+    share = 0.97 if len(artifact.arrays["thresholds"]) > 3 else 1 - 1e-6
+    assert found.max() >= artifact.guarantee.epsilon * share
+    for level, recorded in enumerate(artifact.parameters["level_losses"]):
+        assert found[:size, :size][levels == level].max() >= recorded * share - 1e-12
+    if case["epsilon"] < 40:
+        assert artifact.guarantee.epsilon >= case["epsilon"] * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_words_of_a_lowest_cluster_have_the_same_law(case):
+    artifact, size = built(case, padding=True), case["size"]
+    laws = [place_law(artifact.arrays, word) for word in range(size)]
+    levels = meeting_levels(artifact, size)
+    for one, other in zip(*np.nonzero(levels == 0), strict=True):
+        assert laws[one] == laws[other]
+
+
+EVEN = {"size": 64, "epsilon": 5.0, "sizes": (2, 8, 32), "losses": (0.0, 1.0, 3.0), "output": "member"}
+
+
+def test_equal_sizes_give_the_law_of_the_derivation():
+    artifact = built(EVEN, padding=False)
+    levels = meeting_levels(artifact, 64)
+    weights = np.exp(-np.array([0.0, 1.0, 3.0, 5.0]))
+    total = np.diff([0, 2, 8, 32, 64]) @ weights
+    for word in range(64):
+        law = np.array(written_law(artifact.arrays, word), np.float64) / 2.0**128
+        assert law == pytest.approx(weights[levels[word]] / total, rel=1e-9)
+
+
+def test_padding_stays_as_often_as_epsilon_allows():
+    case = {"size": 43, "epsilon": 3.0, "sizes": (4,)}
+    artifact = built(case, padding=True)
+    laws = {symbol: np.array(place_law(artifact.arrays, symbol), np.float64) / 2.0**128 for symbol in (0, 43, 44)}
+    stays, comes = laws[43][43], laws[0][43]
+    assert laws[44][43] == comes
+    assert math.log(stays / comes) == pytest.approx(3.0, abs=1e-9)
+    # The other side: a word that is drawn for its own cluster's, against padding.
+    likeliest = max(max(place_law(artifact.arrays, word)[:43]) for word in range(43)) / 2.0**128
+    assert math.log(likeliest / min(laws[43][:43])) == pytest.approx(3.0, abs=1e-6)
+    with pytest.raises(BundleError, match=r"mechanism.pad_share = 0.99: .* at most (\S+)\. ") as told:
+        built({**case, "pad_share": 0.99}, padding=True)
+    largest = float(str(told.value).split("at most ")[1].split(". ")[0])
+    assert largest == pytest.approx(stays, rel=1e-5)
+    again = built({**case, "pad_share": largest}, padding=True)
+    assert findings(again, 43, padding=True) == []
+    half = built({**case, "pad_share": largest / 2}, padding=True)
+    assert place_law(half.arrays, 43)[43] / 2.0**128 == pytest.approx(largest / 2, rel=1e-9)
+
+
+# Broken builds.
+
+
+def broken_table(artifact: MechanismArtifact, **changes: np.ndarray) -> MechanismArtifact:
+    return replace(artifact, arrays={**artifact.arrays, **changes})
+
+
+def certified(artifact: MechanismArtifact) -> list[float]:
+    return [round_loss(loss) for loss in TreeTable.of(artifact.arrays).certify().levels]
+
+
+UNEVEN = {"size": 43, "epsilon": 3.0, "sizes": (4,)}
+DEEP = {"size": 61, "epsilon": 5.0, "sizes": (1, 4, 17), "losses": (0.0, 0.5, 3.5)}
+
+
+def test_sizes_that_differ_and_are_priced_as_equal_are_caught():
+    artifact = built(UNEVEN, padding=False)
+    shapes = {TreeTable.of(artifact.arrays).mixture(row).sizes for row in range(artifact.parameters["counts"][0])}
+    assert shapes == {(3, 43), (4, 43)}
+    (numbers,) = solve_levels([(4, 43)], [0.0, 3.0], padding=False).words
+    largest_first = max(numbers.numbers) == numbers.numbers[0]
+    thresholds = artifact.arrays["thresholds"].copy()
+    thresholds[:2] = numbers.numbers[0 if largest_first else 1]
+    broken = broken_table(artifact, thresholds=thresholds)
+    assert certified(broken)[1] > 3 + 0.1
+    assert findings(broken, 43, padding=False) != []
+    assert certified(artifact) == artifact.parameters["level_losses"]
+
+
+def test_losses_that_fall_with_the_level_are_refused_and_swapped_levels_caught():
+    with pytest.raises(ValueError, match="must rise"):
+        solve_levels([(2, 6, 20)], [0.0, 3.0, 2.0], padding=False)
+    artifact = built(EVEN, padding=False)
+    first, *others = (artifact.arrays["ranges"][:-2, place].copy() for place in range(4))
+    swapped = artifact.arrays["ranges"].copy()
+    swapped[:-2] = np.stack([others[0], first, *others[1:]], axis=1)
+    broken = broken_table(artifact, ranges=swapped)
+    assert findings(broken, 64, padding=False) != []
+    worse = zip(certified(broken), artifact.parameters["level_losses"], strict=True)
+    assert any(loss > recorded + 1e-3 for loss, recorded in worse)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_the_certificate_covers_whatever_the_thresholds_are(seed, padding):
+    """Bits of thresholds are changed at random: the certificate says what the broken arrays lose, or refuses them."""
+    rng = np.random.default_rng(seed)
+    artifact = built([UNEVEN, DEEP][seed % 2], padding=padding)
+    size = [UNEVEN, DEEP][seed % 2]["size"]
+    thresholds = artifact.arrays["thresholds"].copy()
+    place = tuple(int(rng.integers(length)) for length in thresholds.shape)
+    thresholds[place] ^= np.uint64(2 ** int(rng.integers(45, 64)))
+    broken = broken_table(artifact, thresholds=thresholds)
+    try:
+        told = TreeTable.of(broken.arrays).certify()
+    except ValueError:
+        return
+    found, _ = losses([place_law(broken.arrays, symbol) for symbol in symbols(size, padding=padding)])
+    assert found.max() <= float(told.largest) + MARGIN
+
+
+def test_ranges_that_are_no_hierarchy_are_refused():
+    artifact = built(UNEVEN, padding=False)
+    ranges = artifact.arrays["ranges"].copy()
+    ranges[3, ranges[3, :, 1] < 43, 0] += 1
+    with pytest.raises(ValueError, match="not nested clusters"):
+        certified(broken_table(artifact, ranges=ranges))
+
+
+def test_the_numbers_of_another_size_are_seen():
+    artifact = built(UNEVEN, padding=False)
+    kinds = artifact.arrays["kinds"].copy()
+    kinds[:-2] = np.bincount(kinds[:-2]).argmax()
+    broken = broken_table(artifact, kinds=kinds)
+    assert findings(broken, 43, padding=False) != []
+    assert certified(broken)[1] > 3 + 0.1
+
+
+def test_padding_of_two_words_that_differs_is_seen():
+    sizes = (4, 40)
+    words = [Mixture(sizes, (2**63, 2**63 - pad), pad) for pad in (10, 20)]
+    told = certify_levels(words, [Mixture((40,), (2**64 - 10,), 10)])
+    assert float(told.levels[0]) == pytest.approx(math.log(2))
+
+
+# Draws.
+
+DRAWS = 400_000
+
+
+def tail(artifact: MechanismArtifact, size: int, symbol: int, expected: np.ndarray) -> float:
+    """How likely a chi-square as large as that of draws is under a law."""
+    mechanism = load_built(Tree, size, artifact)
+    drawn = mechanism.draw(token_batch([[symbol] * DRAWS], counted_contexts(1, series=symbol)), KEYS).ids
+    hits = np.bincount(drawn, minlength=len(expected))
+    assert hits[expected == 0].sum() == 0
+    return float(stats.chisquare(hits[expected > 0], expected[expected > 0] * DRAWS).pvalue)
+
+
+@pytest.mark.parametrize("output", ["member", "representative"])
+@pytest.mark.parametrize("symbol", [0, 17, 61, 62])
+def test_draws_follow_the_whole_numbers_and_no_other_law(symbol, output):
+    case = {**DEEP, "sizes": (3, 9, 27), "epsilon": 3.0, "losses": (0.0, 0.5, 1.5), "output": output}
+    artifact, other = built(case, padding=True), built({**case, "epsilon": 2.9}, padding=True)
+    expected = np.array(written_law(artifact.arrays, symbol), np.float64) / 2.0**128
+    assert tail(artifact, 61, symbol, expected) > 1e-4
+    wrong = np.array(written_law(other.arrays, symbol), np.float64) / 2.0**128
+    if symbol == 62:  # the unknown word's law over words has no epsilon
+        wrong = np.roll(expected, 1) * 0.5 + expected * 0.5
+        wrong = np.where(expected > 0, wrong, 0.0) / wrong[expected > 0].sum()
+        wrong[expected > 0] += (1 - wrong.sum()) / (expected > 0).sum()
+    assert tail(artifact, 61, symbol, wrong) < 1e-6
