@@ -1,8 +1,8 @@
 """A table's law in Python's whole numbers, and what of a recorded guarantee it breaks.
 
-Written from the format that :mod:`wordveil.mechanisms.tables` documents, with none of its code: laws are exact
-numerators over 2^128, and distances are computed here in long double. Of the arithmetic below only logarithms round, by
-less than ``MARGIN``.
+Written from the formats that :mod:`wordveil.mechanisms.tables` and :mod:`wordveil.mechanisms.floor_tables` document,
+with none of their code: laws are exact numerators over 2^128, and distances are computed here in long double. Of the
+arithmetic below only logarithms round, by less than ``MARGIN``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def law_of(arrays: Mapping[str, NDArray[Any]], symbol: int) -> Law:
     """How many of the 2^128 pairs of words ``A``, ``B`` give each output."""
     alike, itself = int(arrays["alike"][symbol]), int(arrays["itself"][symbol])
     assert alike + itself <= WORD
-    law = [alike * count for count in ranks(int(arrays["outputs"][0]))]
+    law = [alike * count for count in common_law(arrays)]
     if itself:
         law[int(arrays["own"][symbol])] += itself * WORD
     start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
@@ -40,6 +40,23 @@ def law_of(arrays: Mapping[str, NDArray[Any]], symbol: int) -> Law:
         if weight and alike + itself < WORD:
             law[output] += (WORD - alike - itself) * weight
     assert sum(law) == TOTAL
+    return law
+
+
+def common_law(arrays: Mapping[str, NDArray[Any]]) -> list[int]:
+    """For each output how many words ``B`` give it where a row has no say: a rank, or the row after the last symbol's.
+
+    A table says that it has such a row by 0 outputs.
+    """
+    if outputs := int(arrays["outputs"][0]):
+        return ranks(outputs)
+    start, stop = (int(place) for place in arrays["starts"][-2:])
+    ids = arrays["ids"][start:stop].tolist()
+    law = [0] * sum(output != 2**31 - 1 for output in ids)
+    for output, weight in zip(ids, weights(arrays["alias"][start:stop].tolist()), strict=True):
+        if weight:
+            law[output] += weight
+    assert sum(law) == WORD
     return law
 
 
@@ -67,11 +84,12 @@ def drawn(arrays: Mapping[str, NDArray[Any]], symbol: int, choice: int, word: in
     alike, itself, outputs = (
         int(arrays[name][place]) for name, place in (("alike", symbol), ("itself", symbol), ("outputs", 0))
     )
-    if choice < alike:
+    if choice < alike and outputs:
         return word * outputs // WORD
-    if choice < alike + itself:
+    if alike <= choice < alike + itself:
         return int(arrays["own"][symbol])
-    start, stop = (int(place) for place in arrays["starts"][symbol : symbol + 2])
+    row = len(arrays["starts"]) - 2 if choice < alike else symbol
+    start, stop = (int(place) for place in arrays["starts"][row : row + 2])
     columns = stop - start
     column, left = divmod(word, WORD // columns)
     threshold, other = divmod(int(arrays["alias"][start + column]), columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError
 from wordveil.evaluation.output_law import as_record, write_tokens
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
@@ -214,18 +216,32 @@ class _Bench:
 
     def match_kept(self, candidate: _Candidate, kept: float) -> list[Line]:
         """The line at the epsilon at which the share of words kept is ``kept``; none where no epsilon keeps as many, as
-        of a mechanism that writes one word for several.
+        of a mechanism that writes one word for several, or where that cannot be built.
         """
         least = self._min_epsilon(candidate)
-        base = self._build_at(candidate, max(1.0, least)).mechanism
+        base: Mechanism[Any] | None = None
+        with suppress(BundleError):
+            base = self._build_at(candidate, self._first_epsilon(candidate)).mechanism
 
         def share(epsilon: float) -> float:
-            changed = base.at_epsilon(epsilon) or self._build_at(candidate, epsilon).mechanism
+            nonlocal base
+            if (changed := base.at_epsilon(epsilon) if base else None) is None:
+                try:
+                    # Some mechanisms know themselves at larger epsilons alone: the least that was built serves longest.
+                    changed = base = self._build_at(candidate, epsilon).mechanism
+                except BundleError:  # what is too large at this epsilon keeps hardly a word
+                    return 0.0
             return self._kept(changed)
 
         if share(_MAX_EPSILON) < kept * _NEAR - _FEW:
             return []
-        return [self._build_at(candidate, _solve(share, kept, least)).line]
+        try:
+            return [self._build_at(candidate, _solve(share, kept, least)).line]
+        except BundleError:
+            return []
+
+    def _first_epsilon(self, candidate: _Candidate) -> float:
+        return max(candidate.settings.nominal_epsilon, self._min_epsilon(candidate))
 
     def _min_epsilon(self, candidate: _Candidate) -> float:
         return max(_MIN_EPSILON, candidate.mechanism.min_epsilon(self._embedding.dimension))
@@ -238,9 +254,15 @@ class _Bench:
         they come nearer.
         """
         least = self._min_epsilon(candidate)
-        epsilon, best = max(1.0, least), None
+        epsilon, best = self._first_epsilon(candidate), None
         for _ in range(_PURE_STEPS):
-            line = self._build_at(candidate, epsilon).line
+            try:
+                line = self._build_at(candidate, epsilon).line
+            except BundleError:  # too large at so small an epsilon
+                if epsilon >= _rounded_down(pure):
+                    break
+                epsilon = _rounded_down(pure)
+                continue
             if line.pure <= pure and (best is None or line.pure > best.pure):
                 best = line
             if _NEAR * pure <= line.pure <= pure:

@@ -188,8 +188,8 @@ class Mechanism(ABC, Generic[Settings]):
     def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[Settings]:  # noqa: ARG003 - a default
         """The settings under which `wordveil plan --compare` shows it beside a mechanism with these terms.
 
-        ``terms`` say all three. Epsilon may be any: the comparison chooses it. Empty where the mechanism does not
-        belong beside the other, as one of another space.
+        ``terms`` say all three. Epsilon is where the comparison begins; it chooses others. Empty where the mechanism
+        does not belong beside the other, as one of another space.
         """
         return ()
 

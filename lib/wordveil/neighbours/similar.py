@@ -14,6 +14,7 @@ how near its words are.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -121,7 +122,7 @@ class SimilarTask:
     known
         bool ``(words,)``: which words ``other`` has. The others are last in the lists of those that it has.
     masses
-        uint64 ``(words,)``, whose sum is under 2^64.
+        uint64 ``(words,)``, whose sum is at most 2^64.
     budget
         what masses have to add up to, under 2^64.
     partners
@@ -300,7 +301,8 @@ def _take(
 def _fill_up(near: Int64, common: Int64, masses: UInt64, budget: np.uint64) -> Int64:
     """``near``, and of the other words as many of the most frequent as the budget needs."""
     others = common[~np.isin(common, near)]
-    reached = masses[near].sum() + np.cumsum(masses[others])
+    # All masses may add up to 2^64, which is 0 here: where the last word is needed, all are.
+    reached = masses[near].sum() + np.cumsum(masses[others[:-1]])
     return np.concatenate([near, others[: np.searchsorted(reached, budget) + 1]])
 
 
@@ -332,7 +334,7 @@ def _tree_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]
     searchable = np.setdiff1d(np.arange(len(group.members)), group.last)
     work.progress(f"building Annoy's trees over {len(searchable):,} words")
     trees = grow_trees(group.directions[searchable], _TREES)
-    share = float(group.budget) / max(float(group.masses.sum()), 1.0)
+    share = float(group.budget) / max(math.fsum(group.masses.tolist()), 1.0)
     first = int(min(len(searchable), 2 * share * len(searchable) + 16))
     sample = np.unique(rows[np.linspace(0, len(rows) - 1, min(_SAMPLE, len(rows))).astype(np.int64)])
     chosen = set(sample.tolist())

@@ -208,7 +208,7 @@ def test_settings_of_annoy_enter_the_recipe_and_leave_that_of_the_exact_search_a
     [
         (
             {"name": None},
-            "mechanism.name: is required: one of exponential, tree, laplace, hyperbolic-laplace, hyperbolic-fdd, syntf",
+            f"mechanism.name: is required: one of {', '.join(MECHANISMS)}",
         ),
         ({"name": "exponental", "epsilon": 4.0}, "mechanism.name = exponental: should be one of"),
         ({"name": "exponental", "epsilon": 4.0}, "Did you mean exponential?"),
@@ -240,7 +240,7 @@ def test_each_mechanism_has_settings_of_its_own(mechanism: dict[str, Any], messa
     assert any(message in fault for fault in faults(settings)), faults(settings)
 
 
-ALL_NAMES = "exponential, tree, laplace, hyperbolic-laplace, hyperbolic-fdd, syntf, random"
+ALL_NAMES = ", ".join(MECHANISMS)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ import pytest
 
 from helpers import NEEDS_ANNOY, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
 from wordveil.evaluation.comparison import Comparison, compare
 from wordveil.mechanisms.exponential import ExponentialSettings
 from wordveil.mechanisms.laplace import LaplaceSettings
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.mechanisms.staircase import Staircase, StaircaseSettings
 from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.text.policy import with_profile
 
@@ -26,6 +28,7 @@ CONFIGURED: dict[str, MechanismSettings] = {
     "laplace": LaplaceSettings(epsilon=3.0),
     "syntf": SynTFSettings(epsilon=25.0, neighbours=20),
     "random": RandomSettings(),
+    "staircase": StaircaseSettings(epsilon=4.0),
 }
 HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
 
@@ -121,6 +124,7 @@ def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding
     assert comparison.configured.mechanism == "exponential, gamma 3, neighbours 20"
     assert [line.mechanism for line in comparison.equal_kept] == [
         "exponential, neighbours 20",
+        "staircase",
         "laplace",
         "syntf, neighbours 20",
         "random",
@@ -134,3 +138,38 @@ def test_a_configured_search_by_trees_is_compared(embedding: Embedding):
     comparison = compare(embedding, READABLE, "laplace", settings, TEXT)
     assert comparison.configured.mechanism == "laplace"
     assert comparison.configured.epsilon == 3.0
+
+
+def test_a_mechanism_that_knows_itself_at_larger_epsilons_alone_is_built_seldom(
+    embedding: Embedding, monkeypatch: pytest.MonkeyPatch
+):
+    """A list of the staircase is the beginning of its list at a smaller epsilon."""
+    built, build = [], Staircase.build.__func__
+
+    def counted(kind: Any, embedding: Embedding, settings: StaircaseSettings, **more: Any) -> Any:
+        built.append(settings.epsilon)
+        return build(kind, embedding, settings, **more)
+
+    monkeypatch.setattr(Staircase, "build", classmethod(counted))
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    assert "staircase" in kinds(comparison.equal_kept)
+    assert 2 <= len(built) <= 14
+
+
+def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
+    build = Staircase.build.__func__
+
+    def refusing(kind: Any, embedding: Embedding, settings: StaircaseSettings, **more: Any) -> Any:
+        if settings.epsilon < refused:
+            raise BundleError("lists would take too much memory")
+        return build(kind, embedding, settings, **more)
+
+    monkeypatch.setattr(Staircase, "build", classmethod(refusing))
+    refused = 6.5
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    (line,) = [line for line in comparison.equal_pure if line.mechanism == "staircase"]
+    assert 0.9 * comparison.configured.pure < line.pure <= comparison.configured.pure
+    assert all(line.epsilon >= refused for line in comparison.equal_kept if line.mechanism == "staircase")
+    refused = 1000.0
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    assert "staircase" not in kinds([*comparison.equal_kept, *comparison.equal_pure])

@@ -15,6 +15,7 @@ from wordveil.mechanisms.laplace import LaplaceSettings
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, MetricName
+from wordveil.mechanisms.staircase import StaircaseSettings
 from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.mechanisms.tree import TreeSettings
 
@@ -48,6 +49,21 @@ EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
         "x",
     ),
     (RandomSettings(), 0.0, {}, "x"),
+    (
+        StaircaseSettings(epsilon=8.0, alpha=0.5, pairs="pairs.tsv"),
+        8.0,
+        {
+            "epsilon": 8.0,
+            "alpha": 0.5,
+            "floor_mass": 0.3,
+            "similarity": None,
+            "pairs": "pairs.tsv",
+            "classes": None,
+            "search": "auto",
+            "pad_share": None,
+        },
+        "x",
+    ),
 ]
 
 
@@ -115,5 +131,5 @@ def test_every_space_is_a_metric_of_the_settings():
 def test_mechanisms_are_compared_with_those_of_their_space(metric):
     terms = ComparisonTerms(metric, 20, 3.0)
     shown = {name for name, kind in MECHANISMS.items() if kind.comparable_settings(terms)}
-    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree"}
+    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree", "staircase"}
     assert shown == {"exponential", "syntf", "random", *additive}
