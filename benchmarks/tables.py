@@ -1,10 +1,10 @@
-"""The exponential mechanism with neighbour tables, end to end in Spark, over a pass that only splits and joins.
+"""Mechanisms that draw from whole numbers, end to end in Spark, over a pass that only splits and joins.
 
-In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, 256 neighbours, every token
-drawn, nothing kept by word):
+In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, every token drawn, nothing
+kept by word):
 
-* job: the main job's own path from Parquet to Parquet: scan, tokenise, look up, draw, join, account, arrange by ids,
-write;
+* job: the main job's own path from Parquet to Parquet with exponential and 256 neighbours: scan, tokenise, look up,
+draw, join, account, arrange by ids, write; staircase and tree: the same with these mechanisms;
 * input order: the same with ``output.order: input``, which arranges nothing and shows the sizes of the texts;
 * split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids
 and texts.
@@ -45,6 +45,11 @@ from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed, timed_
 
 ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
 EPSILON, NEIGHBOURS = 8.0, 256
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "exponential": {"neighbours": NEIGHBOURS},
+    "staircase": {},
+    "tree": {"sizes": [20]},
+}
 FILES = 8
 
 
@@ -84,13 +89,7 @@ class Tables:
             "format_version": 2,
             "release": "bench",
             "input": {"path": "", "id": "id", "text": "text_body"},
-            "mechanism": {
-                "name": "exponential",
-                "epsilon": EPSILON,
-                "neighbours": NEIGHBOURS,
-                "embedding": str(home / "embedding"),
-                "public": True,
-            },
+            "mechanism": {},
             "bundle_store": str(home / "bundles"),
             "text": {"profile": "strict", "length": "as_is"},
             "key": {"file": str(home / "key")},
@@ -98,32 +97,35 @@ class Tables:
             "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
         }
 
-    def config(self, corpus: Path, run: str, **sections: Any) -> Any:
+    def config(self, corpus: Path, run: str, mechanism: str, **sections: Any) -> Any:
         """The configuration of one run; ``sections`` stand in place of the shared ones."""
         from wordveil.config.load import parse_config
 
+        shared = {"epsilon": EPSILON, "embedding": str(self.home / "embedding"), "public": True}
         places = {
+            "mechanism": {"name": mechanism, **shared, **MECHANISMS[mechanism]},
             "input": {**self.settings["input"], "path": str(corpus)},
             "output": {"path": str(self.home / f"out-{run}")},
         }
         return parse_config({**self.settings, **places, **sections}, "benchmark")
 
-    def build(self) -> dict[str, float]:
-        """Build the bundle; seconds and the process' greatest resident size."""
+    def build(self, mechanism: str) -> dict[str, float]:
+        """Build a bundle; seconds and the greatest resident size of the process so far."""
         from wordveil.config.artifacts import build_bundle
 
         started = time.perf_counter()
-        bundle = build_bundle(self.config(self.home / "none", "none"))
+        bundle = build_bundle(self.config(self.home / "none", "none", mechanism))
         taken = time.perf_counter() - started
         resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
 
-    def run(self, corpus: Path, run: str, order: str = "hashed") -> Any:
+    def run(self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed") -> Any:
         """One run of the job; its report."""
         from wordveil.spark.platform.session import build_session
         from wordveil.spark.sanitise.job import run_sanitise
 
-        config = self.config(corpus, run, output={"path": str(self.home / f"out-{run}"), "order": order})
+        output = {"path": str(self.home / f"out-{run}"), "order": order}
+        config = self.config(corpus, run, mechanism, output=output)
         return run_sanitise(config, lambda: build_session(config.spark))
 
     def split_and_join(self, corpus: Path, run: str) -> float:
@@ -147,20 +149,20 @@ class Tables:
         return time.perf_counter() - started
 
 
-def profile(tables: Tables, corpus: Path) -> dict[str, float]:
+def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
     """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
     from wordveil.config.artifacts import build_bundle
     from wordveil.crypto.keys import load_key
     from wordveil.crypto.streams import KeyedStream
-    from wordveil.mechanisms.tables import Table as Probabilities
     from wordveil.records import sanitiser as module
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
     from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
     from wordveil.text.codec import Codec
 
-    config = tables.config(corpus, "profile")
+    config = tables.config(corpus, "profile", mechanism)
+    bundle = build_bundle(config)
     keys = load_key(config.key.file, None).for_release("bench")
-    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), build_bundle(config), keys)
+    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), bundle, keys)
     table = pq.read_table(min(corpus.glob("*.parquet"))).combine_chunks()
     columns = [table["id"].chunk(0), table["text_body"].chunk(0), pa.nulls(len(table), pa.string())]
     batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
@@ -169,11 +171,11 @@ def profile(tables: Tables, corpus: Path) -> dict[str, float]:
     patched: dict[tuple[Any, str], str] = {
         (Codec, "encode"): "texts to ids",
         (Codec, "decode"): "ids to texts",
-        (module, "contexts"): "contexts (BLAKE2b)",
+        (module, "derive_contexts"): "contexts (BLAKE2b)",
         (RecordSanitiser, "_tags"): "content tags (BLAKE2b)",
         (RecordSanitiser, "_privacy"): "accounting",
         (KeyedStream, "record_words"): "random words (AES)",
-        (Probabilities, "draw"): "drawing from the table",
+        (type(bundle.mechanism), "draw"): "drawing, with random words",
     }
     rounds = []
     with timed_calls(totals, patched):
@@ -198,7 +200,7 @@ def billion() -> None:
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         tables = Tables(home)
-        tables.build()
+        tables.build("exponential")
         write_reviews(home / "corpus", reviews(), BILLION_COPIES)
         with Memory() as memory:
             report = tables.run(home / "corpus", "billion")
@@ -223,28 +225,27 @@ def billion() -> None:
 def show(content: dict[str, Any]) -> None:
     """The tables of the results."""
     words, dimension = content["words"], content["dimension"]
-    table = Table(
-        title=f"Exponential, {words:,} x {dimension}, {NEIGHBOURS} neighbours, {content['tokens']:,} tokens, "
-        f"{SLOTS} cores"
-    )
+    table = Table(title=f"{words:,} x {dimension}, {content['tokens']:,} tokens, {SLOTS} cores")
     for heading in ("pass", "seconds", "million tokens a second"):
         table.add_column(heading, justify="right")
-    for name in ("job", "input_order", "split_and_join"):
+    for name in (*MECHANISMS, "input_order", "split_and_join"):
         seconds = statistics.median(run[name] for run in content["runs"])
         table.add_row(name.replace("_", " "), f"{seconds:.1f}", f"{content['tokens'] / seconds / 1e6:.2f}")
     Console().print(table)
     print(f"arranging rows by ids takes {content['arranging'] - 1:.1%} of the job without it (median of the rounds)")
     print(f"the job reaches {content['ratio']:.2f} of the pass that splits and joins (median of the rounds)")
-    print(
-        f"the bundle took {content['build']['seconds']:.0f} s, {content['build']['resident_bytes'] / 2**30:.1f} GiB "
-        "resident"
-    )
-    steps = Table(title="Where the time goes, one process")
-    for heading in ("step", "us a token", "share"):
-        steps.add_column(heading, justify="left" if heading == "step" else "right")
-    whole = content["microseconds_per_token"]["all"]
-    for step, taken in sorted(content["microseconds_per_token"].items(), key=lambda item: -item[1]):
-        steps.add_row(step, f"{taken:.4f}", f"{taken / whole:.1%}")
+    for name, build in content["build"].items():
+        print(
+            f"{name}: {content['over_exponential'][name]:.2f} of exponential's speed; the bundle took "
+            f"{build['seconds']:.0f} s and is {build['bundle_bytes'] / 2**20:.0f} MiB; "
+            f"{build['resident_bytes'] / 2**30:.1f} GiB resident"
+        )
+    steps = Table(title="Microseconds a token, one process")
+    steps.add_column("step")
+    for name in MECHANISMS:
+        steps.add_column(name, justify="right")
+    for step in content["microseconds_per_token"]["exponential"]:
+        steps.add_row(step, *(f"{content['microseconds_per_token'][name].get(step, 0.0):.4f}" for name in MECHANISMS))
     Console().print(steps)
 
 
@@ -263,31 +264,36 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         tables = Tables(home)
-        build = tables.build()
+        build = {mechanism: tables.build(mechanism) for mechanism in MECHANISMS}
         write_reviews(home / "warm", texts[:2000], 1)
         write_reviews(home / "corpus", texts[:: 10 if arguments.quick else 1], arguments.copies)
         tables.run(home / "warm", "warm")
         tables.split_and_join(home / "warm", "warm")
         runs = []
         for number in range(1 if arguments.quick else ROUNDS):
-            report = tables.run(home / "corpus", str(number))
-            plain = tables.run(home / "corpus", f"plain-{number}", "input")
+            reports = {name: tables.run(home / "corpus", f"{name}-{number}", name) for name in MECHANISMS}
+            plain = tables.run(home / "corpus", f"plain-{number}", order="input")
             split = tables.split_and_join(home / "corpus", str(number))
-            runs.append({"job": report.seconds, "input_order": plain.seconds, "split_and_join": split})
-        steps = profile(tables, home / "corpus")
+            seconds = {name: report.seconds for name, report in reports.items()}
+            runs.append({**seconds, "input_order": plain.seconds, "split_and_join": split})
+        steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
+    tokens = plain.tokens
     content = {
         "machine": before,
         "words": tables.shape[0],
         "dimension": tables.shape[1],
         "epsilon": EPSILON,
         "neighbours": NEIGHBOURS,
-        "tokens": report.tokens,
-        "records": report.records,
+        "tokens": tokens,
+        "records": plain.records,
         "build": build,
         "runs": runs,
-        "tokens_per_second": report.tokens / statistics.median(run["job"] for run in runs),
-        "arranging": statistics.median(run["job"] / run["input_order"] for run in runs),
-        "ratio": statistics.median(run["split_and_join"] / run["job"] for run in runs),
+        "tokens_per_second": {name: tokens / statistics.median(run[name] for run in runs) for name in MECHANISMS},
+        "over_exponential": {
+            name: statistics.median(run["exponential"] / run[name] for run in runs) for name in MECHANISMS
+        },
+        "arranging": statistics.median(run["exponential"] / run["input_order"] for run in runs),
+        "ratio": statistics.median(run["split_and_join"] / run["exponential"] for run in runs),
         "microseconds_per_token": steps,
     }
     save_results("tables", arguments.quick, content)

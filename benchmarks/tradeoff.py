@@ -13,7 +13,6 @@ Writes benchmarks/results/tradeoff.json and docs/pictures/tradeoff.svg, and prin
 
 from __future__ import annotations
 
-import gzip
 import secrets
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from common import machine, save_results
+from common import glove, machine, save_results
 from laplace_exact import DATA
 from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import derive_contexts, id_payload
@@ -52,17 +51,6 @@ NAMES = {
     "neighbours": "exponential, 256 neighbours",
     "tight": "both, tight",
 }
-
-
-def glove() -> Embedding:
-    """Real GloVe vectors, kept in 8 bits around 127.5; one step is 0.0207 (their lengths are known to be 3.7 to
-    18.9).
-    """
-    words = gzip.decompress((DATA / "glove840B_300d_9910.words.gz").read_bytes()).decode().split()
-    levels = np.frombuffer(gzip.decompress((DATA / "glove840B_300d_9910_u8.vecs.gz").read_bytes()), np.uint8)
-    return embedding.check_embedding(
-        words, ((levels.reshape(len(words), -1) - 127.5) * 0.0207).astype(np.float32), "glove"
-    )
 
 
 def embeddings() -> dict[str, Embedding]:

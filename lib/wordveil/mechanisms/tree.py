@@ -32,7 +32,6 @@ with an infinite loss between them, Chen et al. 2023 (CusText); clusters drawn b
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,6 +49,7 @@ from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.fluent import FluentModel
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, TableEpsilon
@@ -66,8 +66,6 @@ from wordveil.privacy.metrics import Metric
 Output = Literal["member", "representative", "fluent"]
 _LEAST_LOSS = 1e-9
 _DEFAULT_SIZES = (20,)
-_FLUENT = "fluent_"
-_FLUENT_MODULE = "wordveil.mechanisms.fluent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,8 +232,9 @@ class Tree(Mechanism[TreeSettings]):
             )
         arrays = {**table.arrays, "bounds": np.concatenate(hierarchy.bounds[:-1]).astype(np.int32)}
         if settings.output == "fluent":
-            model = _fluent_model().build(inputs.bigrams, embedding.words, hierarchy.order, hierarchy.bounds[0])
-            arrays |= {"order": hierarchy.order, **{_FLUENT + name: array for name, array in model.arrays.items()}}
+            assert inputs.bigrams is not None
+            model = FluentModel.build(inputs.bigrams, embedding.words, hierarchy.order, hierarchy.bounds[0])
+            arrays |= {"order": hierarchy.order, **model.arrays}
         digest = sha256(f"{size} {padding}".encode() + embedding.digest.encode()).hexdigest()
         guarantee = WordGuarantee(
             Metric("discrete", digest), nominal_epsilon=settings.epsilon, epsilon=epsilon, diameter=1.0
@@ -287,10 +286,8 @@ class Tree(Mechanism[TreeSettings]):
         return TokenBatch(written, batch.offsets, batch.contexts)
 
     @cached_property
-    def _fluent(self) -> Any:
-        return _fluent_model().of(
-            {name.removeprefix(_FLUENT): array for name, array in self._arrays.items() if name.startswith(_FLUENT)}
-        )
+    def _fluent(self) -> FluentModel:
+        return FluentModel.of(self._arrays)
 
     def probabilities(self, symbol: int) -> NDArray[np.float64]:
         table = self._table
@@ -333,8 +330,3 @@ def _notes(counts: Sequence[int], size: int, level_losses: Sequence[float], pad_
     if pad_share:
         notes.append(f"Padding stays padding with a probability of {pad_share:.4g}.")
     return tuple(notes)
-
-
-def _fluent_model() -> Any:
-    """The class of the model that chooses words for ``fluent``; loaded only where it is used."""
-    return importlib.import_module(_FLUENT_MODULE).FluentModel
