@@ -179,6 +179,8 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
             6.0,
             9.0,
         )
+    if name == "staircase":  # it has no lists below 1.2, and padding's floor depends on epsilon
+        padding, first, second = False, 4.0, 6.0
     changed = helpers.build_mechanism(embedding, {"epsilon": first}, padding=padding, mechanism=name).at_epsilon(second)
     if changed is None:
         pytest.skip("does not offer another epsilon")
