@@ -76,6 +76,7 @@ DRAWN = (
 )
 SHOWN = ("topic", "sst2", "trec6", "author", "kept", "cosine", "perplexity", "recovered")
 PERPLEXITY_TOKENS = 400_000
+STEPS = 9  # of a bisection: epsilon to a few thousandths of its range
 SVM_C = 0.1
 DISCOUNT = 0.75
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "meaning.svg"
@@ -284,7 +285,7 @@ class Bench:
         """The epsilon at which the best guesser recovers ``wanted``, and what is built at it."""
         low, high = (math.log(2.0), math.log(25.0)) if candidate.by_loss else (math.log(0.3), math.log(60.0))
         first = self.load(candidate, self.build(candidate, math.exp((low + high) / 2)))
-        for _ in range(11):
+        for _ in range(STEPS):
             middle = (low + high) / 2
             epsilon = math.exp(middle)
             if (
