@@ -13,7 +13,7 @@ The first block has mechanisms at the same largest loss of a token (``E``, certi
 Each figure is the mean of five keys, with a 95% t-interval. Embeddings: the demo embedding, which knows parts of these
 corpora, and one trained on old books, which knows none of them.
 
-    python benchmarks/meaning.py [--embedding demo|books] [--seeds N] [--quick]
+    python benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--seeds N] [--quick]
     python benchmarks/meaning.py --draw
 
 Writes benchmarks/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
@@ -31,7 +31,7 @@ import multiprocessing
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -61,7 +61,9 @@ from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 
 Int32 = NDArray[np.int32]
-LOSSES, RECOVERIES, SEEDS = (6.0, 8.0, 10.0, 12.0), (0.05, 0.10, 0.25), 5
+LOSSES, SEEDS = (6.0, 8.0, 10.0, 12.0), 5
+# Under the public prior a guesser who does not look is right more often than in 5% of the cases: 5% is of the uniform.
+RECOVERIES = (("uniform", 0.05), ("public", 0.10), ("public", 0.25))
 EXTRA_LOSSES = (6.85,)  # the loss at which the first measurements were made
 TASKS = {"topic": "news20_bydate", "sst2": "sst2", "trec6": "trec6", "author": "c50_reuters"}
 DRAWN = (
@@ -74,13 +76,15 @@ DRAWN = (
     "tree 20, representative",
     "tree 20, fluent",
 )
+SMALL = ("sst2", "trec6")  # the corpora that noise on vectors is fast enough for
 SHOWN = ("topic", "sst2", "trec6", "author", "kept", "cosine", "perplexity", "recovered")
 PERPLEXITY_TOKENS = 400_000
+DRAWS = 50_000  # to fit the guesser on, and to measure it on, where probabilities are not known
 STEPS = 9  # of a bisection: epsilon to a few thousandths of its range
 SVM_C = 0.1
 DISCOUNT = 0.75
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "meaning.svg"
-EMBEDDINGS = ("demo", "books")
+EMBEDDINGS, BLOCKS = ("demo", "books"), ("loss", "recovery")
 BOOK_WORDS = 20_000
 
 
@@ -93,6 +97,11 @@ class Corpus:
     labels: NDArray[np.int64]
     train: NDArray[np.bool_]
 
+    def head(self, tokens: int) -> Corpus:
+        """The first texts, of about that many tokens."""
+        end = min(int(np.searchsorted(self.offsets, tokens)), len(self.labels))
+        return Corpus(self.ids[: self.offsets[end]], self.offsets[: end + 1], self.labels[:end], self.train[:end])
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -102,6 +111,8 @@ class Candidate:
     mechanism: str
     settings: Callable[[float], MechanismSettings]
     by_loss: bool
+    rebuilt: bool = False
+    """Whether other settings than epsilon follow it, so that each epsilon needs a build."""
 
 
 def read(name: str) -> list[dict[str, Any]]:
@@ -231,7 +242,7 @@ def candidates(size: int) -> list[Candidate]:
         Candidate("laplace", "laplace", made("laplace"), by_loss=False),
         Candidate("exponential", "exponential", made("exponential", neighbours=256), by_loss=False),
         Candidate("TEM, tight", "exponential", made("exponential", gamma=3.0, neighbours=256, tight=True), False),
-        Candidate("randomised response", "staircase", randomised_response, by_loss=True),
+        Candidate("randomised response", "staircase", randomised_response, by_loss=True, rebuilt=True),
         Candidate("staircase, uniform", "staircase", made("staircase", alpha=0.0), by_loss=True),
         Candidate("staircase, floors", "staircase", made("staircase"), by_loss=True),
     ]
@@ -281,43 +292,51 @@ class Bench:
             raise RuntimeError(f"{candidate.label} has no epsilon with a largest loss of {loss:g}")
         return best
 
-    def at_recovery(self, candidate: Candidate, wanted: float) -> tuple[float, MechanismArtifact]:
-        """The epsilon at which the best guesser recovers ``wanted``, and what is built at it."""
-        low, high = (math.log(2.0), math.log(25.0)) if candidate.by_loss else (math.log(0.3), math.log(60.0))
-        first = self.load(candidate, self.build(candidate, math.exp((low + high) / 2)))
+    def at_recovery(self, candidate: Candidate, wanted: tuple[str, float]) -> tuple[float, MechanismArtifact] | None:
+        """The epsilon at which the best guesser recovers ``wanted``, a prior and a share, and what is built at it.
+
+        None where no epsilon gives as much, as of a mechanism that writes one word for several.
+        """
+        prior, share = wanted
+        low, high = (math.log(3.0), math.log(20.0)) if candidate.by_loss else (math.log(0.5), math.log(60.0))
+        least = self.load(candidate, self.build(candidate, math.exp(low)))
+
+        def recover(epsilon: float) -> float:
+            changed = None if candidate.rebuilt else least.at_epsilon(epsilon)
+            return self.recovered(changed or self.load(candidate, self.build(candidate, epsilon)), prior)
+
+        if recover(math.exp(high)) < share * 0.98:
+            return None
         for _ in range(STEPS):
             middle = (low + high) / 2
-            epsilon = math.exp(middle)
-            if (
-                self.recovered(first.at_epsilon(epsilon) or self.load(candidate, self.build(candidate, epsilon)))
-                < wanted
-            ):
+            if recover(math.exp(middle)) < share:
                 low = middle
             else:
                 high = middle
         return math.exp(high), self.build(candidate, math.exp(high))
 
-    def recovered(self, mechanism: Mechanism[Any]) -> float:
-        """The best guesser's success under public frequencies."""
+    def recovered(self, mechanism: Mechanism[Any], prior: str) -> float:
+        """The best guesser's success, where all words are equally likely or as frequent as in public text."""
         from wordveil.evaluation.attackers import MaximumPosterior, attack
 
-        prior = self._setup.inputs.frequencies_of(self._setup.embedding.size)
-        return attack(MaximumPosterior, mechanism, prior).rate
+        size = self._setup.embedding.size
+        law = self._setup.inputs.frequencies_of(size) if prior == "public" else np.full(size, 1 / size)
+        return attack(MaximumPosterior, mechanism, law, draws=DRAWS).rate
 
     def measure(self, mechanism: Mechanism[Any], seed: int) -> dict[str, float]:
         """All figures of one key."""
         setup, size = self._setup, self._setup.embedding.size
         keys = MasterKey(sha256(b"benchmark %d" % seed).digest(), "benchmark").for_release("meaning")
         found: dict[str, float] = {}
+        slow = mechanism.word_laws() is None and mechanism.probabilities(0) is None
         for task, corpus in setup.corpora.items():
-            drawn = replace_words(mechanism, corpus, keys)
-            found[task] = classify(corpus, drawn, size)
-            if task == "topic":
-                rate = measure_keep_rate(corpus.ids, drawn, size).rate
-                found["kept"] = rate or 0.0
-                found["cosine"] = self._cosine(corpus.ids, drawn)
-                end = int(np.searchsorted(corpus.offsets, PERPLEXITY_TOKENS))
-                found["perplexity"] = setup.bigrams.perplexity(drawn[: corpus.offsets[end]], corpus.offsets[: end + 1])
+            if not slow or task in SMALL:
+                found[task] = classify(corpus, replace_words(mechanism, corpus, keys), size)
+        part = setup.corpora["topic"].head(PERPLEXITY_TOKENS // (8 if slow else 1))
+        drawn = replace_words(mechanism, part, keys)
+        found["kept"] = measure_keep_rate(part.ids, drawn, size).rate or 0.0
+        found["cosine"] = self._cosine(part.ids, drawn)
+        found["perplexity"] = setup.bigrams.perplexity(drawn, part.offsets)
         return found
 
     def _cosine(self, before: Int32, after: Int32) -> float:
@@ -350,23 +369,25 @@ def measure_originals(setup: Setup) -> dict[str, float]:
     """The figures of the texts as they are."""
     size = setup.embedding.size
     found = {task: classify(corpus, corpus.ids, size) for task, corpus in setup.corpora.items()}
-    corpus = setup.corpora["topic"]
-    end = int(np.searchsorted(corpus.offsets, PERPLEXITY_TOKENS))
-    ids, offsets = corpus.ids[: corpus.offsets[end]], corpus.offsets[: end + 1]
-    return {**found, "kept": 1.0, "cosine": 1.0, "perplexity": setup.bigrams.perplexity(ids, offsets)}
+    part = setup.corpora["topic"].head(PERPLEXITY_TOKENS)
+    return {**found, "kept": 1.0, "cosine": 1.0, "perplexity": setup.bigrams.perplexity(part.ids, part.offsets)}
 
 
 # Set before the processes of the pool start, which inherit it.
 SHARED: dict[str, Any] = {}
 
 
-def fit(task: tuple[int, str, float]) -> tuple[dict[str, Any], MechanismArtifact]:
-    """Build the mechanism of a row, and say what is known of it."""
+def fit(task: tuple[int, str, Any]) -> tuple[dict[str, Any], MechanismArtifact] | None:
+    """Build the mechanism of a row, and say what is known of it. None where there is no such mechanism."""
     number, block, value = task
     bench, candidate = SHARED["bench"], SHARED["candidates"][number]
-    epsilon, built = (bench.at_loss if block == "loss" else bench.at_recovery)(candidate, value)
-    facts = {"mechanism": candidate.label, "block": block, "at": value, "epsilon": epsilon}
-    recovered = bench.recovered(bench.load(candidate, built))
+    found = (bench.at_loss if block == "loss" else bench.at_recovery)(candidate, value)
+    if found is None:
+        return None
+    epsilon, built = found
+    mechanism = bench.load(candidate, built)
+    recovered = {prior: bench.recovered(mechanism, prior) for prior in ("public", "uniform")}
+    facts = {"number": number, "mechanism": candidate.label, "block": block, "at": value, "epsilon": epsilon}
     return {**facts, "loss": built.guarantee.pure, "recovered": recovered}, replace(built, notes=(), files={})
 
 
@@ -393,39 +414,55 @@ def summarise(values: Iterable[float]) -> dict[str, float]:
     return {"mean": statistics.mean(found), "half": float(stats.t.ppf(0.975, len(found) - 1)) * spread}
 
 
-def run(name: str, seeds: int, *, quick: bool) -> None:
-    """Measure all rows on one embedding."""
+def run(name: str, seeds: int, chosen_blocks: Sequence[str], *, quick: bool) -> None:
+    """Measure the rows of these blocks on one embedding. Rows of other blocks that were measured before are kept."""
     setup = Setup.load(name)
     chosen = candidates(setup.embedding.size)
-    blocks = [("loss", loss) for loss in sorted({*LOSSES, *EXTRA_LOSSES})] + [("recovery", r) for r in RECOVERIES]
+    blocks: list[tuple[str, Any]] = [("loss", loss) for loss in sorted({*LOSSES, *EXTRA_LOSSES})]
+    blocks += [("recovery", wanted) for wanted in RECOVERIES]
     if quick:
-        blocks = [("loss", 8.0), ("recovery", 0.10)]
+        blocks = [("loss", 8.0), ("recovery", ("public", 0.10))]
+    blocks = [block for block in blocks if block[0] in chosen_blocks]
     with tempfile.TemporaryDirectory(prefix="wordveil-meaning-") as home:
         bench = Bench(setup, Path(home))
         SHARED.update(bench=bench, candidates=chosen)
         originals = measure_originals(setup)
         print("originals", {key: round(value, 3) for key, value in originals.items()}, flush=True)
         tasks = [(number, block, value) for number in range(len(chosen)) for block, value in blocks]
-        rows, built = zip(*in_parallel(fit, tasks), strict=True)
+        rows, built = zip(*(row for row in in_parallel(fit, tasks) if row is not None), strict=True)
         print("built", len(rows), flush=True)
-        SHARED["rows"] = [(task[0], artifact) for task, artifact in zip(tasks, built, strict=True)]
+        SHARED["rows"] = [(row["number"], artifact) for row, artifact in zip(rows, built, strict=True)]
         figures = in_parallel(measure, [(row, seed) for row in range(len(rows)) for seed in range(seeds)])
     for place, row in enumerate(rows):
         mine = figures[place * seeds : (place + 1) * seeds]
         row["figures"] = {key: summarise(figure[key] for figure in mine) for key in mine[0]}
         print(row["mechanism"], row["block"], row["at"], {k: round(v["mean"], 3) for k, v in row["figures"].items()})
+    before = [] if quick or not result_file(name).exists() else results(name)["rows"]
+    rows = [*rows, *(row for row in before if row["block"] not in chosen_blocks)]
     content = {"machine": machine(), "embedding": name, "seeds": seeds, "originals": originals, "rows": rows}
     save_results(f"meaning_{name}", quick, content)
 
 
+def result_file(name: str) -> Path:
+    """Where the results of an embedding are."""
+    return RESULTS / f"meaning_{name}.json"
+
+
 def results(name: str) -> dict[str, Any]:
     """What was measured on an embedding."""
-    found: dict[str, Any] = json.loads((RESULTS / f"meaning_{name}.json").read_text())
+    found: dict[str, Any] = json.loads(result_file(name).read_text())
     return found
 
 
-def show(name: str, figure: dict[str, float]) -> str:
+def place_of(row: dict[str, Any]) -> Any:
+    """The loss of a row, or its prior and recovery."""
+    return row["at"] if row["block"] == "loss" else tuple(row["at"])
+
+
+def show(name: str, figure: dict[str, float] | None) -> str:
     """A figure with its interval: perplexity in whole numbers, all others are shares."""
+    if figure is None:
+        return ""
     digits = 0 if name == "perplexity" else 3
     return f"{figure['mean']:.{digits}f} ±{figure['half']:.{digits}f}"
 
@@ -434,15 +471,17 @@ def print_tables(found: dict[str, Any]) -> None:
     """Print the rows as Markdown, one table for each loss and each recovery."""
     columns = [name for name in SHOWN if name != "recovered"]
     originals = " | ".join(f"{found['originals'][name]:.3f}" for name in columns)
-    for block, at in dict.fromkeys((row["block"], row["at"]) for row in found["rows"]):
-        title = f"largest loss E = {at:g}" if block == "loss" else f"{at:.0%} of the words recovered"
-        print(f"\n{found['embedding']}: {title}\n\n| mechanism | E | recovered | {' | '.join(columns)} |")
-        print("| --- |" + " ---: |" * (len(columns) + 2))
-        print(f"| originals | | | {originals} |")
+    for block, at in dict.fromkeys((row["block"], place_of(row)) for row in found["rows"]):
+        title = f"largest loss E = {at:g}" if block == "loss" else f"recovered, {at[0]} prior: {at[1]:.0%}"
+        print(f"\n{found['embedding']}: {title}\n")
+        print(f"| mechanism | E | recovered, public | uniform | {' | '.join(columns)} |")
+        print("| --- |" + " ---: |" * (len(columns) + 3))
+        print(f"| originals | | | | {originals} |")
         for row in found["rows"]:
-            if (row["block"], row["at"]) == (block, at):
-                cells = " | ".join(show(name, row["figures"][name]) for name in columns)
-                print(f"| {row['mechanism']} | {row['loss']:.2f} | {row['recovered']:.3f} | {cells} |")
+            if (row["block"], place_of(row)) == (block, at):
+                cells = " | ".join(show(name, row["figures"].get(name)) for name in columns)
+                both = " | ".join(f"{row['recovered'][prior]:.3f}" for prior in ("public", "uniform"))
+                print(f"| {row['mechanism']} | {row['loss']:.2f} | {both} | {cells} |")
 
 
 def draw() -> None:
@@ -457,23 +496,24 @@ def draw() -> None:
     for side, name in enumerate(EMBEDDINGS):
         found = results(name)
         for line, task in enumerate(("topic", "author")):
-            for place, (block, label) in enumerate((("loss", "largest loss E of a token"), ("recovery", "recovered"))):
+            for place, against in enumerate(("loss", "recovered")):
                 axis = axes[line, 2 * side + place]
                 for mechanism in DRAWN:
-                    rows = [r for r in found["rows"] if (r["mechanism"], r["block"]) == (mechanism, block)]
-                    if block == "recovery":  # every row has a recovery
-                        rows = sorted(
-                            (r for r in found["rows"] if r["mechanism"] == mechanism), key=lambda r: r["recovered"]
+                    rows = [row for row in found["rows"] if row["mechanism"] == mechanism and task in row["figures"]]
+                    points = sorted(
+                        (
+                            row["loss"] if against == "loss" else row["recovered"]["public"],
+                            row["figures"][task]["mean"],
+                            row["figures"][task]["half"],
                         )
-                    x = [row["recovered" if block == "recovery" else "at"] for row in rows]
-                    y = [row["figures"][task]["mean"] for row in rows]
-                    error = [row["figures"][task]["half"] for row in rows]
-                    axis.errorbar(x, y, yerr=error, marker="o", markersize=3, label=mechanism)
+                        for row in rows
+                    )
+                    if points:
+                        x, y, half = zip(*points, strict=True)
+                        axis.errorbar(x, y, yerr=half, marker="o", markersize=3, label=mechanism)
                 axis.axhline(found["originals"][task], color="grey", linestyle=":", label="originals")
-                axis.set_xlabel(label)
+                axis.set_xlabel("largest loss of a token" if against == "loss" else "recovered, public prior")
                 axis.set_title(f"{name}: {'20 newsgroups' if task == 'topic' else 'C50 author attack'}")
-                if block == "recovery":
-                    axis.set_xscale("log")
     axes[0, 0].set_ylabel("accuracy: more is more useful")
     axes[1, 0].set_ylabel("accuracy: more is less private")
     axes[0, 0].legend(fontsize=7)
@@ -485,14 +525,15 @@ def main() -> None:
     """Measure, or draw what was measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--embedding", choices=EMBEDDINGS, action="append")
+    parser.add_argument("--block", choices=BLOCKS, action="append", help="by default both")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--quick", action="store_true", help="one loss, one recovery")
     parser.add_argument("--draw", action="store_true", help="print tables and draw the picture from the result files")
     chosen = parser.parse_args()
     for name in chosen.embedding or EMBEDDINGS:
         if not chosen.draw:
-            run(name, chosen.seeds, quick=chosen.quick)
-        elif (RESULTS / f"meaning_{name}.json").exists():
+            run(name, chosen.seeds, chosen.block or BLOCKS, quick=chosen.quick)
+        elif result_file(name).exists():
             print_tables(results(name))
     if chosen.draw:
         draw()
