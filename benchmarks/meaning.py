@@ -228,7 +228,7 @@ def shipped_bigrams() -> Any:
     return bigrams_of(open_named("demo"))
 
 
-def candidates(size: int) -> list[Candidate]:
+def candidates(words: int) -> list[Candidate]:
     """The mechanisms of the comparison."""
 
     def made(mechanism: str, **settings: Any) -> Callable[[float], MechanismSettings]:
@@ -236,7 +236,7 @@ def candidates(size: int) -> list[Candidate]:
 
     def randomised_response(loss: float) -> MechanismSettings:
         # A list of the word alone: uniform floors whose mass leaves just the word.
-        return made("staircase", alpha=0.0, floor_mass=size / (math.exp(loss) + size - 1))(loss)
+        return made("staircase", alpha=0.0, floor_mass=words / (math.exp(loss) + words - 1))(loss)
 
     found = [
         Candidate("laplace", "laplace", made("laplace"), by_loss=False),
@@ -246,11 +246,10 @@ def candidates(size: int) -> list[Candidate]:
         Candidate("staircase, uniform", "staircase", made("staircase", alpha=0.0), by_loss=True),
         Candidate("staircase, floors", "staircase", made("staircase"), by_loss=True),
     ]
-    for sizes in (80, 20):
-        for output in ("member", "representative", "fluent"):
-            extra = {"ngrams": "demo"} if output == "fluent" else {}
-            settings = made("tree", sizes=(sizes,), output=output, **extra)
-            found.append(Candidate(f"tree {sizes}, {output}", "tree", settings, by_loss=True))
+    for size, output in ((80, "representative"), (20, "member"), (20, "representative"), (20, "fluent")):
+        extra = {"ngrams": "demo"} if output == "fluent" else {}
+        settings = made("tree", sizes=(size,), output=output, **extra)
+        found.append(Candidate(f"tree {size}, {output}", "tree", settings, by_loss=True))
     return found
 
 

@@ -123,8 +123,8 @@ def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding
     comparison = compare(embedding, READABLE, "exponential", CONFIGURED["exponential"], TEXT)
     assert comparison.configured.mechanism == "exponential, gamma 3, neighbours 20"
     assert [line.mechanism for line in comparison.equal_kept] == [
-        "exponential, neighbours 20",
         "staircase",
+        "exponential, neighbours 20",
         "laplace",
         "syntf, neighbours 20",
         "random",

@@ -131,5 +131,5 @@ def test_every_space_is_a_metric_of_the_settings():
 def test_mechanisms_are_compared_with_those_of_their_space(metric):
     terms = ComparisonTerms(metric, 20, 3.0)
     shown = {name for name, kind in MECHANISMS.items() if kind.comparable_settings(terms)}
-    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree", "staircase"}
-    assert shown == {"exponential", "syntf", "random", *additive}
+    additive = {"hyperbolic-laplace", "hyperbolic-fdd"} if metric == "hyperbolic" else {"laplace", "tree"}
+    assert shown == {"staircase", "exponential", "syntf", "random", *additive}

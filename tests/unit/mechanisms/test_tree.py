@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from decimal import Decimal
-from types import ModuleType, SimpleNamespace
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,11 @@ import pytest
 
 from exact_trees import drawn, place_law, shares, written_law
 from helpers import KEYS, build, load_built, random_embedding, token_batch
+from wordveil.artifacts.ngram_model import bigrams_of, open_named
 from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
+from wordveil.embeddings.embedding import load
+from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import Bigrams, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms
@@ -268,17 +271,17 @@ class StandIn:
     def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Any, starts: Any) -> StandIn:
         assert len(words) == len(order) == starts[-1]
         assert order.dtype == np.int32
-        return cls({"starts": starts, "counts": bigrams.counts})
+        return cls({"fluent_starts": starts, "fluent_counts": bigrams.counts})
 
     @classmethod
     def of(cls, arrays: dict[str, Any]) -> StandIn:
-        assert set(arrays) == {"starts", "counts"}
+        assert set(arrays) >= {"fluent_starts", "fluent_counts"}
         return cls(arrays)
 
     def choose(self, clusters: Any, offsets: Any) -> Any:
         assert clusters.dtype == np.int32
         assert offsets[-1] == len(clusters)
-        return np.where(clusters < 0, -1, self.arrays["starts"][clusters + 1] - 1).astype(np.int32)
+        return np.where(clusters < 0, -1, self.arrays["fluent_starts"][clusters + 1] - 1).astype(np.int32)
 
 
 BIGRAMS = Bigrams(pa.array([""]), np.array([1]), np.array([0, 0]), np.array([], np.int32), np.array([], np.int64))
@@ -286,9 +289,7 @@ BIGRAMS = Bigrams(pa.array([""]), np.array([1]), np.array([0, 0]), np.array([], 
 
 @pytest.mark.parametrize("padding", [False, True])
 def test_fluent_writes_what_the_model_chooses(padding, monkeypatch):
-    module = ModuleType("wordveil.mechanisms.fluent")
-    module.FluentModel = StandIn
-    monkeypatch.setitem(sys.modules, "wordveil.mechanisms.fluent", module)
+    monkeypatch.setattr("wordveil.mechanisms.tree.FluentModel", StandIn)
     fluent = tree(padding=padding, output="fluent", ngrams="demo", inputs=PublicInputs(bigrams=BIGRAMS))
     plain = tree(padding=padding)
     batch = token_batch([[], list(range(SIZE)), [SIZE] * 30 * padding, [SIZE + 1] * 5])
@@ -303,6 +304,26 @@ def test_fluent_writes_what_the_model_chooses(padding, monkeypatch):
         assert after == last
     assert not padding or SIZE in written.ids
     assert np.array_equal(written.offsets, batch.offsets)
+
+
+def test_fluent_reads_on_with_the_shipped_counts():
+    """The real model: it writes members of the drawn clusters, and completes a pair more often than chance does."""
+    embedding, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
+    vocabulary = Vocabulary(embedding.words)
+    settings = TreeSettings(epsilon=8.0, output="fluent", ngrams="demo")
+    built = Tree.build(embedding, settings, padding=False, work=BuildContext(), inputs=inputs)
+    fluent = load_built(Tree, embedding.size, built)
+    words = vocabulary.lookup(pa.array(["the", "president", "met", "the", "prime", "minister", "on", "monday"]))
+    batch = token_batch([words.tolist()] * 40)
+    drawn_ids = fluent.draw(batch, KEYS)
+    written = fluent.render(drawn_ids)
+    rows = fluent.table.rows
+    assert np.array_equal(rows[written.ids], rows[drawn_ids.ids])
+
+    def count(ids: Any) -> int:
+        return list(pairwise(vocabulary.words(ids).to_pylist())).count(("prime", "minister"))
+
+    assert count(written.ids) > count(drawn_ids.ids) + 5
 
 
 def test_arrays_take_a_few_bytes_a_word():
