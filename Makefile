@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-search bench-billion poincare bigrams clean
+	bench bench-meaning bench-search bench-billion poincare bigrams clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -76,6 +76,11 @@ quickstart/wordveil.key:
 
 bench: .venv/installed  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
 	$(BIN)/python benchmarks/laplace_exact.py
+
+bench-meaning: .venv/installed  ## measure what each mechanism leaves of meaning; an hour, and the data directory
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[benchmarks,plots]'
+	$(BIN)/python benchmarks/meaning.py
+	$(BIN)/python benchmarks/meaning.py --draw
 
 bench-search: .venv/installed  ## measure Annoy against the exact search: speed, recall, meaning
 	$(BIN)/python benchmarks/annoy_recall.py
