@@ -122,7 +122,7 @@ cat > "$work/release.yaml" <<YAML
 format_version: 2
 release: news
 input: {path: "hdfs:///lake/tickets", format: delta, changes: feed, id: article, text: body}
-mechanism: {name: exponential, epsilon: 4.5, gamma: 3.0, neighbours: 256, tight: true, embedding: demo, public: true}
+mechanism: {name: tree, epsilon: 8.0, sizes: [20], output: representative, embedding: demo, public: true}
 bundle_store: $here/quickstart/bundles
 text: {profile: strict, n_max: 64}
 key: {file: $work/wordveil.key}

@@ -233,14 +233,12 @@ input:
 {left}
 
 mechanism:
-  name: exponential # conf/mechanisms has the others
-  neighbours: 256   # this many nearest words have individual weights
-  tight: true       # gives near words as much weight as epsilon allows
-  # gamma is the distance from which words count as unrelated, about 3.0 in demo. No two words cost more than
-  # epsilon x gamma.
-  # gamma: (a number)
-  # Privacy of a word, per unit of distance: smaller hides more. There is no default, because what it does depends on
-  # the embedding. Try a value with `wordveil plan --words ...`; docs/choosing.md has a worked choice.
+  name: tree        # conf/mechanisms has the others
+  sizes: [20]       # every word is hidden among this many related words: nobody tells them apart
+  output: representative   # writes the most frequent of them; member writes any of them
+  # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
+  # default. In demo, 75 of 100 words become a related word at 8, 29 at 6, 5 at 4; the others become any word. `wordveil
+  # build` says how many words a guesser recovers; docs/choosing.md has a worked choice.
   # epsilon: (a number)
   embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
   # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
