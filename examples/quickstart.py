@@ -18,6 +18,8 @@ from gensim.test.utils import datapath
 from rich.console import Console
 from rich.table import Table
 
+from wordveil import open_bundle
+from wordveil.artifacts.bundle import Bundle
 from wordveil.cli.app import app
 
 HOME = Path("quickstart")
@@ -79,25 +81,40 @@ def count_changed_words(before: str, after: str) -> int:
 def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     """Explain the ``privacy`` column of one record."""
     privacy = row["privacy"]
-    epsilon, tokens, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
-    largest = bound / tokens
-    changed = count_changed_words(before, row["text"])
+    epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
+    bundle = open_bundle(HOME / "bundles" / privacy["bundle"])
+    cluster = bundle.manifest["recipe"]["settings"]["sizes"][0]
     console.print(
         f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
-        f"  The mechanism replaced {tokens} words, each by a word drawn with a weight that falls with its distance\n"
-        f"  ({privacy['mechanism']}, epsilon {epsilon:g}). {changed} of them changed.\n"
-        "  The guarantee: if one of them had been another word, at distance d from it, the probability of this output\n"
-        f"  would have been at most exp({epsilon:g} d) times larger or smaller. Words that are close together hide\n"
-        f"  each other; unrelated words cost at most {largest:.1f}.\n"
-        f"  For the whole article this adds up to at most epsilon_bound = {tokens} x {largest:.1f} = {bound:,.0f}.\n"
-        "  Such a large number promises nothing between unrelated articles. It protects which of several near words\n"
-        "  was in the text.\n"
+        f"  The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the article.\n"
+        "  One draw serves all places where a word stands (repeat: same), so the price counts different words. "
+        f"{count_changed_words(before, row['text'])} places changed.\n"
+        f"  The vocabulary is cut into public clusters of {cluster} related words. A word most often becomes the most\n"
+        "  frequent word of its own cluster, sometimes that of any other.\n"
+        f"  The guarantee: the words of one cluster are drawn alike, so nobody can tell which of the {cluster} was in the "
+        "text.\n"
+        f"  Between any two words the probability of an output differs by a factor of at most e^{epsilon:g}: each word "
+        f"costs at most E = {epsilon:g}.\n"
+        f"  For the whole article this adds up to at most epsilon_bound = {words} x {epsilon:g} = {bound:,.0f}.\n"
+        "  Such a large number promises nothing between unrelated articles. It protects which of the related words was\n"
+        f"  in the text.{describe_recovery(bundle)}\n"
         f"  The bound compares articles of the {privacy['relation'].replace('_', ' ')}. These are shown unchanged: "
         f"{', '.join(privacy['exposes'])}.\n"
         "  epsilon_pure is null: no bound holds between any two texts. The profile `strict` has one. Try it:\n"
         "    .venv/bin/wordveil sanitise --config conf/quickstart.yaml --set 'text={profile: strict, n_max: 64}' "
         "--set output.path=quickstart/strict\n",
         soft_wrap=True,
+    )
+
+
+def describe_recovery(bundle: Bundle) -> str:
+    """Say what share of the words a guesser recovers, as the bundle has it."""
+    if bundle.recovery is None:
+        return ""
+    found = bundle.recovery.frequency
+    return (
+        "\n  A guesser who knows everything but the key and the text, and how frequent words are, recovers "
+        f"{found.after[0].at_least:.0%} of\n  the words (without looking: {found.before:.1%})."
     )
 
 

@@ -145,7 +145,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "quarantined": _reasons(report.quarantined),
         "tokens drawn": f"{report.tokens:,}",
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        "epsilon a token": f"{report.epsilon:g} per unit of {report.metric.split(':')[0]} distance",
+        "epsilon a token": _priced(report.epsilon, report.metric.split(":")[0]),
         "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
         if report.epsilon_bound
         else "nothing released",
@@ -157,6 +157,10 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "run": report.run_id,
         "output": report.output,
     }
+
+
+def _priced(epsilon: float, metric: str) -> str:
+    return f"{epsilon:g} " + ("between any two words" if metric == "discrete" else f"per unit of {metric} distance")
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:

@@ -325,8 +325,9 @@ class Tree(Mechanism[TreeSettings]):
 
 
 def _notes(counts: Sequence[int], size: int, level_losses: Sequence[float], pad_share: float) -> tuple[str, ...]:
-    steps = [f"{loss:.4g} within {size / count:,.4g}" for count, loss in zip(counts, level_losses, strict=True)]
-    notes = [f"Between two words a token loses at most {', '.join(steps)} words of a cluster."]
+    *lower, (_, last) = zip(counts, level_losses, strict=True)
+    steps = [f"{loss:.4g} in one cluster of {size / count:,.0f}" for count, loss in lower]
+    notes = [f"Between two words a token loses at most {', '.join([*steps, f'{last:.4g} between any two'])}."]
     if pad_share:
         notes.append(f"Padding stays padding with a probability of {pad_share:.4g}.")
     return tuple(notes)

@@ -345,7 +345,7 @@ def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):
 
 def test_notes_say_what_levels_lose():
     built = build(random_embedding(64, 5), {"epsilon": 4.0, "sizes": (4,)}, padding=True, mechanism="tree")
-    assert built.notes[0].startswith("Between two words a token loses at most 0 within 4, 4 within 64 words")
+    assert built.notes[0] == "Between two words a token loses at most 0 in one cluster of 4, 4 between any two."
     assert "Padding stays" in built.notes[1]
     assert replace(built, notes=()).guarantee == built.guarantee
     assert SimpleNamespace(**built.parameters).level_losses[0] == 0.0
