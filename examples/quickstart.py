@@ -86,7 +86,7 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     cluster = bundle.manifest["recipe"]["settings"]["sizes"][0]
     console.print(
         f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
-        f"  The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the article.\n"
+        f"  The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text.\n"
         "  One draw serves all places where a word stands (repeat: same), so the price counts different words.\n"
         f"  {count_changed_words(before, row['text'])} places changed.\n"
         f"  The vocabulary is cut into public clusters of {cluster} related words. A word most often becomes the most\n"
