@@ -99,7 +99,7 @@ def _check_comparison(text: str | None, *, compare: bool) -> None:
 
 
 def _print_plan(plan: Plan) -> None:
-    from wordveil.cli.tables import number, recovery_facts
+    from wordveil.cli.tables import number, recovery_facts, unit_of_epsilon
     from wordveil.privacy.events import Composition
     from wordveil.privacy.recovery import Recovery
 
@@ -110,7 +110,7 @@ def _print_plan(plan: Plan) -> None:
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
-        "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} per unit of distance and token",
+        "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} a token {unit_of_epsilon(plan.mechanism)}",
         "bundle": plan.bundle or "none yet",
         "largest distance": number(plan.diameter),
         "composition": plan.composition,

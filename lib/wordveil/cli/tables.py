@@ -163,6 +163,13 @@ def _priced(epsilon: float, metric: str) -> str:
     return f"{epsilon:g} " + ("between any two words" if metric == "discrete" else f"per unit of {metric} distance")
 
 
+def unit_of_epsilon(mechanism: str) -> str:
+    """What a mechanism's epsilon is the price of."""
+    from wordveil.mechanisms.registry import MECHANISMS
+
+    return "between any two words" if MECHANISMS[mechanism].is_pure else "and unit of distance"
+
+
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
     """The rows that say what an attacker recovers of single words; None: of a bundle that does not say."""
     if recovery is None:

@@ -118,6 +118,8 @@ class Mechanism(ABC, Generic[Settings]):
         "or take another mechanism."
     )
     """Why it has no point for padding, and what to do instead."""
+    is_pure: ClassVar[bool] = False
+    """Whether epsilon is the loss between any two words at most, and no distance multiplies it."""
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 

@@ -38,6 +38,7 @@ class Random(Mechanism[RandomSettings]):
     name = "random"
     sampler_version = 1
     settings_type = RandomSettings
+    is_pure = True
 
     def __init__(self, size: int, *, padding: bool = False) -> None:
         self._size = size

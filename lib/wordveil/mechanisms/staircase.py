@@ -115,6 +115,7 @@ class Staircase(TableDraws[StaircaseSettings]):
     name = "staircase"
     sampler_version = 1
     settings_type = StaircaseSettings
+    is_pure = True
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

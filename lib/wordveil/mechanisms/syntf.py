@@ -66,6 +66,7 @@ class SynTF(TableMechanism[SynTFSettings]):
     name = "syntf"
     sampler_version = 1
     settings_type = SynTFSettings
+    is_pure = True
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

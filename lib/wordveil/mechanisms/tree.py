@@ -167,6 +167,7 @@ class Tree(Mechanism[TreeSettings]):
     name = "tree"
     sampler_version = 1
     settings_type = TreeSettings
+    is_pure = True
 
     def __init__(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._parameters = dict(parameters)
