@@ -246,15 +246,29 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
 def find(store: Path, recipe: Recipe) -> Path | None:
     """The bundle in ``store`` that matches ``recipe``, or None if the store holds no bundle at all.
 
-    Raises :class:`BundleError` if there are bundles and none matches. The message says how the nearest one differs.
+    Raises :class:`BundleError` if there are bundles and none matches, with how the nearest one differs; or if several
+    match that were built from different files.
     """
     found: list[tuple[list[str], Path]] = []
+    matches: dict[str, Path] = {}
     for path in sorted(store.glob("*")) if store.is_dir() else []:
         if (path / content_store.MANIFEST).exists() and not path.name.startswith("."):
-            differences = recipe.differences(_read_manifest(path))
-            if not differences:
-                return path
-            found.append((differences, path))
+            manifest = _read_manifest(path)
+            differences = recipe.differences(manifest)
+            if differences:
+                found.append((differences, path))
+            else:
+                matches.setdefault(_contents_of(manifest["recipe"]), path)
+    if len(matches) > 1:
+        # Files that are not at hand are known by their names alone.
+        names = ", ".join(path.name[:16] for path in matches.values())
+        raise BundleError(
+            f"bundle_store = {store}: bundles {names} were built from different files of the names in the "
+            "configuration, and the files are not here to tell which one is meant. Delete the others, or bring the "
+            "files."
+        )
+    if matches:
+        return next(iter(matches.values()))
     if not found:
         return None
     differences, nearest = min(found, key=lambda pair: len(pair[0]))
@@ -264,6 +278,12 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         + "; ".join(differences)
         + ". Run `wordveil build` with this configuration, or change the configuration to match the bundle."
     )
+
+
+def _contents_of(recipe: Mapping[str, Any]) -> str:
+    """The digests of the files that a bundle was built from, in one."""
+    inputs = {setting: entry["digest"] for setting, entry in (recipe.get("inputs") or {}).items()}
+    return str((recipe["embedding_digest"], sorted(inputs.items())))
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

@@ -225,7 +225,10 @@ class _Bench:
 
         def share(epsilon: float) -> float:
             nonlocal base
-            if (changed := base.at_epsilon(epsilon) if base else None) is None:
+            changed: Mechanism[Any] | None = None
+            with suppress(BundleError):
+                changed = base.at_epsilon(epsilon) if base else None
+            if changed is None:
                 try:
                     # Some mechanisms know themselves at larger epsilons alone: the least that was built serves longest.
                     changed = base = self._build_at(candidate, epsilon).mechanism

@@ -45,6 +45,8 @@ _CHUNK = 50_000
 # Words that are guessed. With 4,000 an interval is at most 3.2 points wide, with 1,000 6.3.
 _WORDS, _FEWEST, _WORDS_OF_DRAWS, _FEWEST_OF_DRAWS = 4_000, 500, 1_000, 300
 # What one build spends: probabilities looked up one word at a time, and words that are scored to find a nearest one.
+# Laws of that many probabilities are looked at one by one; larger ones are estimated from draws.
+_DENSE = 4 * 10**9
 _LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
 # Of a small vocabulary, such as a test's, a few draws of each word say enough.
 _FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
@@ -96,8 +98,8 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     Returns
     -------
     Recovery or None
-        exact for one draw, and an interval of 95% for more, where probabilities are known; else lower bounds. Figures
-        have six digits. None where the mechanism does not draw one output for each word.
+        exact for one draw, and an interval of 95% for more, where probabilities are known and not too many to look at;
+        else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     size = len(frequencies)
     priors = [np.full(size, 1 / size), frequencies]
     laws = mechanism.word_laws()
-    is_known = laws is not None or mechanism.probabilities(0) is not None
+    is_known = laws is not None or (size * size <= _DENSE and mechanism.probabilities(0) is not None)
     try:
         trials = _draw_trials(mechanism, priors, _trial_words(size, listed=laws is not None, known=is_known))
         if not is_known:

@@ -29,7 +29,7 @@ with a full list, ``o`` of itself, and its list by falling similarity. The table
 
 **Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers:
 the greatest is found in one pass over the lists; the least is at least the least ``t`` of all rows times ``f``. It
-knows nothing of how the table was made.
+knows nothing of how the table was made, but that no output stands twice in a list.
 """
 
 from __future__ import annotations

@@ -84,8 +84,15 @@ class PublicInputs:
     bigrams: Bigrams | None = None
 
     def frequencies_of(self, size: int) -> NDArray[np.float64]:
-        """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1."""
-        return rank_frequencies(size) if self.frequencies is None else self.frequencies
+        """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1.
+
+        Raises :class:`ValueError` where there are frequencies of another number of words.
+        """
+        if self.frequencies is None:
+            return rank_frequencies(size)
+        if self.frequencies.shape != (size,):
+            raise ValueError(f"Expected frequencies of shape ({size},), got {self.frequencies.shape}.")
+        return self.frequencies
 
 
 NO_INPUTS = PublicInputs()

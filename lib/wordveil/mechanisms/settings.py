@@ -16,6 +16,8 @@ MetricName = Literal["euclidean", "manhattan", "angular", "hyperbolic"]
 """The spaces of :data:`wordveil.geometry.spaces.SPACES`."""
 TableEpsilon = Annotated[float, Ge(1e-9)]
 """An epsilon of mechanisms that draw from a table."""
+PureEpsilon = Annotated[float, Ge(1e-3), Le(1000)]
+"""The largest loss between any two words."""
 Neighbours = Annotated[int, Ge(2), Le(2**20)]
 """How many nearest words have individual weights."""
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Le, Lt
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
@@ -60,7 +60,7 @@ from wordveil.mechanisms.floor_tables import (
 )
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, TableEpsilon
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.table_mechanism import MAX_COLUMNS, TableDraws, check_epsilon
 from wordveil.mechanisms.tables import columns_of
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
@@ -99,14 +99,14 @@ class StaircaseSettings(MechanismSettings):
 
     input_files: ClassVar[tuple[str, ...]] = ("similarity", "pairs", "classes")
 
-    epsilon: TableEpsilon
+    epsilon: PureEpsilon
     alpha: Annotated[float, Ge(0), Le(4)] = 0.75
     floor_mass: Annotated[float, Ge(_LEAST_FLOOR_MASS), Lt(1)] | None = 0.3
     similarity: str | None = None
     pairs: str | None = None
     classes: str | None = None
     search: Literal["auto", "exact", "annoy"] = "auto"
-    pad_share: Annotated[float, Gt(0), Lt(1)] | None = None
+    pad_share: Annotated[float, Ge(1e-6), Lt(1)] | None = None
 
 
 class Staircase(TableDraws[StaircaseSettings]):
@@ -303,6 +303,8 @@ def _task_of(embedding: Embedding, settings: StaircaseSettings, inputs: PublicIn
             )
         other = np.zeros((size, inputs.similarity.dimension), np.float32)
         other[known] = inputs.similarity.vectors[numbers[known]]
+    if inputs.classes is not None and inputs.classes.shape != (size,):
+        raise ValueError(f"Expected classes of shape ({size},), got {inputs.classes.shape}.")
     return SimilarTask(
         embedding.vectors,
         floors.masses[:size],

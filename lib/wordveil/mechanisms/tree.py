@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from annotated_types import Ge, Gt, Lt, MinLen
+from annotated_types import Ge, Lt, MinLen
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import ReleaseKeys
@@ -52,7 +52,7 @@ from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, Tok
 from wordveil.mechanisms.fluent import FluentModel
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, TableEpsilon
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.table_mechanism import check_epsilon
 from wordveil.mechanisms.tree_build import find_representatives, next_levels, rows_of, solve_nesting
 from wordveil.mechanisms.tree_laws import word_laws
@@ -91,12 +91,12 @@ class TreeSettings(MechanismSettings):
 
     input_files: ClassVar[tuple[str, ...]] = ("ngrams",)
 
-    epsilon: TableEpsilon
+    epsilon: PureEpsilon
     sizes: Annotated[Sequence[Annotated[int, Ge(1)]], MinLen(1)] = _DEFAULT_SIZES
     losses: Sequence[Annotated[float, Ge(0)]] = ()
     output: Output = "representative"
     ngrams: str | None = None
-    pad_share: Annotated[float, Gt(0), Lt(1)] | None = None
+    pad_share: Annotated[float, Ge(1e-6), Lt(1)] | None = None
 
     @classmethod
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -116,13 +116,20 @@ class TreeSettings(MechanismSettings):
 
     def at_epsilon(self, epsilon: float) -> Self:
         # Losses of the levels keep their proportion, as in the mechanism's own at_epsilon.
-        scaled = [loss * (epsilon / self.epsilon) for loss in self.losses] if 0 < epsilon < np.inf else self.losses
-        return replace(self, epsilon=epsilon, losses=tuple(scaled))
+        if not 0 < epsilon < np.inf:
+            return replace(self, epsilon=epsilon)
+        return replace(self, epsilon=epsilon, losses=tuple(_scale(self.losses, self.epsilon, epsilon)))
 
     @property
     def level_losses(self) -> list[float]:
         """The loss of each level, the level of all words included."""
         return [*(self.losses or [0.0]), self.epsilon]
+
+
+def _scale(losses: Sequence[float], before: float, after: float) -> list[float]:
+    """Losses in proportion to an epsilon: none above it by rounding, and none too small to be told from 0."""
+    scaled = (min(loss * (after / before), after) for loss in losses)
+    return [loss if loss >= _LEAST_LOSS else 0.0 for loss in scaled]
 
 
 def _are_numbers(values: Any) -> bool:
@@ -317,8 +324,7 @@ class Tree(Mechanism[TreeSettings]):
 
     def at_epsilon(self, epsilon: float) -> Self:
         check_epsilon(epsilon)
-        ratio = epsilon / self._parameters["epsilon"]
-        losses = [*(loss * ratio for loss in self._parameters["losses"][:-1]), epsilon]
+        losses = [*_scale(self._parameters["losses"][:-1], self._parameters["epsilon"], epsilon), epsilon]
         padding, pad_share = self._parameters["padding"], self._parameters["pad_share"]
         nesting, levels = solve_nesting(self._bounds, losses, pad_share, padding=padding, lower_pad_share=True)
         table = arrange(nesting, levels, self._table.rows, self._table.written)

@@ -279,6 +279,8 @@ def certify_levels(words: Sequence[Mixture], others: Sequence[Mixture]) -> Losse
         logs = [mixture.logs for mixture in words]
         slack = _slack(others[0].sizes[0])
         depth = len(logs[0])
+        if any(len(log) != depth for log in logs):
+            raise ValueError("words have different numbers of nested clusters")
         levels = [_ZERO]
         for level in range(1, depth):
             groups: dict[tuple[int, ...], list[list[Decimal]]] = {}

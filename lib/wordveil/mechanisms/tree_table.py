@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
 
@@ -112,16 +113,26 @@ class TreeTable:
         return [after - before for before, after in pairwise(edges)]
 
     def mixture(self, row: int) -> Mixture:
-        """The mixture of a row, by its ranges of words."""
-        shares: dict[int, int] = {}
-        pad = 0
-        for (start, size), number in zip(self.ranges[row].tolist(), self.numbers(row), strict=True):
-            if start == self.size:
-                pad += number
-            else:
-                shares[size] = shares.get(size, 0) + number
-        sizes = sorted(shares)
-        return Mixture(tuple(sizes), tuple(shares[size] for size in sizes), pad)
+        """The mixture of a row, by its ranges of words, level after level. Those of padding and unknown word have one
+        set: all words.
+        """
+        ranges, numbers = self.ranges[row].tolist(), self.numbers(row)
+        words = sum(number for (start, _), number in zip(ranges, numbers, strict=True) if start < self.size)
+        if row >= len(self.kinds) - _OTHERS:
+            return Mixture((self.size,), (words,), WHOLE - words)
+        levels = self._levels
+        return Mixture(
+            tuple(ranges[level][1] for level in levels), tuple(numbers[level] for level in levels), WHOLE - words
+        )
+
+    @cached_property
+    def _levels(self) -> list[int]:
+        """The places of ranges of words among all, the lowest level first: a level has fewer clusters than the one
+        below. Sizes would not do, since a cluster of one word may lie in another one of it.
+        """
+        starts = self.ranges[: len(self.kinds) - _OTHERS, :, 0]
+        counts = {place: len(np.unique(starts[:, place])) for place in range(starts.shape[1])}
+        return sorted((place for place in counts if starts[0, place] < self.size), key=lambda place: -counts[place])
 
     def law(self, row: int) -> NDArray[np.float64]:
         """The probability of each place: float64 ``(size,)``, or ``(size + 1,)`` where padding is an output."""
@@ -137,8 +148,7 @@ class TreeTable:
         """
         clusters = len(self.kinds) - _OTHERS
         ranges = self.ranges[:clusters].astype(np.int64)
-        levels = np.flatnonzero(ranges[0, :, 0] < self.size)
-        levels = levels[np.argsort(ranges[0, levels, 1], kind="stable")]
+        levels = np.array(self._levels)
         self._check(ranges, levels)
         chains = np.concatenate([self.kinds[:clusters, None], ranges[:, levels, 1]], axis=1)
         _, first = np.unique(chains, axis=0, return_index=True)

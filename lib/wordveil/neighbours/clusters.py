@@ -113,9 +113,14 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
     """
     counts = [1]
     for wished in sorted(sizes, reverse=True):
-        parts = round(size / counts[-1] / wished)
+        parts = round(size / counts[-1] / wished) if wished < size else 0
         if parts < 2:
-            raise ValueError(f"Expected a size of at most {math.floor(size / counts[-1] / 1.5)}, not {wished}.")
+            largest = math.floor(size / counts[-1] / 1.5)
+            raise ValueError(
+                f"Expected a size of at most {largest}, two thirds of the next one or of all words, not {wished}."
+                if largest
+                else f"Expected more words than {size} in the clusters that {wished} is to cut, or fewer sizes."
+            )
         counts.append(size if wished == 1 else counts[-1] * parts)
     return counts[::-1]
 

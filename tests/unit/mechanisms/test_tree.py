@@ -326,6 +326,30 @@ def test_fluent_reads_on_with_the_shipped_counts():
     assert count(written.ids) > count(drawn_ids.ids) + 5
 
 
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize(
+    ("size", "sizes", "losses"), [(3, (1, 2), (0.0, 1.0)), (7, (1, 2), (0.0, 2.0)), (209, (1, 2, 30), (0.0, 2.0, 4.0))]
+)
+def test_a_level_may_have_clusters_of_one_word_and_of_two(size, sizes, losses, padding):
+    mechanism = tree(size=size, padding=padding, epsilon=6.0, sizes=sizes, losses=losses, output="member")
+    symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
+    laws = np.log(np.stack([exact(mechanism, symbol) for symbol in symbols]))
+    assert (laws.max(axis=0) - laws.min(axis=0)).max() <= 6.0 + 1e-9
+
+
+def test_an_epsilon_keeps_the_proportion_of_losses_and_rounds_none_above_it():
+    settings = TreeSettings(epsilon=6.0, sizes=(4, 16), losses=(0.0, 6.0))
+    for epsilon in np.linspace(0.5, 20, 400).tolist():
+        assert settings.at_epsilon(epsilon).losses[-1] == pytest.approx(epsilon)
+    tiny = replace(settings, losses=(0.0, 1e-6)).at_epsilon(1e-3)
+    assert tiny.losses == (0.0, 0.0)
+
+
+def test_a_size_beyond_all_words_is_refused():
+    with pytest.raises(BundleError, match="two thirds of the next one or of all words"):
+        tree(sizes=(10**400,))
+
+
 def test_arrays_take_a_few_bytes_a_word():
     built = build(random_embedding(2000, 5), {"epsilon": 4.0}, padding=True, mechanism="tree")
     assert sum(array.nbytes for array in built.arrays.values()) < 12 * 2000
