@@ -69,9 +69,9 @@ def test_counts_follow_the_wished_sizes():
     assert count_clusters(20_000, [1, 20, 400]) == [20_000, 1000, 50, 1]
     assert count_clusters(53_979, [20]) == [2699, 1]
     assert count_clusters(61, [1, 4, 17]) == [61, 16, 4, 1]
-    with pytest.raises(ValueError, match="at most 20, .*not 25"):
+    with pytest.raises(ValueError, match=r"at most 20, .*not 25"):
         count_clusters(30, [25])
-    with pytest.raises(ValueError, match="at most 13, .*not 19"):
+    with pytest.raises(ValueError, match=r"at most 13, .*not 19"):
         count_clusters(20_000, [19, 20])
 
 
