@@ -483,15 +483,16 @@ def print_tables(found: dict[str, Any]) -> None:
 
 
 def draw() -> None:
-    """Draw topic and author attack against the loss and against the recovery, for both embeddings."""
+    """Draw topic and author attack against the loss and against the recovery, for the embeddings that were measured."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "wordveil"
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, 4, figsize=(16, 8), sharey="row")
-    for side, name in enumerate(EMBEDDINGS):
+    measured = [name for name in EMBEDDINGS if result_file(name).exists()]
+    figure, axes = plt.subplots(2, 2 * len(measured), figsize=(8 * len(measured), 8), sharey="row")
+    for side, name in enumerate(measured):
         found = results(name)
         for line, task in enumerate(("topic", "author")):
             for place, against in enumerate(("loss", "recovered")):
