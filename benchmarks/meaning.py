@@ -515,7 +515,7 @@ def draw() -> None:
                 axis.set_title(f"{name}: {'20 newsgroups' if task == 'topic' else 'C50 author attack'}")
     axes[0, 0].set_ylabel("accuracy: more is more useful")
     axes[1, 0].set_ylabel("accuracy: more is less private")
-    axes[0, 0].legend(fontsize=7)
+    axes[0, 1].legend(fontsize=7, loc="lower right")
     figure.tight_layout()
     figure.savefig(PICTURE, metadata={"Date": None})
 
