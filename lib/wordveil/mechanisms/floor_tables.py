@@ -244,28 +244,28 @@ def certify_floors(table: Table, *, padding: bool) -> float:
     return round_up(float(np.log(largest / least).max()) * (1 + 1e-12) + 1e-9, 12)
 
 
-def floor_probabilities(table: Table, row: int) -> Float64:
-    """The law of one row, float64 ``(outputs,)``, from the table's whole numbers."""
-    law = masses_of(table) / _UNITS
+def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
+    """The law of one row, float64 ``(outputs,)``, from the table's whole numbers; ``masses``: :func:`masses_of` it."""
+    law = masses / _UNITS
     found = _decode(table, np.array([row]))
     law *= int(table.alike[row]) / WHOLE
     np.add.at(law, found[1], found[2])
     return law
 
 
-def floor_stays(table: Table, words: NDArray[np.int32]) -> Float64:
-    """The probability that each of ``words`` stays itself: float64 ``(words,)``."""
-    law = masses_of(table)[words] / _UNITS
+def floor_stays(table: Table, masses: UInt64, words: NDArray[np.int32]) -> Float64:
+    """The probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of` it."""
+    law = masses[words] / _UNITS
     return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
 
 
-def floor_laws(table: Table) -> WordLaws | None:
-    """The laws of all words; None where they would take over 800 MB."""
+def floor_laws(table: Table, masses: UInt64) -> WordLaws | None:
+    """The laws of all words; None where they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
     size = len(table.own) - 2
     if table.starts[size] + size > _MAX_ENTRIES:
         return None
     offsets, ids, extras = _decode(table, np.arange(size))
-    return WordLaws(masses_of(table) / _UNITS, table.alike[:size] / _UNITS, offsets, ids, extras)
+    return WordLaws(masses / _UNITS, table.alike[:size] / _UNITS, offsets, ids, extras)
 
 
 def _decode(table: Table, rows: Int64) -> tuple[Int64, Int32, Float64]:

@@ -29,6 +29,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -188,14 +189,19 @@ class Staircase(TableDraws[StaircaseSettings]):
         mechanism.search_recall = parameters["search_recall"]
         return mechanism
 
+    @cached_property
+    def _masses(self) -> NDArray[np.uint64]:
+        """The common law, which is decoded once."""
+        return masses_of(self._table)
+
     def probabilities(self, symbol: int) -> NDArray[np.float64]:
-        return floor_probabilities(self._table, symbol)
+        return floor_probabilities(self._table, self._masses, symbol)
 
     def word_laws(self) -> WordLaws | None:
-        return floor_laws(self._table)
+        return floor_laws(self._table, self._masses)
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
-        return floor_stays(self._table, words)
+        return floor_stays(self._table, self._masses, words)
 
     def at_epsilon(self, epsilon: float) -> Self | None:
         """The same as a build at ``epsilon``: lists get shorter as epsilon rises, and so they are at hand. None below
@@ -205,7 +211,7 @@ class Staircase(TableDraws[StaircaseSettings]):
         if epsilon < self._parameters["epsilon"] or self._parameters["padding"]:
             return None
         common = _common_of(epsilon, self._parameters["floor_mass"])
-        floors = Floors(masses_of(self._table), common, find_budget(epsilon, common))
+        floors = Floors(self._masses, common, find_budget(epsilon, common))
         table = build_floor_table(floors, *lists_of(self._table), None)
         changed = type(self)(self._size, {**self._parameters, "epsilon": epsilon}, table)
         changed.search, changed.search_recall = self.search, self.search_recall

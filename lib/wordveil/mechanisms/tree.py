@@ -111,9 +111,6 @@ class TreeSettings(MechanismSettings):
         if not fluent and ngrams is not None:
             yield "ngrams", f"{ngrams} is used with output: fluent alone. Set that, or remove ngrams."
 
-    def recipe(self) -> dict[str, Any]:
-        return {**super().recipe(), "sizes": list(self.sizes), "losses": list(self.losses)}
-
     def at_epsilon(self, epsilon: float) -> Self:
         # Losses of the levels keep their proportion, as in the mechanism's own at_epsilon.
         if not 0 < epsilon < np.inf:

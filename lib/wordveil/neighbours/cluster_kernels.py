@@ -22,18 +22,19 @@ LONGEST = 4095.0
 
 
 @compiled
-def whole_directions(rows: Float32 | Float64, out: Float32) -> None:
-    """Bring each row to length :data:`LONGEST` and cut its coordinates to whole numbers; a row of zeros stays.
+def whole_directions(rows: Float32 | Float64, out: Float32, length: float = LONGEST, nearest: bool = False) -> None:  # noqa: FBT001, FBT002 - compiled code takes no keywords
+    """Bring each row to ``length`` and make its coordinates whole numbers; a row of zeros stays.
 
-    Cutting shortens, so that no length is above it.
+    They are cut, which shortens, so that no row is longer than ``length``; or, with ``nearest``, rounded.
     """
     for row in range(len(rows)):
         square = 0.0
         for k in range(rows.shape[1]):
             square += np.float64(rows[row, k]) * np.float64(rows[row, k])
-        scale = LONGEST / np.sqrt(square) if square > 0 else 0.0
+        scale = length / np.sqrt(square) if square > 0 else 0.0
         for k in range(rows.shape[1]):
-            out[row, k] = np.float32(np.trunc(np.float64(rows[row, k]) * scale))
+            value = np.float64(rows[row, k]) * scale
+            out[row, k] = np.float32(np.rint(value) if nearest else np.trunc(value))
 
 
 @compiled

@@ -27,13 +27,13 @@ from threadpoolctl import threadpool_limits
 
 from wordveil.neighbours.annoy import grow_trees
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
+from wordveil.neighbours.cluster_kernels import whole_directions
 from wordveil.neighbours.similar_kernels import (
     LAST,
     Float32,
     Int32,
     Int64,
     UInt64,
-    integer_rows,
     measure_rows,
     place_lists,
     take_rows,
@@ -151,14 +151,8 @@ class SimilarTask:
 def round_directions(vectors: Float32) -> Float32:
     """Directions as whole numbers, float32 ``(count, n)``: rows of a length under 4096. Rows of zeros stay so."""
     length = 4095.0 - np.sqrt(vectors.shape[1]) / 2
-    directions = np.zeros(vectors.shape, np.float32)
-    whole = vectors.any(axis=1)
-    if whole.all():
-        integer_rows(np.ascontiguousarray(vectors, np.float32), length, directions)
-    else:
-        some = np.empty((int(whole.sum()), vectors.shape[1]), np.float32)
-        integer_rows(np.ascontiguousarray(vectors[whole], np.float32), length, some)
-        directions[whole] = some
+    directions = np.empty(vectors.shape, np.float32)
+    whole_directions(np.ascontiguousarray(vectors, np.float32), directions, float(length), True)
     return directions
 
 

@@ -118,16 +118,3 @@ def place_lists(rows: Int64, found_offsets: Int64, found: Int32, offsets: Int64,
         length = found_offsets[j + 1] - found_offsets[j]
         for k in range(length):
             ids[offsets[rows[j]] + k] = found[found_offsets[j] + k]
-
-
-@compiled
-def integer_rows(vectors: Float32, length: float, out: Float32) -> None:
-    """Directions of ``vectors``, times ``length`` and rounded to whole numbers."""
-    for row in range(len(vectors)):
-        square = 0.0
-        for k in range(vectors.shape[1]):
-            value = np.float64(vectors[row, k])
-            square += value * value
-        scale = length / np.sqrt(square)
-        for k in range(vectors.shape[1]):
-            out[row, k] = np.float32(np.rint(np.float64(vectors[row, k]) * scale))
