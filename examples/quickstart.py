@@ -102,7 +102,7 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
         f"{', '.join(privacy['exposes'])}.\n"
         "  epsilon_pure is null: no bound holds between any two texts. The profile `strict` has one. Try it:\n"
         "    .venv/bin/wordveil sanitise --config conf/quickstart.yaml --set 'text={profile: strict, n_max: 64}' "
-        "--set output.path=quickstart/strict\n",
+        "--set output.path=../quickstart/strict\n",
         soft_wrap=True,
     )
 

@@ -15,6 +15,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.config import artifacts, load
 from wordveil.config.arguments import parse_run_id
 from wordveil.config.load import Config
+from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
 from wordveil.config.yaml_file import set_key
 from wordveil.errors import ConfigError, Fault, WordveilError
@@ -347,11 +348,11 @@ def read_ledger(
     >>> wordveil.read_ledger("conf/release.yaml", by="author").show()
     """
     settings = _check_ledger(config, path, by)
-    place = path if settings is None or settings.ledger is None else settings.ledger.path
+    place = settings.ledger.path if settings and settings.ledger else make_absolute(path or "")
     selection = ledger_report.Selection(release, author, record)
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):
-        entries = ledger_report.read_ledger(spark, place or "", selection)
+        entries = ledger_report.read_ledger(spark, place, selection)
         budget = settings.ledger_budget if settings else Budget(PURE, ledger_report.relation_of(entries))
         if by == "context":
             return ledger_report.list_contexts(entries, budget)

@@ -220,7 +220,7 @@ def test_the_quickstart_shows_what_it_promises(tmp_path: Path):
     assert all(row["status"] == "released" for row in rows)
     assert (tmp_path / "quickstart" / "wordveil.key").stat().st_mode & 0o077 == 0
     suggested = next(line.strip() for line in done.stdout.splitlines() if "profile: strict" in line)
-    assert "--set output.path=quickstart/strict" in " ".join(done.stdout.split())
+    assert "--set output.path=../quickstart/strict" in " ".join(done.stdout.split())
     assert suggested
 
 

@@ -6,20 +6,21 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
+from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.text.stop_words import load_stop_words
 
 
 def analytics(
-    table: Annotated[str, typer.Option("--table", metavar="PATH", help="The published table.")],
+    table: Annotated[str, typer.Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     output: Annotated[
         str,
         typer.Option(
             "--output",
             "-o",
             metavar="PATH",
+            callback=absolute_path,
             help="The directory for the tables terms and topics. Existing ones are replaced.",
         ),
     ],

@@ -42,15 +42,18 @@ def init(
         return
     assert source is not None
     from wordveil.config import template
+    from wordveil.config.paths import make_absolute, relative_to_file
     from wordveil.spark.input.inspect import read_columns
 
     template.refuse_existing(output)
     with show_status() as progress:
         progress("reading the schema")
-        is_delta = template.is_local_delta(source)
-        columns = read_columns(prepare_plain_session(delta=is_delta), source)
-    guess = template.guess_columns(columns, template.table_name(source))
-    template.write_draft(output, template.draft_config(source, columns, guess, "delta" if is_delta else "parquet"))
+        table = make_absolute(source)
+        is_delta = template.is_local_delta(table)
+        columns = read_columns(prepare_plain_session(delta=is_delta), table)
+    guess = template.guess_columns(columns, template.table_name(table))
+    kind, named = "delta" if is_delta else "parquet", relative_to_file(source, output)
+    template.write_draft(output, template.draft_config(named, columns, guess, kind, output.parent))
     facts = template.draft_facts(output, source, guess)
     if as_json:
         print_json(facts)

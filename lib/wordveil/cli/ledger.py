@@ -18,6 +18,7 @@ from wordveil.cli.options import (
     JarsOption,
     JsonOption,
     SetOption,
+    absolute_path,
     prepare_plain_session,
     prepare_session,
     read_release_config,
@@ -48,7 +49,13 @@ def ledger(
     overrides: SetOption = None,
     *,
     path: Annotated[
-        str | None, typer.Option("--ledger", metavar="PATH", help="The path of a ledger, in place of a configuration.")
+        str | None,
+        typer.Option(
+            "--ledger",
+            metavar="PATH",
+            callback=absolute_path,
+            help="The path of a ledger, in place of a configuration.",
+        ),
     ] = None,
     by: Annotated[
         By, typer.Option("--by", help="What each row adds up: a release, a record or an author.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JarsOption, JsonOption, prepare_plain_session, show_status
+from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session, show_status
 from wordveil.cli.output import print_json, print_table
 from wordveil.errors import ConfigError, Fault
 from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
@@ -15,7 +15,13 @@ from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 
 def ngrams(
     source: Annotated[
-        str, typer.Option("--input", metavar="TABLE", help="The path of a table of public text, Parquet or Delta.")
+        str,
+        typer.Option(
+            "--input",
+            metavar="TABLE",
+            callback=absolute_path,
+            help="The path of a table of public text, Parquet or Delta.",
+        ),
     ],
     text: Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")],
     output: Annotated[

@@ -41,6 +41,13 @@ JarsOption = Annotated[
 ]
 
 
+def absolute_path(place: str | None) -> str | None:
+    """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
+    from wordveil.config.paths import make_absolute
+
+    return None if place is None else make_absolute(place)
+
+
 def _check_run_id(run_id: str | None) -> str | None:
     if run_id is None:
         return None

@@ -15,6 +15,7 @@ from wordveil.cli.options import (
     JsonOption,
     RunOption,
     SetOption,
+    absolute_path,
     prepare_plain_session,
     prepare_session,
     print_report,
@@ -101,10 +102,15 @@ def publish(
 
 @releases.command()
 def verify(
-    table: Annotated[str, typer.Option("--table", metavar="PATH", help="The published table.")],
+    table: Annotated[str, typer.Option("--table", metavar="PATH", callback=absolute_path, help="The published table.")],
     manifest: Annotated[
         str | None,
-        typer.Option("--manifest", metavar="FILE", help="The table's manifest; by default the one inside the table."),
+        typer.Option(
+            "--manifest",
+            metavar="FILE",
+            callback=absolute_path,
+            help="The table's manifest; by default the one inside the table.",
+        ),
     ] = None,
     public_key: Annotated[
         str | None,

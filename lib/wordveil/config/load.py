@@ -13,13 +13,13 @@ from pydantic_core import ErrorDetails
 from wordveil.artifacts.bundle import Recipe
 from wordveil.config.checks import Sections, did_you_mean, find_contradictions, output_exposes, shown_value
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
+from wordveil.config.paths import LocalPath
 from wordveil.config.schema import (
     BudgetsSection,
     GateSection,
     InputSection,
     KeySection,
     LedgerSection,
-    Name,
     OutputSection,
     ReleaseName,
     Section,
@@ -46,7 +46,7 @@ class Config(Section):
     release: ReleaseName
     input: InputSection
     mechanism: AnyMechanism
-    bundle_store: Name
+    bundle_store: LocalPath
     build_missing: bool = False
     text: TextSection = TextSection()
     key: KeySection
@@ -87,15 +87,16 @@ class Config(Section):
         ``file_digests``: those of the public files beside the embedding that are at hand, by setting
         (:func:`wordveil.config.inputs.digest_files`).
         """
-        files = self.mechanism.public_files
+        names = self.mechanism.names
         return Recipe(
             mechanism=self.mechanism.name,
             settings=self.mechanism.recipe,
             padding=self.policy.pads,
-            embedding=self.mechanism.embedding,
+            embedding=names["embedding"],
             embedding_digest=embedding_digest,
             inputs={
-                name: {"name": place, "digest": file_digests.get(name, "")} for name, place in sorted(files.items())
+                name: {"name": names[name], "digest": file_digests.get(name, "")}
+                for name in sorted(self.mechanism.public_files)
             },
         )
 
@@ -103,26 +104,31 @@ class Config(Section):
 def load_config(file: Path, overrides: Sequence[str] = ()) -> Config:
     """Read and check a configuration. ``overrides`` are ``key=value`` with a dotted key and a YAML value.
 
-    Raises :class:`ConfigError` with every fault of the file.
+    Relative paths are taken from the directory of ``file``. Raises :class:`ConfigError` with every fault of the file.
     """
     raw = read_yaml(file)
     faults: list[Fault] = []
     for override in overrides:
         faults.extend(set_key(raw, override))
-    return parse_config(raw, str(file), faults)
+    return parse_config(raw, str(file), faults, file.parent)
 
 
-def parse_config(raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = ()) -> Config:
-    """Check a configuration that is already a mapping; otherwise as :func:`load_config`."""
+def parse_config(
+    raw: Mapping[str, Any], source: str, faults: Sequence[Fault] = (), directory: Path | None = None
+) -> Config:
+    """Check a configuration that is already a mapping; otherwise as :func:`load_config`. Relative paths are taken from
+    ``directory``, by default the working directory.
+    """
     found = [*faults]
     config = None
     try:
-        config = Config.model_validate(dict(raw))
+        config = Config.model_validate(dict(raw), context=directory)
     except ValidationError as error:
         for details in error.errors(include_url=False):
             found.extend(make_faults(details))
-    known = {fault.where for fault in found}
-    found.extend(fault for fault in find_contradictions(_sound_sections(raw)) if fault.where not in known)
+    known = tuple(f"{fault.where}." for fault in found)
+    others = find_contradictions(_sound_sections(raw, directory))
+    found.extend(fault for fault in others if not any(where.startswith(f"{fault.where}.") for where in known))
     if found or config is None:
         raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
     return config
@@ -140,22 +146,23 @@ def _is_section(kind: Any) -> TypeGuard[type[Section]]:
     return isinstance(kind, type) and issubclass(kind, Section)
 
 
-def _sound_sections(raw: Mapping[str, Any]) -> Sections:
-    sound: dict[str, Any] = {name: _sound(model, raw.get(name, {})) for name, model in _section_models()}
+def _sound_sections(raw: Mapping[str, Any], directory: Path | None) -> Sections:
+    sound: dict[str, Any] = {name: _sound(model, raw.get(name, {}), directory) for name, model in _section_models()}
     mechanism = raw.get("mechanism")
     return Sections(**sound, mechanism=mechanism if isinstance(mechanism, Mapping) else {})
 
 
-def _sound(model: type[Section], values: Any) -> Section | None:
+def _sound(model: type[Section], values: Any, directory: Path | None) -> Section | None:
     """The section without its faulty values, or None where a required one is missing then."""
     try:
-        return model.model_validate(values)
+        return model.model_validate(values, context=directory)
     except ValidationError as error:
         faulty = {details["loc"][0] for details in error.errors() if details["loc"]}
     if not isinstance(values, Mapping):
         return None
     try:
-        return model.model_validate({name: value for name, value in values.items() if name not in faulty})
+        sound = {name: value for name, value in values.items() if name not in faulty}
+        return model.model_validate(sound, context=directory)
     except ValidationError:
         return None
 

@@ -11,12 +11,22 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
-from wordveil.config.schema import Name, Section
+from wordveil.config.paths import EmbeddingPath, LocalPath, ModelPath
+from wordveil.config.schema import Section
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
@@ -25,6 +35,8 @@ from wordveil.mechanisms.settings import MechanismSettings
 HYPERNYMS = "hypernyms"
 FREQUENCIES = "frequencies"
 """The setting of all mechanisms that names a public file."""
+_FILE_TYPES = {"similarity": EmbeddingPath, "ngrams": ModelPath}
+"""The types of settings that name public files; :data:`LocalPath` for others."""
 
 
 class TrainingSection(Section):
@@ -52,13 +64,13 @@ class MechanismSection(Section):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    embedding: Name
+    embedding: EmbeddingPath
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
         "auto"
     )
     """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
     training: TrainingSection = TrainingSection()
-    frequencies: Name | None = None
+    frequencies: LocalPath | None = None
     """A table of words and how often a public corpus has them: what attackers are assumed to know, and what some
     mechanisms are built from. By default frequencies follow the words' ranks in the embedding.
     """
@@ -67,6 +79,16 @@ class MechanismSection(Section):
     index, frequencies, similarities, pairs, classes and n-grams.
     """
     name: str
+    _written: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_written(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        section = handler(values)
+        if isinstance(values, Mapping):
+            written = {name: value for name, value in values.items() if isinstance(value, str)}
+            section._written = written  # noqa: SLF001 - its own
+        return section
 
     @property
     def mechanism(self) -> type[Mechanism[Any]]:
@@ -84,6 +106,14 @@ class MechanismSection(Section):
         """What :mod:`wordveil.config.inputs` reads beside the embedding: the places of the files, by setting."""
         names = (FREQUENCIES, *self.mechanism.settings_type.input_files)
         return {name: place for name in names if (place := getattr(self, name)) is not None}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The embedding and the public files by setting, as they were written. Recipes have these names, and so they do
+        not depend on where a configuration's file is.
+        """
+        places = {"embedding": self.embedding, **self.public_files}
+        return {name: self._written.get(name, place) for name, place in places.items()}
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -115,7 +145,7 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
 def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
     """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
-        return Name | None
+        return _FILE_TYPES.get(name, LocalPath) | None
     return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
 from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.conditions import find_exposures
+from wordveil.config.paths import LocalPath, Location
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
@@ -54,7 +55,7 @@ class ColumnsSection(Section):
 class InputSection(ColumnsSection):
     """The corpus: a table by its path or, in the session's catalogue, by its name."""
 
-    path: Name | None = None
+    path: Location | None = None
     table: Name | None = None
     format: Literal["parquet", "delta"] | None = None
     """The format of the table at ``path``; Parquet by default. For ``table`` the catalogue knows the format."""
@@ -108,7 +109,7 @@ class TextSection(Section):
     refused: Annotated[choices.Refused, FromValue] | None = None
     repeat: Annotated[choices.Repeat, FromValue] | None = None
     slots: Annotated[choices.Slots, FromValue] | None = None
-    ngrams: Name | None = None
+    ngrams: LocalPath | None = None
     """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
     slot_threshold: Probability | None = None
     slot_start_threshold: Probability | None = None
@@ -149,20 +150,20 @@ class TextSection(Section):
 class KeySection(Section):
     """Where the master key is: exactly one of the two."""
 
-    file: Name | None = None
+    file: LocalPath | None = None
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
 
 
 class OutputSection(Section):
     """The table that the job writes."""
 
-    path: Name
+    path: Location
     """A Parquet table, or the home of a release with Delta tables in it."""
     format: Literal["parquet", "delta"] = "parquet"
     """``parquet``: one job, one table. ``delta``: a release that is updated incrementally, with a journal, a
     ledger and a public table.
     """
-    public: Name | None = None
+    public: Location | None = None
     """The path of a release's public table; by default in the release's home."""
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
@@ -181,7 +182,7 @@ class OutputSection(Section):
 class LedgerSection(Section):
     """Where releases that share records and authors are charged."""
 
-    path: Name
+    path: Location
 
 
 class BudgetsSection(Section):
@@ -243,7 +244,7 @@ class SparkSection(Section):
     """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path
     in local mode and the archive elsewhere.
     """
-    delta_jars: Name | None = None
+    delta_jars: LocalPath | None = None
     """A directory with Delta's jars, for machines that cannot fetch them."""
     allow_unencrypted: bool = False
     """Whether a session outside local mode may lack authentication or encryption."""

@@ -136,8 +136,10 @@ def is_local_delta(path: str) -> bool:
     return (Path(path.removeprefix("file:")) / "_delta_log").is_dir()
 
 
-def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet") -> str:
-    """Write the configuration of a table of format ``kind`` as commented YAML.
+def draft_config(
+    path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet", directory: Path | None = None
+) -> str:
+    """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``.
 
     It loads once the settings of :attr:`Guess.to_fill` are filled in.
     """
@@ -151,6 +153,7 @@ def draft_config(path: str, columns: Sequence[Column], guess: Guess, kind: str =
         release=_scalar(release),
         path=_scalar(path),
         format=kind,
+        key=_scalar(str((directory or Path()) / "wordveil.key")),
         id=_named(guess.id, guess.id_candidates, "unique; published unchanged, so it must hold nothing private"),
         text=_named(guess.text, guess.text_candidates, "what is sanitised; it never reaches the output"),
         author=f"author: {_scalar(guess.author)}"
@@ -175,7 +178,7 @@ def _named(name: str | None, candidates: Sequence[str], meaning: str) -> str:
 
 def _scalar(value: str) -> str:
     """``value`` as one line of YAML that reads back as the same string, in a comment too."""
-    if re.fullmatch(r"[A-Za-z_/][A-Za-z0-9_./-]*", value) and yaml.safe_load(value) == value:
+    if re.fullmatch(r"[A-Za-z_/.][A-Za-z0-9_./-]*", value) and yaml.safe_load(value) == value:
         return value
     quoted: str = yaml.safe_dump(value, default_style='"', width=10**9, allow_unicode=False)
     return quoted.strip()
@@ -215,7 +218,7 @@ def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
 _TEMPLATE = """\
 # Made from the table's schema by `wordveil init`; no row was read. You must still set every FILL IN, and the lines
 # below that begin with `# epsilon`, `# public` and `# key`. Then run `wordveil build`, `wordveil plan --sample 1000`,
-# `wordveil sanitise`.
+# `wordveil sanitise`. Relative paths are taken from the directory of this file.
 format_version: 2
 
 # Long-lived: the name of what is published, not of one run. Another name draws other noise.
@@ -249,7 +252,7 @@ text:
   profile: strict   # covers every string and hides the length. readable shows layout, case and stop-words
   n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
 
-# Make one with: wordveil key new wordveil.key. Keep it as secret as the corpus.
+# Make one with: wordveil key new {key}. Keep it as secret as the corpus.
 # key: {{file: wordveil.key}}
 
 output:

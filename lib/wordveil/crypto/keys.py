@@ -292,7 +292,9 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
     if (file is None) == (env is None):
         raise KeyMaterialError("Name exactly one of key.file and key.env. Nothing is drawn without a key.")
     if file is not None:
-        if len(file.strip()) >= 2 * KEY_BYTES and set(file.strip()) <= set(hexdigits):
+        # A relative path was made absolute: a key that was given for it is its last part.
+        name = Path(file).name.strip()
+        if len(name) >= 2 * KEY_BYTES and set(name) <= set(hexdigits):
             raise KeyMaterialError(
                 "key.file is a path, and its value looks like a key. Create a new key with: wordveil key new FILE, "
                 "and set key.file to that file."

@@ -28,12 +28,12 @@ def base() -> dict[str, Any]:
     return {
         "format_version": 2,
         "release": "support-mail",
-        "input": {"path": "lake/in", "id": "ticket", "text": "body", "author": "customer", "keep": ["ds"]},
+        "input": {"path": "/lake/in", "id": "ticket", "text": "body", "author": "customer", "keep": ["ds"]},
         "mechanism": {"name": "laplace", "epsilon": 8.0, "embedding": "demo", "public": True},
-        "bundle_store": "bundles",
+        "bundle_store": "/lake/bundles",
         "text": {"profile": "strict", "n_max": 64},
         "key": {"env": "WORDVEIL_KEY"},
-        "output": {"path": "lake/out", "partition_by": ["ds"]},
+        "output": {"path": "/lake/out", "partition_by": ["ds"]},
     }
 
 
@@ -127,8 +127,8 @@ def test_the_base_is_sound():
             ["dss"],
             "output.partition_by = dss: is not among input.keep; only kept columns are in the output. Did you mean ds?",
         ),
-        ("output.path", "lake/in/out", "is the input, inside it or above it"),
-        ("output.path", "lake", "is the input, inside it or above it"),
+        ("output.path", "/lake/in/out", "is the input, inside it or above it"),
+        ("output.path", "/lake", "is the input, inside it or above it"),
         ("spark", {"master": 3}, "spark.master = 3: should be a valid string"),
         (
             "spark",
@@ -177,11 +177,11 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
     section = {"name": name, "embedding": "demo", "public": True, **settings}
     whole = {**base(), "text": {"profile": "strict", "length": "sample", "n_max": 8}}
     plain = parse_config({**whole, "mechanism": section}, "job.yaml")
-    named = parse_config({**whole, "mechanism": {**section, "frequencies": "counts.tsv"}}, "job.yaml")
-    assert named.mechanism.public_files == {**plain.mechanism.public_files, "frequencies": "counts.tsv"}
+    named = parse_config({**whole, "mechanism": {**section, "frequencies": "/lake/counts.tsv"}}, "job.yaml")
+    assert named.mechanism.public_files == {**plain.mechanism.public_files, "frequencies": "/lake/counts.tsv"}
     assert "frequencies" not in plain.recipe("d").inputs
-    assert named.recipe("d").inputs["frequencies"] == {"name": "counts.tsv", "digest": ""}
-    assert named.recipe("d", {"frequencies": "e"}).inputs["frequencies"] == {"name": "counts.tsv", "digest": "e"}
+    assert named.recipe("d").inputs["frequencies"] == {"name": "/lake/counts.tsv", "digest": ""}
+    assert named.recipe("d", {"frequencies": "e"}).inputs["frequencies"] == {"name": "/lake/counts.tsv", "digest": "e"}
     assert named.recipe("d").settings == plain.recipe("d").settings
 
 
@@ -315,7 +315,7 @@ def test_no_mechanism_takes_an_epsilon_that_is_none(name: str, epsilon: float):
 def test_an_input_is_a_path_or_a_table_at_one_version():
     delta = {**base(), "input": {**base()["input"], "format": "delta", "version": 12}}
     config = parse_config(delta, "job.yaml")
-    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.path", "lake/in", True)
+    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.path", "/lake/in", True)
     table = {name: value for name, value in delta["input"].items() if name not in ("path", "format")} | {
         "table": "lake.tickets"
     }

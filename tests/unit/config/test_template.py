@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -164,3 +166,11 @@ def test_facts_and_names():
     assert (facts["id"], facts["text"], facts["keep"]) == ("id", "body", [])
     assert facts["to_fill"] == ["mechanism.epsilon", "mechanism.public", "key"]
     assert table_name("s3://a/b/tickets.parquet/") == "tickets"
+
+
+def test_a_draft_in_another_directory_names_the_key_where_its_command_writes_it():
+    table = columns("id:int", "body:string")
+    text = draft_config("../raw", table, guess_columns(table), "parquet", Path("my conf"))
+    assert "\n  path: ../raw\n" in text
+    assert 'wordveil key new "my conf/wordveil.key".' in text
+    assert parse_config(filled(text), "draft", directory=Path("/lake/conf")).output.path == "/lake/raw-sanitised"

@@ -1,0 +1,86 @@
+"""Settings that are paths: a relative one is taken from the directory of the configuration's file.
+
+The types of this module mark such settings. A value of theirs is resolved when its section is checked, so that all else
+sees absolute paths. Settings that code gives as a mapping have no file: there the working directory counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, StringConstraints, ValidationInfo
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from wordveil.artifacts.ngram_model import DEMO
+from wordveil.embeddings.embedding import SHIPPED
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def make_absolute(place: str, directory: Path | None = None) -> str:
+    """Resolve a relative path from ``directory``, by default the working directory, as text alone: no link is followed.
+
+    An absolute path and one with a scheme (``s3a://``, ``file:/``) stay as they are.
+    """
+    if place.startswith("/") or _SCHEME.match(place):
+        return place
+    return os.path.normpath(Path(directory or "").absolute() / place)
+
+
+def relative_to_file(place: str, file: Path) -> str:
+    """Write ``place``, which begins at the working directory, as a configuration at ``file`` names it."""
+    whole = make_absolute(place)
+    found = os.path.relpath(whole, file.absolute().parent)
+    return whole if whole == place or found.endswith(".") else found
+
+
+@dataclass(frozen=True)
+class PathSetting:
+    """The mark of a setting that is a path, which pydantic follows.
+
+    Attributes
+    ----------
+    is_local
+        whether it is on the driver's own file system. A scheme is then a fault.
+    shipped
+        names of what comes with the package, which are no paths.
+    """
+
+    is_local: bool = True
+    shipped: Collection[str] = ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Resolve what the type's own checks have passed."""
+        return core_schema.with_info_after_validator_function(self._resolve, handler(source))
+
+    def _resolve(self, value: str, info: ValidationInfo) -> str:
+        """The context of the check is the directory of the configuration's file, None where there is no file."""
+        if value in self.shipped:
+            return value
+        if value.startswith("~"):
+            raise PydanticCustomError(
+                "home_path",
+                "begins with ~, which stands for a home directory in a shell alone. Write the whole path; ./~ begins "
+                "a name that has a ~",
+            )
+        if self.is_local and _SCHEME.match(value):
+            raise PydanticCustomError(
+                "local_path", "is a path on the driver's own file system. Write it without a scheme"
+            )
+        return make_absolute(value, info.context)
+
+
+Location = Annotated[str, StringConstraints(min_length=1), PathSetting(is_local=False)]
+"""The path of a table, on any file system that Spark's Hadoop reads."""
+LocalPath = Annotated[str, StringConstraints(min_length=1), PathSetting()]
+"""The path of a file or directory on the driver's own file system."""
+
+EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=tuple(SHIPPED))]
+"""A local path, or the name of an embedding that comes with the package."""
+ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=(DEMO,))]
+"""A local path, or the name of the n-gram model that comes with the package."""

@@ -1,0 +1,209 @@
+"""Paths in a configuration: relative ones are taken from the directory of its file, and no setting is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from wordveil.config.load import Config, load_config, parse_config
+from wordveil.config.mechanisms import MECHANISM_SECTIONS
+from wordveil.config.paths import PathSetting, make_absolute, relative_to_file
+from wordveil.config.schema import Section
+from wordveil.errors import ConfigError
+
+# Free text that is no path. A new setting is added here or gets a type of wordveil.config.paths.
+NO_PATHS = {
+    "release",
+    *("input." + name for name in ("id", "text", "author", "keep", "table", "timestamp", "where")),
+    *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list"),
+    *("budgets.unit", "gate.exposes", "spark.master", "spark.app_name", "spark.options"),
+}
+
+
+def settings(**changed: Any) -> dict[str, Any]:
+    return {
+        "format_version": 2,
+        "release": "support-mail",
+        "input": {"path": "raw/tickets", "format": "delta", "id": "ticket", "text": "body"},
+        "mechanism": {
+            "name": "staircase",
+            "epsilon": 6.0,
+            "embedding": "../vectors/words.vec",
+            "similarity": "demo",
+            "pairs": "pairs.tsv",
+            "classes": "./classes.tsv",
+            "frequencies": "counts.tsv",
+            "public": True,
+        },
+        "bundle_store": "bundles",
+        "text": {"profile": "strict", "n_max": 64},
+        "key": {"file": "wordveil.key"},
+        "output": {"path": "../lake/support", "format": "delta", "public": "public"},
+        "ledger": {"path": "ledger"},
+        "spark": {"delta_jars": "jars"},
+        **changed,
+    }
+
+
+def write(directory: Path, values: dict[str, Any]) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / "job.yaml"
+    file.write_text(yaml.safe_dump(values))
+    return file
+
+
+def paths_of(config: Config) -> dict[str, Any]:
+    mechanism = config.mechanism
+    return {
+        "input.path": config.input.path,
+        "mechanism.embedding": mechanism.embedding,
+        **{f"mechanism.{name}": place for name, place in mechanism.public_files.items()},
+        "bundle_store": config.bundle_store,
+        "key.file": config.key.file,
+        "output.path": config.output.path,
+        "output.public": config.output.public,
+        "ledger.path": config.ledger and config.ledger.path,
+        "spark.delta_jars": config.spark.delta_jars,
+    }
+
+
+def expected(home: str, conf: str) -> dict[str, str]:
+    return {
+        "input.path": f"{conf}/raw/tickets",
+        "mechanism.embedding": f"{home}/vectors/words.vec",
+        "mechanism.similarity": "demo",
+        "mechanism.pairs": f"{conf}/pairs.tsv",
+        "mechanism.classes": f"{conf}/classes.tsv",
+        "mechanism.frequencies": f"{conf}/counts.tsv",
+        "bundle_store": f"{conf}/bundles",
+        "key.file": f"{conf}/wordveil.key",
+        "output.path": f"{home}/lake/support",
+        "output.public": f"{conf}/public",
+        "ledger.path": f"{conf}/ledger",
+        "spark.delta_jars": f"{conf}/jars",
+    }
+
+
+def test_relative_paths_of_a_file_begin_at_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = write(tmp_path / "conf", settings())
+    monkeypatch.chdir("/")
+    assert paths_of(load_config(file)) == expected(f"{tmp_path}", f"{tmp_path}/conf")
+    monkeypatch.chdir(tmp_path)
+    found = load_config(Path("conf/job.yaml"), ["output.public=elsewhere"])
+    assert paths_of(found) == {
+        **expected(f"{tmp_path}", f"{tmp_path}/conf"),
+        "output.public": f"{tmp_path}/conf/elsewhere",
+    }
+
+
+def test_relative_paths_of_a_mapping_begin_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert paths_of(parse_config(settings(), "job")) == expected(f"{tmp_path}", f"{tmp_path}/work")
+
+
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        ("raw/tickets", "../raw/tickets"),
+        ("conf/tickets", "tickets"),
+        ("/lake/in/", "/lake/in/"),
+        ("s3a://lake/in", "s3a://lake/in"),
+        (".", "{here}"),
+        ("conf", "{here}/conf"),
+    ],
+)
+def test_a_path_is_written_so_that_the_file_finds_it(
+    place: str, written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    found = relative_to_file(place, Path("conf/job.yaml"))
+    assert found == written.format(here=tmp_path)
+    assert make_absolute(found, tmp_path / "conf") == make_absolute(place)
+
+
+@pytest.mark.parametrize("place", ["/lake/in", "/lake/../in/", "s3a://lake/in", "hdfs:///lake/in", "file:/lake/in"])
+def test_absolute_paths_and_those_with_a_scheme_stay_as_written(place: str, tmp_path: Path):
+    assert make_absolute(place, tmp_path) == place
+    config = load_config(
+        write(
+            tmp_path, settings(input={"path": place, "id": "ticket", "text": "body"}, output={"path": "o"}, ledger=None)
+        )
+    )
+    assert config.input.path == place
+
+
+def test_a_path_to_an_n_gram_model_begins_at_the_files_directory_and_shipped_names_are_no_paths(tmp_path: Path):
+    fluent = {"name": "tree", "epsilon": 8.0, "output": "fluent", "embedding": "demo", "public": True}
+    for name, place in (("demo", "demo"), ("./demo", f"{tmp_path}/demo"), ("models", f"{tmp_path}/models")):
+        config = load_config(write(tmp_path, settings(mechanism={**fluent, "ngrams": name})))
+        assert config.mechanism.public_files["ngrams"] == place
+    text = {"profile": "carrier_phrases", "ngrams": "models"}
+    with pytest.raises(ConfigError, match=f"{tmp_path}/models: holds no n-gram model"):
+        load_config(write(tmp_path, settings(text=text)))
+
+
+def test_a_tilde_is_refused_and_so_is_a_scheme_where_only_the_driver_reads(tmp_path: Path):
+    wrong = settings(
+        input={"path": "~/raw", "id": "ticket", "text": "body", "format": "delta"},
+        bundle_store="s3a://lake/bundles",
+        key={"file": "~/wordveil.key"},
+    )
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, wrong))
+    found = [str(fault) for fault in error.value.faults]
+    assert found[0].startswith("input.path = ~/raw: begins with ~")
+    assert found[1].startswith("bundle_store = s3a://lake/bundles: is a path on the driver's own file system.")
+    assert found[2].startswith("key.file: begins with ~")
+    assert len(found) == 3
+
+
+def test_tables_inside_each_other_are_found_however_they_are_written(tmp_path: Path):
+    output = {"path": f"{tmp_path}/lake/support", "format": "delta", "public": "../lake/support/public"}
+    with pytest.raises(ConfigError, match=r"output.public = .*: is output.path, or inside it"):
+        load_config(write(tmp_path / "conf", settings(output=output)))
+
+
+def test_a_recipe_has_the_names_as_they_are_written_wherever_the_file_is(tmp_path: Path):
+    here, there = (load_config(write(tmp_path / name, settings())).recipe("") for name in ("a", "b"))
+    assert here == there
+    assert here.embedding == "../vectors/words.vec"
+    assert here.inputs["pairs"] == {"name": "pairs.tsv", "digest": ""}
+
+
+def marks(kind: Any) -> Iterator[Any]:
+    """The path marks of a type, those inside of ``| None`` included."""
+    yield from (mark for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, PathSetting))
+    for part in get_args(kind):
+        yield from marks(part)
+
+
+def is_free_text(kind: Any) -> bool:
+    return kind is str or any(map(is_free_text, get_args(kind)))
+
+
+def unmarked(model: type[Section], above: str = "") -> Iterator[str]:
+    """The settings of a section and those below that take free text and have no mark."""
+    for name, field in model.model_fields.items():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from unmarked(kind, f"{above}{name}.")
+        is_marked = any(isinstance(mark, PathSetting) for mark in field.metadata) or any(marks(field.annotation))
+        if is_free_text(field.annotation) and not is_marked:
+            yield f"{above}{name}"
+
+
+def test_every_setting_of_free_text_is_a_path_or_known_to_be_none():
+    models = [(Config, ""), *((model, "mechanism.") for model in MECHANISM_SECTIONS.values())]
+    assert {name for model, above in models for name in unmarked(model, above)} == NO_PATHS
+
+
+def test_the_lint_sees_a_path_without_a_mark():
+    class Forgotten(Section):
+        place: str | None = None
+
+    assert [*unmarked(Forgotten, "new.")] == ["new.place"]
