@@ -150,7 +150,8 @@ def open_bundle(path: str | Path) -> Bundle:
     Parameters
     ----------
     path : str or pathlib.Path
-        The bundle's directory, as ``wordveil build`` prints it and as ``build_bundle(...).path`` holds it.
+        The bundle's directory, as ``wordveil build`` prints it and as ``build_bundle(...).path`` holds it, or a store
+        with no other bundle.
 
     Returns
     -------
@@ -160,13 +161,13 @@ def open_bundle(path: str | Path) -> Bundle:
     Raises
     ------
     wordveil.errors.BundleError
-        If there is no bundle, or it is damaged or of a format that this version does not read.
+        If there is no bundle, or more than one, or it is damaged or of a format that this version does not read.
 
     Examples
     --------
     >>> wordveil.open_bundle("/lake/bundles/FINGERPRINT").guarantee.epsilon
     """
-    return bundles.open_bundle(Path(path))
+    return bundles.open_bundle(bundles.find_one(Path(path)))
 
 
 def make_plan(

@@ -148,7 +148,8 @@ def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, w
     first = model.path / "first.bin"
     first.write_bytes(first.read_bytes()[:-8])
     with pytest.raises(
-        NgramError, match=r"first\.bin: .*truncated or altered; delete its directory and build the n-gram model again"
+        NgramError,
+        match=r"first\.bin: .*truncated or altered. Move its directory out of the store",
     ):
         sanitise(frame, run=Run.throwaway(), **options)
     with pytest.raises(NgramError, match=r"first\.bin"):

@@ -33,7 +33,16 @@ from wordveil.privacy.recovery import Recovery
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 1
-KIND = content_store.Kind("bundle", BundleError, "fingerprint", FORMAT_VERSION)
+
+
+def _describe(manifest: Mapping[str, Any]) -> str:
+    epsilon = manifest["recipe"]["settings"].get("epsilon")
+    return f"{manifest['content']['mechanism']}{'' if epsilon is None else f', epsilon {epsilon:g}'}"
+
+
+KIND = content_store.Kind(
+    "bundle", BundleError, "fingerprint", FORMAT_VERSION, "Build one with `wordveil build`.", _describe
+)
 _WORDS = "words.txt"
 
 
@@ -243,35 +252,56 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     )
 
 
+def find_one(place: Path) -> Path:
+    """The bundle's directory: ``place`` itself, or the only bundle of the store ``place``.
+
+    Raises :class:`BundleError` if there is none, or more than one; the message lists them.
+    """
+    return content_store.find_one(place, KIND, "bundle")
+
+
+def find_store(place: Path) -> Path:
+    """The store: ``place`` itself, or the one that has the bundle ``place``."""
+    return place.parent if content_store.is_finished(place) else place
+
+
 def find(store: Path, recipe: Recipe) -> Path | None:
     """The bundle in ``store`` that matches ``recipe``, or None if the store holds no bundle at all.
+
+    ``store`` may be the directory of a bundle, which then is the only one.
 
     Raises :class:`BundleError` if there are bundles and none matches, with how the nearest one differs; or if several
     match that were built from different files.
     """
     found: list[tuple[list[str], Path]] = []
     matches: dict[str, Path] = {}
-    for path in sorted(store.glob("*")) if store.is_dir() else []:
-        if (path / content_store.MANIFEST).exists() and not path.name.startswith("."):
-            manifest = _read_manifest(path)
-            differences = recipe.differences(manifest)
-            if differences:
-                found.append((differences, path))
-            else:
-                matches.setdefault(_contents_of(manifest["recipe"]), path)
+    is_bundle = content_store.is_finished(store)
+    for path in [store] if is_bundle else content_store.list_directories(store):
+        manifest = _read_manifest(path)
+        differences = recipe.differences(manifest)
+        if differences:
+            found.append((differences, path))
+        else:
+            matches.setdefault(_contents_of(manifest["recipe"]), path)
     if len(matches) > 1:
         # Files that are not at hand are known by their names alone.
-        names = ", ".join(path.name[:16] for path in matches.values())
+        names = ", ".join(path.name for path in matches.values())
         raise BundleError(
             f"bundle_store = {store}: bundles {names} were built from different files of the names in the "
-            "configuration, and the files are not here to tell which one is meant. Delete the others, or bring the "
-            "files."
+            "configuration, and the files are not here to tell which one is meant. Set bundle_store to the "
+            "directory of that one, or bring the files."
         )
     if matches:
         return next(iter(matches.values()))
     if not found:
         return None
     differences, nearest = min(found, key=lambda pair: len(pair[0]))
+    if is_bundle:
+        raise BundleError(
+            f"bundle_store = {store}: this bundle does not match the configuration: {'; '.join(differences)}. Set "
+            "bundle_store to the directory that all bundles are in and run `wordveil build`, or change the "
+            "configuration to match the bundle."
+        )
     raise BundleError(
         f"bundle_store = {store}: none of its {len(found)} bundle(s) matches the configuration. The nearest is "
         f"{nearest.name[:16]}: "

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from wordveil.errors import WordveilError
 
 MANIFEST = "manifest.json"
+_LISTED = 8
 _READ = 2**20
 
 
@@ -41,17 +42,61 @@ class Kind:
         the key of its digest in the manifest.
     format_version
         the version of its format.
+    origin
+        a sentence that says how one is made.
+    describe
+        what tells one from others, from its manifest, in a few words.
     """
 
     noun: str
     error: type[WordveilError]
     digest_key: str
     format_version: int
+    origin: str
+    describe: Callable[[Mapping[str, Any]], str]
 
     @property
     def hint(self) -> str:
-        """What to do with a damaged directory."""
-        return f"delete its directory and build the {self.noun} again"
+        """What to do with a damaged directory: deleting it would lose a sound one too, where the disk alone was at
+        fault.
+        """
+        return f"Move its directory out of the store and build the {self.noun} again."
+
+
+def is_finished(path: Path) -> bool:
+    """Whether ``path`` is a finished directory of a store."""
+    return (path / MANIFEST).is_file()
+
+
+def list_directories(store: Path) -> list[Path]:
+    """The finished directories of a store, in order; none where there is no store."""
+    return sorted(manifest.parent for manifest in store.glob(f"[!.]*/{MANIFEST}")) if store.is_dir() else []
+
+
+def find_one(place: Path, kind: Kind, setting: str) -> Path:
+    """The directory that is meant by ``place``: itself, or the only one of the store ``place``.
+
+    ``setting``: what names the place, for messages. Raises ``kind.error`` if there is none, or more than one.
+    """
+    if is_finished(place):
+        return place
+    found = list_directories(place)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise kind.error(f"{place}: holds no {kind.noun}. {kind.origin}")
+    shown = ", ".join(f"{path.name} ({_describe(path, kind)})" for path in found[:_LISTED])
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    raise kind.error(
+        f"{place}: holds {len(found)} {kind.noun}s: {shown}{more}. Set {setting} to the directory of one of them."
+    )
+
+
+def _describe(path: Path, kind: Kind) -> str:
+    try:
+        return kind.describe(read_manifest(path, kind))
+    except kind.error:
+        return "cannot be opened"
 
 
 def write_directory(
@@ -89,7 +134,7 @@ def _rename(draft: Path, target: Path) -> bool:
     try:
         draft.rename(target)
     except OSError:
-        if not (target / MANIFEST).is_file():
+        if not is_finished(target):
             raise
         return False
     return True
@@ -113,18 +158,22 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
 def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
     """The manifest of the directory at ``path``, verified without the other files. Raises ``kind.error``."""
     file = path / MANIFEST
-    again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
+    if not file.exists():
+        raise kind.error(f"{file}: no such file, so that this is not the directory of a finished {kind.noun}.")
     try:
         manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
         version = manifest["content"]["format_version"]
         seal = manifest["seal"]
         digest = manifest[kind.digest_key]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise kind.error(f"{file}: is missing or damaged ({type(error).__name__}). {again}.") from None
+        raise kind.error(f"{file}: is damaged ({type(error).__name__}). {kind.hint}") from None
     if version != kind.format_version:
-        raise kind.error(f"{file}: format_version {version} is not {kind.format_version}. {again} with this wordveil.")
+        raise kind.error(
+            f"{file}: format_version {version} is not {kind.format_version}. Use the wordveil that wrote it, or build "
+            f"the {kind.noun} with this one in another store."
+        )
     if seal != _seal(manifest) or digest != hashlib.sha256(encode_canonical(manifest["content"])).hexdigest():
-        raise kind.error(f"{file}: has been altered since it was written. {again}.")
+        raise kind.error(f"{file}: has been altered since it was written. {kind.hint}")
     return manifest
 
 
@@ -185,16 +234,15 @@ def _verify_file(file: Path, entry: Mapping[str, Any], kind: Kind) -> None:
         size = file.stat().st_size
         if size != entry["bytes"]:
             raise kind.error(
-                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered; "
-                f"{kind.hint}."
+                f"{file}: has {size} bytes, and the manifest says {entry['bytes']}. It is truncated or altered. "
+                f"{kind.hint}"
             )
         with file.open("rb") as stream:
             digest = _digest(stream)
     except OSError as error:
-        again = f"{kind.hint[0].upper()}{kind.hint[1:]}"
-        raise kind.error(f"{file}: cannot be read ({error.strerror}). {again}.") from None
+        raise kind.error(f"{file}: cannot be read ({error.strerror}). {kind.hint}") from None
     if digest != entry["sha256"]:
-        raise kind.error(f"{file}: its checksum differs from the manifest's. It was altered; {kind.hint}.")
+        raise kind.error(f"{file}: its checksum differs from the manifest's. It was altered. {kind.hint}")
 
 
 def _digest(stream: BinaryIO) -> str:

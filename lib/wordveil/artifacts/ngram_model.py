@@ -25,7 +25,21 @@ from wordveil.mechanisms.inputs import Bigrams
 from wordveil.text.slots import NgramModel, NgramSettings, Trie
 
 FORMAT_VERSION = 1
-KIND = content_store.Kind("n-gram model", NgramError, "digest", FORMAT_VERSION)
+
+
+def _describe(manifest: Mapping[str, Any]) -> str:
+    settings = manifest["content"]["settings"]
+    return ", ".join(f"{name} {settings[name]}" for name in ("max_n", "min_count"))
+
+
+KIND = content_store.Kind(
+    "n-gram model",
+    NgramError,
+    "digest",
+    FORMAT_VERSION,
+    "Make one with `wordveil ngrams` from public text.",
+    _describe,
+)
 DEMO = "demo"
 """The name of the model that comes with the package: bigrams of old novels over the words of the demo embedding."""
 _ARRAYS = ("word_bytes", "word_offsets", "word_slots", "words", "counts", "first")
@@ -107,13 +121,4 @@ def find_model(path: Path, setting: str = "text.ngrams") -> Path:
 
     ``setting``: the setting that names it, for messages. Raises :class:`NgramError` if there is none, or more than one.
     """
-    if (path / content_store.MANIFEST).is_file():
-        return path
-    found = [manifest.parent.name for manifest in path.glob(f"[!.]*/{content_store.MANIFEST}")] if path.is_dir() else []
-    if len(found) == 1:
-        return path / found[0]
-    if found:
-        raise NgramError(
-            f"{path}: holds {len(found)} n-gram models: {', '.join(sorted(found)[:8])}. Set {setting} to one of them."
-        )
-    raise NgramError(f"{path}: holds no n-gram model. Make one with `wordveil ngrams` from public text.")
+    return content_store.find_one(path, KIND, setting)

@@ -173,7 +173,7 @@ def unit_of_epsilon(mechanism: str) -> str:
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
     """The rows that say what an attacker recovers of single words; None: of a bundle that does not say."""
     if recovery is None:
-        return {"words recovered": "not measured: delete the bundle's directory and build it again"}
+        return {"words recovered": "not measured: move the bundle's directory out of the store and build it again"}
     return {
         "words recovered": f"a guesser who knows how frequent words are recovers {_recovered(recovery.frequency)}",
         "rare words too": f"where all words are equally likely, a guesser recovers {_recovered(recovery.uniform)}",

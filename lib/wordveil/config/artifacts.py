@@ -55,11 +55,14 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         where another public file is missing, cannot be read or does not fit the embedding.
     """
     work = work or BuildContext()
-    section, store = config.mechanism, Path(config.bundle_store)
+    section, place = config.mechanism, Path(config.bundle_store)
+    store = bundles.find_store(place)
     recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
     try:
-        found = bundles.find(store, recipe)
+        found = bundles.find(place, recipe)
     except BundleError:
+        if store != place:
+            raise  # One bundle is named, and it is another one.
         found = None  # The store has other bundles; this one is added.
     if found is None:
         # Files first: their faults are told before an embedding is trained, which may start Spark.
@@ -94,7 +97,9 @@ def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None
     """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
     section = config.mechanism
     files = read_files(section.public_files, progress)
-    embedding = _load_embedding(section, Path(config.bundle_store), BuildContext(progress), read_pairs)
+    embedding = _load_embedding(
+        section, bundles.find_store(Path(config.bundle_store)), BuildContext(progress), read_pairs
+    )
     inputs = files.fit(embedding.words).inputs
     return compare(
         embedding, config.policy, section.name, section.settings, text, progress, find_ngrams(config), inputs

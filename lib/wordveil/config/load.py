@@ -47,6 +47,7 @@ class Config(Section):
     input: InputSection
     mechanism: AnyMechanism
     bundle_store: LocalPath
+    """The directory of bundles, in which a job finds its own; or the directory of one bundle."""
     build_missing: bool = False
     text: TextSection = TextSection()
     key: KeySection

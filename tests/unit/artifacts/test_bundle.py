@@ -16,7 +16,7 @@ import pytest
 
 from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
 from wordveil.artifacts import content_store
-from wordveil.artifacts.bundle import KIND, Recipe, find, open_bundle, write
+from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
@@ -205,7 +205,7 @@ def test_altered_manifest_is_refused(toy, changed):
 @pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b'{"content": null}', b"\xff\xfe"])
 def test_manifest_that_is_no_manifest_is_refused(toy, content):
     (toy / "manifest.json").write_bytes(content)
-    assert "manifest.json: is missing or damaged" in refusal(toy)
+    assert "manifest.json: is damaged" in refusal(toy)
 
 
 @pytest.mark.parametrize("version", [0, 2, "1"])
@@ -213,7 +213,7 @@ def test_other_format_version_is_refused_with_a_fix(toy, version):
     manifest = json.loads((toy / "manifest.json").read_text())
     manifest["content"]["format_version"] = version
     (toy / "manifest.json").write_text(json.dumps(manifest))
-    assert f"format_version {version} is not 1. Delete its directory and build the bundle again" in refusal(toy)
+    assert f"format_version {version} is not 1. Use the wordveil that wrote it, or build" in refusal(toy)
 
 
 def test_other_sampler_version_is_refused(toy, monkeypatch):
@@ -376,8 +376,63 @@ def test_a_manifest_without_other_files_is_one_with_none():
 def test_find_refuses_a_damaged_store(tmp_path):
     path = write_toy(tmp_path)
     (path / "manifest.json").write_text("{}")
-    with pytest.raises(BundleError, match="missing or damaged"):
+    with pytest.raises(BundleError, match="is damaged"):
         find(tmp_path, recipe(toy_embedding()))
+
+
+def test_a_store_stands_for_its_only_bundle(tmp_path):
+    path = write_toy(tmp_path)
+    (tmp_path / ".building-x").mkdir()
+    (tmp_path / ".building-x" / "manifest.json").touch()
+    assert find_one(tmp_path) == find_one(path) == path
+    assert find_store(tmp_path) == find_store(path) == tmp_path
+
+
+def test_bundles_of_a_store_are_listed_whole(tmp_path):
+    paths = [write_toy(tmp_path, epsilon=epsilon) for epsilon in (1.0, 2.5)]
+    damaged = tmp_path / ("f" * 64)
+    damaged.mkdir()
+    (damaged / "manifest.json").touch()
+    with pytest.raises(BundleError) as caught:
+        find_one(tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}: holds 3 bundles: ")
+    for path, epsilon in zip(paths, ("1", "2.5"), strict=True):
+        assert f"{path.name} (laplace, epsilon {epsilon})" in message
+    assert f"{damaged.name} (cannot be opened). Set bundle to the directory of one of them." in message
+
+
+def test_a_long_list_of_bundles_is_cut(tmp_path):
+    for number in range(9):
+        write_toy(tmp_path, epsilon=1.0 + number)
+    with pytest.raises(BundleError, match=r"holds 9 bundles: .* and 1 more\. Set bundle"):
+        find_one(tmp_path)
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_place_without_a_bundle_is_named(tmp_path, made):
+    place = tmp_path / "store"
+    if made:
+        place.mkdir()
+    with pytest.raises(BundleError, match=r"store: holds no bundle\. Build one with `wordveil build`\."):
+        find_one(place)
+
+
+def test_no_message_of_a_store_or_bundle_advises_to_delete_it(toy):
+    store = toy.parent
+    assert "elete" not in refusal(store)
+    (toy / "words.txt").write_text("x")
+    assert "Move its directory out of the store and build the bundle again." in refusal(toy)
+    (toy / "manifest.json").unlink()
+    assert "elete" not in refusal(toy)
+
+
+def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
+    one, two = write_toy(tmp_path), write_toy(tmp_path, epsilon=2.0)
+    asked = recipe(toy_embedding(), epsilon=2.0)
+    assert find(tmp_path, asked) == find(two, asked) == two
+    with pytest.raises(BundleError, match=r"this bundle does not match the configuration: mechanism.epsilon is 1.0"):
+        find(one, asked)
 
 
 WRITER = """

@@ -15,6 +15,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.cli.app import app
 from wordveil.config.artifacts import build_bundle, find_recovery
 from wordveil.config.load import parse_config
+from wordveil.errors import BundleError
 from wordveil.evaluation.recovery import measure_recovery
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.neighbours.blocks import BuildContext
@@ -65,6 +66,18 @@ def test_the_recovery_of_a_release_is_that_of_its_bundle_alone(settings: dict[st
     assert find_recovery(parse_config(settings, "job"), bundle.fingerprint) is None
     monkeypatch.setattr(bundles.Bundle, "recovery", None)
     assert find_recovery(config, bundle.fingerprint) is None
+
+
+def test_a_configuration_may_name_its_bundle_itself(settings: dict[str, Any]):
+    bundle = build_bundle(parse_config(settings, "job"))
+    named = parse_config({**settings, "bundle_store": str(bundle.path)}, "job")
+    assert build_bundle(named).path == bundle.path
+    assert find_recovery(named, bundle.fingerprint) == bundle.recovery
+    before = sorted(bundle.path.parent.rglob("*"))
+    settings["mechanism"]["epsilon"] = 3.0
+    with pytest.raises(BundleError, match="this bundle does not match the configuration"):
+        build_bundle(parse_config({**settings, "bundle_store": str(bundle.path)}, "job"))
+    assert sorted(bundle.path.parent.rglob("*")) == before
 
 
 def test_the_command_shows_it_and_writes_it_as_json(settings: dict[str, Any], tmp_path: Path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.artifacts.bundle import Bundle, find_one, open_bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSection
@@ -62,7 +62,7 @@ def sanitise(
     frame : pyspark.sql.DataFrame
         The records, one a row. Not a stream.
     bundle : Bundle or str or pathlib.Path
-        The bundle to draw with, or its directory as ``wordveil build`` prints it.
+        The bundle to draw with, its directory as ``wordveil build`` prints it, or a store with no other bundle.
     run : Run
         The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
     id : str
@@ -151,7 +151,7 @@ def register(
     session : pyspark.sql.SparkSession
         The session whose SQL gets the function. Not a Spark Connect session.
     bundle : Bundle or str or pathlib.Path
-        The bundle to draw with, or its directory as ``wordveil build`` prints it.
+        The bundle to draw with, its directory as ``wordveil build`` prints it, or a store with no other bundle.
     run : Run
         The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
     policy : mapping or TextSection, optional
@@ -219,7 +219,7 @@ def _make_job(
     """Make what workers do in a run over ``bundle``; the run is recorded before anything can be drawn. ``text`` holds
     the settings that made ``policy``.
     """
-    opened = bundle if isinstance(bundle, Bundle) else open_bundle(Path(bundle))
+    opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
     opened.check_policy(policy)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     require_workers(session.sparkContext)
