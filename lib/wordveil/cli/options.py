@@ -133,6 +133,7 @@ def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int]
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:
     """Print the short table at the end of a run. ``is_release``: the run updated an incremental release."""
-    from wordveil.cli.tables import report_facts
+    from wordveil.cli.tables import ALONE_NOTE, report_facts
 
-    print_table(f"Release {report.release}", report_facts(report, is_release=is_release), report.notes)
+    notes = report.notes if is_release else (*report.notes, ALONE_NOTE)
+    print_table(f"Release {report.release}", report_facts(report, is_release=is_release), notes)

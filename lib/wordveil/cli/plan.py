@@ -99,7 +99,7 @@ def _check_comparison(text: str | None, *, compare: bool) -> None:
 
 
 def _print_plan(plan: Plan) -> None:
-    from wordveil.cli.tables import number, recovery_facts, unit_of_epsilon
+    from wordveil.cli.tables import ALONE_NOTE, number, recovery_facts, unit_of_epsilon
     from wordveil.privacy.events import Composition
     from wordveil.privacy.recovery import Recovery
 
@@ -130,6 +130,8 @@ def _print_plan(plan: Plan) -> None:
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
+    if plan.output_format != "delta":
+        notes.append(ALONE_NOTE)
     print_table("Plan", facts, notes)
 
 

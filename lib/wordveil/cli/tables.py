@@ -38,6 +38,10 @@ CHANGES = {
     "withdraw": "withdraw: records were withdrawn as asked",
 }
 """What the ``changes`` of a run mean, for people."""
+ALONE_NOTE = (
+    "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
+    "bundle, key or release name add their prices to it, because readers join them by id. docs/guarantees.md says more."
+)
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
 
 _SHOWN_RUNS = 10

@@ -116,8 +116,15 @@ def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
 def find_lists(
     space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: BuildContext
 ) -> NeighbourLists:
-    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit."""
+    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit, or are to hold
+    more words than there are.
+    """
     size = len(points)
+    if neighbours is not None and neighbours > size:
+        raise BundleError(
+            f"mechanism.neighbours = {neighbours:,}: the embedding has {size:,} words. Give at most {size:,}, or leave "
+            "it out: every word then has a weight of its own."
+        )
     too_large = BundleError(
         f"mechanism.neighbours is not set: rows over all {size:,} words would take more than "
         f"{MAX_COLUMNS * 12 / 2**30:.0f} GiB. Set mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, "

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import build_mechanism, random_embedding
+from wordveil.errors import BundleError
 from wordveil.mechanisms import table_laws
 from wordveil.mechanisms.laws import WordLaws
 
@@ -46,6 +47,15 @@ def test_they_are_those_of_the_rows(case: str, padding: bool):
         assert law is not None
         assert dense(laws, word) == pytest.approx(law, rel=1e-12, abs=1e-18)
         assert law.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["exponential", "syntf"])
+def test_lists_of_more_words_than_there_are_are_refused(name: str):
+    settings = {"epsilon": 2.0, "neighbours": SIZE}
+    assert build_mechanism(EMBEDDING, settings, padding=False, mechanism=name)
+    settings["neighbours"] += 1
+    with pytest.raises(BundleError, match=r"mechanism.neighbours = 41: the embedding has 40 words. Give at most 40"):
+        build_mechanism(EMBEDDING, settings, padding=False, mechanism=name)
 
 
 def test_laws_that_are_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch):

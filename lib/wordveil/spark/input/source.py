@@ -19,7 +19,7 @@ from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta import require_delta
+from wordveil.spark.platform.delta import DELTA_LOG, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import gateway
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
-DELTA_LOG = "_delta_log"
 _FEED = "delta.enableChangeDataFeed"
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"

@@ -14,6 +14,7 @@ from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.spark.input.source import NO_PARAMS, read_input
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.places import require_free_places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +73,9 @@ def make_plan(
         bundle = find_bundle(config)
     except BundleError as error:
         bundle, problem = None, str(error)
-    table = read_input(session(), config, params)
+    spark = session()
+    require_free_places(spark, config.output, config.ledger)
+    table = read_input(spark, config, params)
     settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None

@@ -23,6 +23,8 @@ OPTIONS: dict[str, str] = {
     "spark.databricks.delta.snapshotPartitions": "4",
 }
 INSTALL = "Install it with: pip install 'wordveil[spark]'"
+DELTA_LOG = "_delta_log"
+"""The directory inside a Delta table that has its log."""
 _JARS = ("delta-spark", "delta-storage")
 
 

@@ -20,6 +20,7 @@ _LOST_FILE = (
 _NO_TABLE = (
     "The session's catalogue has no such table. Check the name, and which catalogue the session is configured with."
 )
+_SHOWN = 300
 # What to do, by the beginning of Spark's error condition.
 _HINTS = {
     "DELTA_VERSIONS_NOT_CONTIGUOUS": _LOST_COMMIT,
@@ -109,7 +110,15 @@ def describe_cause(error: BaseException) -> str:
             f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some "
             "space and start again."
         )
-    hint = next(
-        (hint for start, hint in _HINTS.items() if name.startswith(start)), "See Spark's own log for the details."
-    )
-    return f"{name}{f' in {file[1]}' if file else ''}. {hint}"
+    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), None)
+    return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error)}"
+
+
+def _find_detail(error: BaseException) -> str:
+    """What Spark says of an error that it finds before it reads a row, in one line; of others, where its log is."""
+    from pyspark.errors import AnalysisException
+
+    said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", str(error)).partition("\n")[0].strip()
+    if isinstance(error, AnalysisException) and said:
+        return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+    return "Spark's log has the details; docs/operations.md says where it is."

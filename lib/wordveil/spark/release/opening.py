@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.places import require_free_places
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
@@ -74,12 +75,15 @@ def open_release(
     ------
     PlatformError
         If the session cannot be used.
+    ConfigError
+        If a table would be created inside another release or a Delta table.
     SparkJobError
         In place of Spark's own errors in the block.
     """
     progress("starting Spark")
     spark = session()
     require_classic(spark)
+    require_free_places(spark, config.output, config.ledger)
     assert config.ledger is not None
     tables = ReleaseTables(spark, config.release, config.output, config.ledger.path)
     lock = tables.locked(lambda: progress(f"waiting for {waiting_for} of this release")) if is_locked else None

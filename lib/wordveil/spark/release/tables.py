@@ -13,6 +13,7 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.locks import hold_lock
+from wordveil.spark.platform.places import DRAWS, JOURNAL
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.ledger import Ledger
 
@@ -47,8 +48,8 @@ class ReleaseTables:
         self.spark = spark
         self.release = release
         self.path = output.path.rstrip("/")
-        self.draws = DeltaTable(spark, f"{self.path}/draws", "draws")
-        self._journal = DeltaTable(spark, f"{self.path}/journal", "journal")
+        self.draws = DeltaTable(spark, f"{self.path}/{DRAWS}", "draws")
+        self._journal = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
         self.public = DeltaTable(spark, output.public or f"{self.path}/public", "public table")
         self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
         self._partition_by = output.partition_by

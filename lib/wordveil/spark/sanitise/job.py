@@ -15,6 +15,7 @@ from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import draft_output
+from wordveil.spark.platform.places import require_free_places
 from wordveil.spark.platform.progress import TaskProgress, ignore, watch_tasks
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.counts import aggregates, report_counts
@@ -52,6 +53,7 @@ def run_sanitise(
     progress("starting Spark")
     spark = session()
     require_classic(spark)
+    require_free_places(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
     table = open_input(spark, config.input, params).read()
     started = time.perf_counter()

@@ -1,0 +1,141 @@
+"""Where tables are written: relative paths, places that belong to another release, and first runs that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from releasing import EXPONENTIAL, Lake, corpus_with_authors
+from sparking import Workspace, corpus
+from wordveil.config.load import load_config
+from wordveil.errors import ConfigError, SparkJobError
+from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.errors import describe_cause
+from wordveil.spark.sanitise.job import run_sanitise
+
+
+@pytest.fixture
+def lake(spark: Any, workspace: Workspace) -> Lake:
+    """A release that has not run, over 6 records."""
+    found = Lake(spark, workspace)
+    found.write(corpus_with_authors(6))
+    return found
+
+
+def relative(lake: Lake) -> dict[str, Any]:
+    """The release's settings with relative paths, for a file in ``conf``."""
+    return {
+        **lake.workspace.settings(),
+        "release": "support",
+        "input": {"path": "../input", "format": "delta", "id": "id", "text": "body"},
+        "mechanism": {**EXPONENTIAL, "embedding": "../embedding", "public": True},
+        "bundle_store": "bundles",
+        "key": {"file": "../key"},
+        "output": {"path": "../release", "format": "delta", "public": "../shown"},
+        "ledger": {"path": "ledger"},
+    }
+
+
+def test_a_release_of_relative_paths_runs_from_anywhere(
+    lake: Lake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
+    conf, elsewhere = lake.root / "conf", tmp_path_factory.mktemp("elsewhere")
+    conf.mkdir()
+    file = conf / "release.yaml"
+    file.write_text(yaml.safe_dump(relative(lake)))
+    monkeypatch.chdir(elsewhere)
+    config = load_config(file)
+    assert make_plan(config, lambda: lake.spark).output_format == "delta"
+    assert lake.run(config).released == 6
+    monkeypatch.chdir(lake.root)
+    assert lake.run(load_config(Path("conf/release.yaml"))).changes == "none"
+    lake.release(load_config(Path("conf/release.yaml")))
+    assert {path.name for path in conf.iterdir()} == {"release.yaml", "bundles", "ledger", ".ledger.lock"}
+    assert len(lake.rows(lake.root / "shown")) == 6
+    assert [*elsewhere.iterdir()] == []
+
+
+def test_nothing_is_written_into_a_release_or_a_delta_table(lake: Lake):
+    lake.run()
+    before = sorted(lake.root.rglob("*"))
+    inside, ledger = f"{lake.home}/sub/table", f"{lake.ledger}/sub"
+    home = f"the directory of a release, {lake.home}"
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"output": {"path": inside}}, f"output.path = {inside}: is {home}, or inside it"),
+        ({"output": {"path": str(lake.home)}}, f"output.path = {lake.home}: is {home}, or inside it"),
+        ({"output": {"path": ledger}}, f"output.path = {ledger}: is the Delta table {lake.ledger}, or inside it"),
+    ]
+    lake.workspace.write_corpus(corpus(3))
+    before = sorted(lake.root.rglob("*"))
+    for sections, message in cases:
+        config = lake.workspace.config(**sections)
+        with pytest.raises(ConfigError, match=message):
+            make_plan(config, lambda: lake.spark)
+        with pytest.raises(ConfigError, match=message):
+            run_sanitise(config, lambda: lake.spark, overwrite=True)
+    other = {"release": "other", "output": {"path": str(lake.root / "other")}}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"output": {"path": inside}}, f"output.path = {inside}: is {home}"),
+        ({"ledger": {"path": inside}}, f"ledger.path = {inside}: is {home}"),
+        ({"output": {**other["output"], "public": inside}}, f"output.public = {inside}: is {home}"),
+    ]
+    for sections, message in wrong:
+        with pytest.raises(ConfigError, match=message):
+            lake.run(lake.config(**{**other, **sections}))
+    assert sorted(lake.root.rglob("*")) == before
+    assert lake.run(lake.config(**other)).released == 6, "one ledger for both"
+
+
+def test_a_ledger_that_is_there_stays_where_it_is(lake: Lake):
+    """Earlier versions made it anywhere, and its releases go on."""
+    lake.run()
+    moved = lake.home / "ledger"
+    lake.ledger.rename(moved)
+    config = lake.config(release="other", output={"path": str(lake.root / "other")}, ledger={"path": str(moved)})
+    assert lake.run(config).released == 6
+
+
+def test_a_first_run_that_failed_leaves_nothing_in_the_way(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """It fails at each table in turn, and the same command then works."""
+    create = DeltaTable.create
+    for kind in ("ledger", "draws", "journal"):
+
+        def fail(table: DeltaTable, *arguments: Any, kind: str = kind, **more: Any) -> None:
+            if table.kind == kind:
+                table.spark.sql("SELECT * FROM nowhere.at_all").collect()
+            create(table, *arguments, **more)
+
+        monkeypatch.setattr(DeltaTable, "create", fail)
+        with pytest.raises(SparkJobError, match="nothing was drawn or charged: TABLE_OR_VIEW_NOT_FOUND"):
+            lake.run()
+    monkeypatch.setattr(DeltaTable, "create", create)
+    assert lake.run().released == 6
+    assert sorted(path.name for path in lake.home.iterdir()) == [
+        ".draws.lock",
+        ".journal.lock",
+        ".release.lock",
+        "draws",
+        "journal",
+    ]
+
+
+def test_an_error_that_spark_finds_before_it_reads_is_told(spark: Any):
+    with pytest.raises(Exception, match="SCHEMA_NOT_FOUND") as caught:
+        spark.sql("USE SCHEMA nowhere")
+    found = describe_cause(caught.value)
+    assert found.startswith("SCHEMA_NOT_FOUND. The schema ")
+    assert "nowhere` cannot be found." in found
+    assert "\n" not in found
+
+
+def test_an_error_in_the_middle_of_a_job_names_the_log_and_no_value(spark: Any):
+    with pytest.raises(Exception, match="private-text") as caught:
+        spark.sql("SELECT raise_error('private-text')").collect()
+    assert (
+        describe_cause(caught.value)
+        == "USER_RAISED_EXCEPTION. Spark's log has the details; docs/operations.md says where it is."
+    )
