@@ -11,6 +11,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from wordveil.cli.app import app
+from wordveil.errors import ReleaseError
 
 ROOT = Path(__file__).parents[3]
 GROUP = typer.main.get_command(app)
@@ -35,6 +36,31 @@ def test_each_command_explains_itself(path: list[str]):
     assert all(getattr(parameter, "help", "") for parameter in command.params if parameter.name != "help"), [
         parameter.name for parameter in command.params if not getattr(parameter, "help", "")
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reader"),
+    [
+        (["ledger", "--ledger", "some"], "wordveil.spark.release.ledger_report.read_ledger"),
+        (["release", "verify", "--table", "some"], "wordveil.spark.release.publish.verify_table"),
+        (["ngrams", "--input", "some", "--text", "t", "-o", "m", "--public"], "wordveil.spark.input.inspect.open_path"),
+        (["analytics", "--table", "some", "--output", "tables"], "wordveil.spark.analytics.analyse"),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
+def test_spark_gets_absolute_paths(arguments: list[str], reader: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Hadoop has a working directory of its own."""
+    given: list[str] = []
+
+    def stop(_: object, place: str, *__: object, **___: object) -> None:
+        given.append(place)
+        raise ReleaseError("stopped")
+
+    monkeypatch.setattr(reader, stop)
+    monkeypatch.setattr(f"wordveil.cli.{arguments[0]}.prepare_plain_session", lambda *_, **__: lambda: None)
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, arguments)
+    assert given == [str(tmp_path / "some")]
 
 
 def test_every_job_hands_over_to_a_command():
