@@ -71,7 +71,7 @@ def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle
     rows = [("a", "x y"), ("a", "x"), ("b", None), (None, "x"), ("c", "x" * 5000), ("d", "x")]
     frame = sanitise(
         spark.createDataFrame(rows, "id string, body string"),
-        bundle=bundle,
+        bundle=bundle.parent,  # its store
         run=Run.throwaway(),
         id="id",
         text="body",

@@ -15,8 +15,9 @@ import pytest
 from numpydoc.docscrape import NumpyDocString
 
 import wordveil
+from unit.support import write_toy
 from wordveil import api
-from wordveil.errors import ConfigError, WordveilError
+from wordveil.errors import BundleError, ConfigError, WordveilError
 
 LIB = Path(wordveil.__file__).parent
 FILES = sorted(path for path in LIB.rglob("*.py") if LIB / "data" not in path.parents)
@@ -226,3 +227,11 @@ def test_a_mapping_is_a_configuration_too():
         wordveil.run_job(config, full_snapshot=True)
     with pytest.raises(ConfigError, match="names no ledger"):
         wordveil.read_ledger(config)
+
+
+def test_a_bundle_is_opened_by_its_directory_or_by_its_store(tmp_path: Path):
+    one = write_toy(tmp_path)
+    assert wordveil.open_bundle(one).path == wordveil.open_bundle(str(tmp_path)).path == one
+    two = write_toy(tmp_path, epsilon=2.0)
+    with pytest.raises(BundleError, match=f"{two.name} .laplace, epsilon 2.*Set bundle to the directory of one"):
+        wordveil.open_bundle(tmp_path)
