@@ -13,7 +13,8 @@ from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS
 from wordveil.config.paths import PathSetting, make_absolute, relative_to_file
 from wordveil.config.schema import Section
-from wordveil.errors import ConfigError
+from wordveil.crypto.keys import load_key
+from wordveil.errors import ConfigError, KeyMaterialError
 
 # Free text that is no path. A new setting is added here or gets a type of wordveil.config.paths.
 NO_PATHS = {
@@ -160,6 +161,15 @@ def test_a_tilde_is_refused_and_so_is_a_scheme_where_only_the_driver_reads(tmp_p
     assert found[1].startswith("bundle_store = s3a://lake/bundles: is a path on the driver's own file system.")
     assert found[2].startswith("key.file: begins with ~")
     assert len(found) == 3
+
+
+def test_a_key_that_is_given_for_its_path_is_not_shown(tmp_path: Path):
+    digits = "ab" * 32
+    file = load_config(write(tmp_path, settings(key={"file": digits}))).key.file
+    assert file == f"{tmp_path}/{digits}"
+    with pytest.raises(KeyMaterialError, match="its value looks like a key") as error:
+        load_key(file, None)
+    assert digits not in str(error.value)
 
 
 def test_tables_inside_each_other_are_found_however_they_are_written(tmp_path: Path):
