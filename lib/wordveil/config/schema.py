@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
 
-from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.conditions import find_exposures
 from wordveil.config.paths import LocalPath, Location
 from wordveil.privacy.relations import Relation
@@ -119,6 +118,8 @@ class TextSection(Section):
         """The directory of the n-gram model; None where the policy has none. Raises
         :class:`wordveil.errors.NgramError`.
         """
+        from wordveil.artifacts.ngram_model import find_model  # it loads Numba
+
         return find_model(Path(self.ngrams)) if self.ngrams else None
 
     def policy_settings(self) -> dict[str, Any]:
@@ -127,6 +128,8 @@ class TextSection(Section):
 
         Raises :class:`wordveil.errors.NgramError` where the model is not there.
         """
+        from wordveil.artifacts.ngram_model import read_model
+
         settings = self.chosen_settings()
         if (path := self.model_path) is not None:
             settings["ngrams"] = read_model(path)["digest"]

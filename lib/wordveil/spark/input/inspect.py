@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from wordveil.config.template import Column
+from wordveil.config.schema import SparkSection
+from wordveil.config.template import Column, is_local_delta
 from wordveil.errors import InputError
+from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
@@ -14,17 +16,21 @@ from wordveil.spark.platform.filesystem import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
     """Read the columns of the Parquet or Delta table at ``path``, from file names, a Delta log and one footer. Raises
-    :class:`InputError`.
+    :class:`InputError`. Spark starts only where it alone can tell them.
     """
+    if local := read_local_schema(path, SparkSection(), delta=is_local_delta(path)):
+        return _list_columns(local.schema, local.partitions)
     table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
-    partitions = _partition_columns(table)
-    return [
-        Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in table.schema.fields
-    ]
+    return _list_columns(table.schema, _partition_columns(table))
+
+
+def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Column]:
+    return [Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in schema.fields]
 
 
 def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault, InputError
@@ -26,6 +25,8 @@ from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from wordveil.config.load import Config
 
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 _FEED = "delta.enableChangeDataFeed"

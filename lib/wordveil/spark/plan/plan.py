@@ -12,12 +12,15 @@ from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
 from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import NO_PARAMS, read_input
+from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.places import require_free_places
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,8 @@ def make_plan(
     config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS, look: bool = False
 ) -> Plan:
     """Check the configuration against the input's schema and price the public maximum length. ``params``: those of
-    ``input.where``; ``look``: also look for one record that the run would read.
+    ``input.where``; ``look``: also look for one record that the run would read. Spark starts only where it has to look,
+    or where it alone can tell the schema.
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
@@ -73,9 +77,12 @@ def make_plan(
         bundle = find_bundle(config)
     except BundleError as error:
         bundle, problem = None, str(error)
-    spark = session()
+    schema = None if look else _read_schema(config)
+    spark = session() if schema is None else None
     require_free_places(spark, config.output, config.ledger)
-    table = read_input(spark, config, params)
+    table = read_input(spark, config, params) if spark is not None else None
+    columns = table.schema if table is not None else schema
+    assert columns is not None
     settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
@@ -88,7 +95,7 @@ def make_plan(
     return Plan(
         release=config.release,
         input=config.input.source,
-        columns={name: table.schema[name].dataType.simpleString() for name in named},
+        columns={name: columns[name].dataType.simpleString() for name in named},
         kept=tuple(config.input.keep),
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
@@ -104,9 +111,21 @@ def make_plan(
         epsilon_pure=priced.epsilon_pure if priced else None,
         delta=priced.delta if priced else None,
         output_format=config.output.format,
-        has_records=_has_records(table) if look else None,
+        has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
     )
+
+
+def _read_schema(config: Config) -> StructType | None:
+    """The input's schema, checked, where it can be read without Spark."""
+    source = config.input
+    if source.path is None or (source.version, source.timestamp, source.where) != (None, None, None):
+        return None
+    found = read_local_schema(source.path, config.spark, delta=source.format == "delta")
+    if found is None:
+        return None
+    check_columns(found.schema, source, f"{source.setting} {source.source}")
+    return found.schema
 
 
 def _has_records(table: DataFrame) -> bool:

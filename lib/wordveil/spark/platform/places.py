@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config.schema import LedgerSection, OutputSection
@@ -18,9 +19,11 @@ DRAWS, JOURNAL = "draws", "journal"
 """The directories of a release's tables, by which its own directory is recognised."""
 
 
-def require_free_places(spark: SparkSession, output: OutputSection, ledger: LedgerSection | None) -> None:
+def require_free_places(spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None) -> None:
     """Raise :class:`ConfigError` where a table would be created inside a release or a Delta table: their clean-up and
     their removal would take it along. Tables of the configuration that exist already stay where they are.
+
+    Without a session only places on this machine's disk are looked at.
     """
     faults = [
         Fault(setting, place, f"is {owner}, or inside it.", "Choose another place.")
@@ -32,7 +35,7 @@ def require_free_places(spark: SparkSession, output: OutputSection, ledger: Ledg
 
 
 def _list_new_tables(
-    spark: SparkSession, output: OutputSection, ledger: LedgerSection | None
+    spark: SparkSession | None, output: OutputSection, ledger: LedgerSection | None
 ) -> Iterator[tuple[str, str]]:
     """The settings whose tables a run would create, with their places."""
     if output.format != "delta":
@@ -48,27 +51,39 @@ def _list_new_tables(
             yield setting, place
 
 
-def _find_owner(spark: SparkSession, place: str) -> str:
+def _find_owner(spark: SparkSession | None, place: str) -> str:
     """What has ``place``: the release or the Delta table that is there or above; empty where there is none."""
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
-        at: Any = Files(spark, place).path
-        while at is not None:
-            here = str(at).rstrip("/")
+        for here in _list_ancestors(spark, place):
             shown = here.removeprefix("file:")
             if all(_exists(spark, f"{here}/{name}/{DELTA_LOG}") for name in (JOURNAL, DRAWS)):
                 return f"the directory of a release, {shown}"
             if _exists(spark, f"{here}/{DELTA_LOG}"):
                 return f"the Delta table {shown}"
-            at = at.getParent()
     return ""
 
 
-def _exists(spark: SparkSession, place: str) -> bool:
+def _list_ancestors(spark: SparkSession | None, place: str) -> Iterator[str]:
+    """``place`` and the directories above it, without a slash at the end."""
+    if spark is None:
+        local = Path(place.removeprefix("file:"))
+        yield from (str(path).rstrip("/") for path in (local, *local.parents))
+        return
+    at: Any = Files(spark, place).path
+    while at is not None:
+        yield str(at).rstrip("/")
+        at = at.getParent()
+
+
+def _exists(spark: SparkSession | None, place: str) -> bool:
     """Whether there is something; not where it cannot be looked for."""
     from py4j.protocol import Py4JError
 
+    if spark is None:
+        local = Path(place.removeprefix("file:"))
+        return local.is_absolute() and local.exists()
     try:
         return Files(spark, place).exists()
     except Py4JError:

@@ -1,0 +1,218 @@
+"""The schema of a plain table on this machine's disk, without Java: as Spark would read it, or not at all.
+
+Java and Spark need many times longer to start than a schema takes to read. What is unusual here is left to Spark:
+another file system, types that are not plain, partition values of unclear type, features of Delta's log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wordveil.config.schema import SparkSection
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+_SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
+# By these a user tells Spark of another file system, or of options.
+_SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
+# Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
+_PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+# Features of a Delta table that change how rows are read, but neither names nor types.
+_READER_FEATURES = {"deletionVectors", "vacuumProtocolCheck"}
+# Words that a number can be made of.
+_NUMBERS = {"nan", "inf", "infinity"}
+# By Parquet's physical type and the essence of its logical one.
+_TYPES = {
+    ("BYTE_ARRAY", "String"): "string",
+    ("BYTE_ARRAY", "None"): "binary",
+    ("BOOLEAN", "None"): "boolean",
+    ("INT32", "None"): "integer",
+    ("INT32", "Int8"): "byte",
+    ("INT32", "Int16"): "short",
+    ("INT32", "Int32"): "integer",
+    ("INT32", "Date"): "date",
+    ("INT64", "None"): "long",
+    ("INT64", "Int64"): "long",
+    ("FLOAT", "None"): "float",
+    ("DOUBLE", "None"): "double",
+}
+
+
+@dataclass(frozen=True)
+class LocalSchema:
+    """The columns of a table, and the names of those whose values are in directory names."""
+
+    schema: StructType
+    partitions: frozenset[str]
+
+
+def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSchema | None:
+    """Read the schema of a Parquet table, or of a Delta table at its latest version, from its files.
+
+    Parameters
+    ----------
+    path
+        where the table is, as the configuration names it.
+    spark
+        how Spark would be started.
+    delta
+        whether it is a Delta table.
+
+    Returns
+    -------
+    LocalSchema or None
+        None where only Spark can tell, or can tell what is wrong with the table.
+    """
+    if not _PLAIN_PATH.fullmatch(path) or not _is_plain(spark):
+        return None
+    root = Path(path.removeprefix("file:"))
+    try:
+        return _read_delta(root / "_delta_log") if delta else _read_parquet(root)
+    except (OSError, ValueError, KeyError, ImportError, pa.ArrowException):
+        return None
+
+
+def _is_plain(spark: SparkSection) -> bool:
+    """Whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
+    if spark.options or not (spark.master or "local").startswith("local"):
+        return False
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    is_running = getattr(context, "_active_spark_context", None) is not None
+    return not is_running and not any(name in os.environ for name in _SPARK_VARIABLES)
+
+
+def _read_parquet(root: Path) -> LocalSchema | None:
+    """The columns of the first file, as Spark takes them where schemas are not merged, and those of the directories."""
+    from pyspark.sql.types import StructField, StructType
+
+    files = sorted([root] if root.is_file() else _data_files(root))
+    if not files:
+        return None
+    partitions = _partition_types(root, files)
+    schema = _footer_schema(pq.read_metadata(files[0]))
+    if partitions is None or schema is None:
+        return None
+    fields = [*schema.fields, *(StructField(name, kind) for name, kind in partitions.items())]
+    if len({field.name.lower() for field in fields}) < len(fields):
+        return None
+    return LocalSchema(StructType(fields), frozenset(partitions))
+
+
+def _data_files(root: Path) -> Iterable[Path]:
+    """The files of a table in directories named ``column=value``. Raises :class:`ValueError` for other directories."""
+    for path in root.iterdir():
+        if path.name.startswith((".", "_")):
+            if path.name in ("_metadata", "_common_metadata", "_delta_log") or "=" in path.name:
+                raise ValueError(path.name)
+        elif path.is_dir():
+            if "=" not in path.name:
+                raise ValueError(path.name)
+            yield from _data_files(path)
+        else:
+            yield path
+
+
+def _partition_types(root: Path, files: Iterable[Path]) -> dict[str, DataType] | None:
+    """The columns of the directories below ``root`` with the types that Spark gives their values."""
+    folders = {file.parent for file in files if file != root}
+    rows = [[part.partition("=") for part in folder.relative_to(root).parts] for folder in folders]
+    names = [name for name, _, _ in rows[0]] if rows else []
+    if any([name for name, _, _ in row] != names for row in rows):
+        return None
+    kinds = [_value_type({row[place][2] for row in rows}) for place in range(len(names))]
+    return None if None in kinds else {name: kind for name, kind in zip(names, kinds, strict=True) if kind}
+
+
+def _value_type(values: set[str]) -> DataType | None:
+    from pyspark.sql.types import DateType, IntegerType, StringType
+
+    if all(re.fullmatch(r"0|[1-9]\d{0,8}", value, re.ASCII) for value in values):
+        return IntegerType()
+    if all(re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII) and date.fromisoformat(value) for value in values):
+        return DateType()
+    if all(re.fullmatch(r"[A-Za-z]+", value) and value.lower() not in _NUMBERS for value in values):
+        return StringType()
+    return None
+
+
+def _footer_schema(footer: Any) -> StructType | None:
+    """The schema that Spark has written into a footer, or that it makes of Parquet's own."""
+    from pyspark.sql.types import StructType
+
+    written = (footer.metadata or {}).get(_SPARK_METADATA)
+    if written is not None:
+        return _parse_schema(written)
+    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
+    kinds = [_column_type(column) for column in columns]
+    if None in kinds:
+        return None
+    fields = [
+        {"name": column.name, "type": kind, "nullable": True, "metadata": {}}
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
+    return StructType.fromJson({"type": "struct", "fields": fields})
+
+
+def _column_type(column: Any) -> str | None:
+    if column.path != column.name or column.max_repetition_level:
+        return None
+    logical = json.loads(column.logical_type.to_json())
+    kind = logical["Type"]
+    if kind == "Int":
+        kind = f"Int{logical['bitWidth']}" if logical["isSigned"] else "unsigned"
+    if kind == "Timestamp" and logical["isAdjustedToUTC"] and logical["timeUnit"] in ("milliseconds", "microseconds"):
+        return "timestamp"
+    return _TYPES.get((column.physical_type, kind))
+
+
+def _parse_schema(written: str | bytes) -> StructType | None:
+    """A schema in Spark's JSON; None if a column says more of itself than Spark's plain types do."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(written))
+    return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
+
+
+def _read_delta(log: Path) -> LocalSchema | None:
+    names = [path.name for path in log.iterdir()]
+    commits = {int(match[1]): log / match[0] for name in names if (match := _COMMIT.fullmatch(name))}
+    checkpoints = {int(match[1]): log / match[0] for name in names if (match := _CHECKPOINT.fullmatch(name))}
+    first, last = max(checkpoints, default=-1), max(commits)
+    found: dict[str, Any] = {}
+    for version in range(last, first, -1):
+        actions = [json.loads(line) for line in commits[version].read_bytes().splitlines()]
+        found = {**{name: value for action in actions for name, value in action.items()}, **found}
+    if checkpoints:
+        found = {**_read_checkpoint(checkpoints[first]), **found}
+    if not _is_plain_protocol(found["protocol"]):
+        return None
+    schema = _parse_schema(found["metaData"]["schemaString"])
+    return None if schema is None else LocalSchema(schema, frozenset(found["metaData"]["partitionColumns"]))
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    """The table's metadata and protocol, each in one row of a checkpoint."""
+    table = pq.read_table(path, columns=["metaData", "protocol"])
+    return {
+        name: next(value for value in table[name].drop_null().to_pylist() if value is not None)
+        for name in ("metaData", "protocol")
+    }
+
+
+def _is_plain_protocol(protocol: Mapping[str, Any]) -> bool:
+    features = set(protocol.get("readerFeatures") or ())
+    return protocol["minReaderVersion"] in (1, 3) and features <= _READER_FEATURES

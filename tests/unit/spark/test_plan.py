@@ -1,0 +1,80 @@
+"""Plans of plain local tables start neither Java nor Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sparking import Workspace, corpus
+from wordveil.config.schema import SparkSection
+from wordveil.config.template import Column
+from wordveil.errors import ConfigError
+from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.input.local_schema import read_local_schema
+from wordveil.spark.plan.plan import make_plan
+
+
+class SparkStartedError(Exception):
+    """Java would have been started."""
+
+
+def refuse() -> Any:
+    raise SparkStartedError
+
+
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch):
+    """Another test may have left a session in this process."""
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+
+
+def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    plan = make_plan(workspace.config(), refuse)
+    assert plan.columns == {"id": "string", "body": "string", "day": "string"}
+    with pytest.raises(SparkStartedError):
+        make_plan(workspace.config(), refuse, look=True)
+    with pytest.raises(SparkStartedError):
+        make_plan(workspace.config(input={"where": "note > 1"}), refuse)
+
+
+def test_wrong_columns_are_told_without_spark(workspace: Workspace):
+    workspace.write_corpus(corpus(3))
+    with pytest.raises(ConfigError, match=r"input\.text = bodi: the table has no such column\. Did you mean body\?"):
+        make_plan(workspace.config(input={"text": "bodi"}), refuse)
+    with pytest.raises(ConfigError, match=r"input\.text = note: is of type bigint"):
+        make_plan(workspace.config(input={"text": "note"}), refuse)
+
+
+def test_a_first_configuration_needs_no_spark(workspace: Workspace):
+    path = workspace.write_corpus(corpus(3))
+    assert read_columns(refuse, str(path))[0] == Column("id", "string")
+    with pytest.raises(SparkStartedError):
+        read_columns(refuse, str(path / "none"))
+
+
+@pytest.mark.parametrize("section", [{"master": "yarn"}, {"options": {"spark.sql.caseSensitive": "true"}}])
+def test_spark_is_asked_where_it_may_read_otherwise(workspace: Workspace, section: dict[str, Any]):
+    path = workspace.write_corpus(corpus(3))
+    assert read_local_schema(str(path), SparkSection(), delta=False)
+    assert read_local_schema(str(path), SparkSection(**section), delta=False) is None
+
+
+@pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT"])
+def test_spark_is_asked_where_the_environment_configures_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    path = workspace.write_corpus(corpus(3))
+    monkeypatch.setenv(name, "/etc/hadoop")
+    assert read_local_schema(str(path), SparkSection(), delta=False) is None
+
+
+def test_a_running_session_is_asked(workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    path = workspace.write_corpus(corpus(3))
+    assert read_local_schema(str(path), SparkSection(), delta=False) is None
