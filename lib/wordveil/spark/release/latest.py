@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wordveil.records.schema import RELEASED
 from wordveil.spark.platform.columns import column
 from wordveil.spark.release.tables import AUTHOR_COLUMN, SEQ_COLUMN
 
@@ -58,6 +59,23 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
+
+
+def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
+    """Count the records of each status, in one pass: how many there are, and of how many the draws have a text, be it
+    of an earlier run. ``name``: the id column.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seq = F.col(SEQ_COLUMN)
+    has_text = (F.col("status") == RELEASED) & (seq >= 0)
+    records = (
+        draws.where(column(name).isNotNull())
+        .groupBy(column(name).alias("__id"))
+        .agg(F.max_by("status", seq).alias("newest"), F.max(has_text).alias("has_text"))
+    )
+    counts = records.groupBy("newest").agg(F.count("*").alias("records"), F.count_if("has_text").alias("texts"))
+    return {str(row.newest): (row.records, row.texts) for row in counts.collect()}
 
 
 def filter_by_ids(

@@ -10,16 +10,16 @@ from urllib.parse import unquote
 from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
 from wordveil.errors import ReleaseError
-from wordveil.records.schema import RELEASED, WITHDRAWN
+from wordveil.records.schema import WITHDRAWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED, Journal
-from wordveil.spark.release.latest import latest_state
+from wordveil.spark.release.latest import count_statuses, latest_state
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_no_open_runs
-from wordveil.spark.release.tables import SEQ_COLUMN, ReleaseTables
+from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.run_log import new_run_id
 
 if TYPE_CHECKING:
@@ -166,21 +166,12 @@ def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
 
 def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
     """How many records have which status, and where text of withdrawn ones is. ``name``: the id column."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    state = latest_state(tables.draws.read(), name).persist()
-    try:
-        counts = {str(row.status): int(row["count"]) for row in state.groupBy("status").count().collect()}
-        withdrawn = state.where(f"status = '{WITHDRAWN}'").select("__id")
-        rows = tables.draws.read().where((F.col("status") == RELEASED) & (F.col(SEQ_COLUMN) >= 0))
-        in_draws = (
-            rows.join(withdrawn, column(name) == F.col("__id"), "left_semi").select(column(name)).distinct().count()
-        )
-        in_public = 0
-        if tables.public.exists():
-            in_public = tables.public.read().join(withdrawn, column(name) == F.col("__id"), "left_semi").count()
-    finally:
-        state.unpersist()
+    counts = count_statuses(tables.draws.read(), name)
+    withdrawn, in_draws = counts.get(WITHDRAWN, (0, 0))
+    in_public = 0
+    if withdrawn and tables.public.exists():
+        ids = latest_state(tables.draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
+        in_public = tables.public.read().join(ids, column(name) == ids["__id"], "left_semi").count()
     old = {
         table.kind: len(set(_files_on_disk(table)) - _current_files(table))
         for table in (tables.draws, tables.public)
@@ -188,9 +179,9 @@ def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
     }
     return {
         "draws_version": tables.draws.version(),
-        "records": counts,
+        "records": {status: records for status, (records, _) in counts.items()},
         "withdrawn": {
-            "records": counts.get(WITHDRAWN, 0),
+            "records": withdrawn,
             "in_draws": in_draws,
             "in_public_table": in_public,
             "files_of_old_versions": old,
