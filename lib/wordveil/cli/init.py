@@ -50,7 +50,7 @@ def init(
         progress("reading the schema")
         table = make_absolute(source)
         is_delta = template.is_local_delta(table)
-        columns = read_columns(prepare_plain_session(delta=is_delta), table)
+        columns = read_columns(prepare_plain_session(delta=is_delta, is_short=True), table)
     guess = template.guess_columns(columns, template.table_name(table))
     kind, named = "delta" if is_delta else "parquet", relative_to_file(source, output)
     template.write_draft(output, template.draft_config(named, columns, guess, kind, output.parent))

@@ -112,7 +112,7 @@ def destroy(
         with show_status() as progress:
             frozen = {
                 "release": settings.release,
-                "frozen": freeze(settings, prepare_session(settings), progress=progress),
+                "frozen": freeze(settings, prepare_session(settings, is_short=True), progress=progress),
             }
     tombstone = destroy_key(file)
     facts = {"key": str(file), "fingerprint": tombstone.fingerprint, "destroyed": tombstone.date}

@@ -81,7 +81,7 @@ def ledger(
     from wordveil.spark.release import ledger_report
 
     settings = _settings(config, overrides, path, as_json=as_json, as_csv=as_csv)
-    start = prepare_session(settings) if settings else prepare_plain_session(jars)
+    start = prepare_session(settings, is_short=True) if settings else prepare_plain_session(jars, is_short=True)
     place = settings.ledger.path if settings and settings.ledger else path or ""
     selection = ledger_report.Selection(release, author, record)
     with job_errors("nothing was changed"):

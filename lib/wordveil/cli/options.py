@@ -83,25 +83,27 @@ def read_release_config(source: Path, overrides: Sequence[str] | None) -> Config
     return config
 
 
-def prepare_session(config: Config) -> Callable[[], SparkSession]:
-    """A function that starts the session of a configuration."""
-    return _prepare(config.spark, delta=config.needs_delta)
+def prepare_session(config: Config, *, is_short: bool = False) -> Callable[[], SparkSession]:
+    """A function that starts the session of a configuration. ``is_short``: the command has few rows to work on."""
+    return _prepare(config.spark, delta=config.needs_delta, is_short=is_short)
 
 
-def prepare_plain_session(jars: str | None = None, *, delta: bool = True) -> Callable[[], SparkSession]:
+def prepare_plain_session(
+    jars: str | None = None, *, delta: bool = True, is_short: bool = False
+) -> Callable[[], SparkSession]:
     """A function that starts a session with default settings; with ``delta``, one that knows Delta, from ``jars`` where
-    they are named.
+    they are named. ``is_short``: the command has few rows to work on.
     """
     from wordveil.config.schema import SparkSection
 
-    return _prepare(SparkSection(delta_jars=jars), delta=delta)
+    return _prepare(SparkSection(delta_jars=jars), delta=delta, is_short=is_short)
 
 
-def _prepare(section: SparkSection, *, delta: bool) -> Callable[[], SparkSession]:
+def _prepare(section: SparkSection, *, delta: bool, is_short: bool) -> Callable[[], SparkSession]:
     from wordveil.spark.platform.session import build_session
 
     def start() -> SparkSession:
-        session = build_session(section, delta=delta)
+        session = build_session(section, delta=delta, is_short=is_short)
         # PySpark's own handler calls into the JVM from inside a call and breaks it.
         signal.signal(signal.SIGINT, terminate)
         return session

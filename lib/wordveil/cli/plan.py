@@ -74,8 +74,9 @@ def plan(
             wanted = check_preview(settings, sample, words)
             comparison = compare_mechanisms(settings, text, progress) if text else None
             progress("reading the schema")
-            result = make_plan(settings, prepare_session(settings), params=values, look=has_records)
-            preview = make_preview(settings, wanted, prepare_session(settings), progress, params=values)
+            session = prepare_session(settings, is_short=True)
+            result = make_plan(settings, session, params=values, look=has_records)
+            preview = make_preview(settings, wanted, session, progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         document = {**result.to_dict(), **preview.to_dict(), **compared}
         tell(document)

@@ -192,7 +192,7 @@ def abandon(
     settings = read_release_config(config, overrides)
     with show_status() as progress:
         progress("starting Spark")
-        abandon_run(settings, prepare_session(settings), run_id)
+        abandon_run(settings, prepare_session(settings, is_short=True), run_id)
     facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
     if as_json:
         print_json(facts)
@@ -265,7 +265,7 @@ def reset(
         )
         raise ConfigError("command line", [Fault("release reset", "", problem)])
     with show_status() as progress:
-        tables = reset_release(settings, prepare_session(settings), progress=progress)
+        tables = reset_release(settings, prepare_session(settings, is_short=True), progress=progress)
     if as_json:
         print_json({"release": settings.release, "given_up": tables})
     else:
@@ -284,7 +284,7 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
     settings = read_release_config(config, overrides)
     with show_status() as progress:
         progress("starting Spark")
-        facts = show_release(settings, prepare_session(settings))
+        facts = show_release(settings, prepare_session(settings, is_short=True))
     if as_json:
         print_json(facts)
         return

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_VERSION = 17
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOG_OPTION = f"-Dlog4j2.configurationFile=file:{resources.files('wordveil') / 'data' / 'log4j2.properties'}"
 
 # Set on every session that this package builds.
 OPTIONS: dict[str, str] = {
@@ -49,8 +51,13 @@ LOCAL_OPTIONS: dict[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
-
-
+# Also set in local mode for commands that read logs, schemas and few columns. They end before Java's second compiler
+# and its parallel garbage collector pay, and have little to shuffle.
+SHORT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_OPTIONS: dict[str, str] = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
 # Set on every session. Outside local mode a session without them is refused, unless the configuration allows it.
 ENCRYPTION: dict[str, str] = {
     # Shuffled ids, spilled texts and broadcasts are encrypted in scratch, under a key of this session.
@@ -62,9 +69,9 @@ ENCRYPTION: dict[str, str] = {
 }
 
 
-def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession:
+def build_session(section: SparkSection, *, delta: bool = False, is_short: bool = False) -> SparkSession:
     """Start a session with :data:`OPTIONS`, or return the running one with those that it can take; with ``delta``, one
-    with Delta.
+    with Delta. ``is_short``: in local mode, one that starts soon and has few rows to work on.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
     Raises :class:`PlatformError` if PySpark, Java or Delta is missing or does not fit, and for a session outside local
@@ -89,7 +96,7 @@ def build_session(section: SparkSection, *, delta: bool = False) -> SparkSession
         check_java()
     options = {
         **OPTIONS,
-        **(local_options() if master.startswith("local") else {}),
+        **(local_options(is_short=is_short) if master.startswith("local") else {}),
         **_encryption(master, section, submitted),
     }
     if master.startswith("local"):
@@ -173,10 +180,13 @@ def _submitted_options() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def local_options() -> dict[str, str]:
-    """Return :data:`LOCAL_OPTIONS` and a log configuration that shows only errors."""
-    log4j = resources.files("wordveil") / "data" / "log4j2.properties"
-    return {**LOCAL_OPTIONS, "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"}
+def local_options(*, is_short: bool = False) -> dict[str, str]:
+    """Return :data:`LOCAL_OPTIONS` and Java's: a log configuration that has only errors and, if the session
+    ``is_short``, what makes Java start soon.
+    """
+    if is_short:
+        return {**LOCAL_OPTIONS, **SHORT_OPTIONS, _JAVA_OPTIONS: f"{_LOG_OPTION} {SHORT_JAVA}"}
+    return {**LOCAL_OPTIONS, _JAVA_OPTIONS: _LOG_OPTION}
 
 
 def check_java() -> None:
