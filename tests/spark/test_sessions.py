@@ -70,6 +70,72 @@ print(json.dumps([refusal(SparkSection(master="local[1]", options=options), delt
     )
 
 
+def test_a_failed_start_and_a_failed_job_name_spark_s_log(tmp_path: Path):
+    """Java prints to a log of its own, which holds no value of a record."""
+    code = """
+import os
+from wordveil.errors import SparkJobError
+from wordveil.spark.platform.errors import job_errors
+os.environ["JAVA_HOME"] = "/nowhere"
+refused = [refusal(SparkSection(master="local[1]"))]
+del os.environ["JAVA_HOME"]
+before = os.environ.pop("SPARK_SUBMIT_OPTS")
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+NoSuchOption"
+refused.append(refusal(SparkSection(master="local[1]")))
+os.environ["SPARK_SUBMIT_OPTS"] = before
+refused.append(refusal(SparkSection(master="local[x]")))
+spark = build_session(SparkSection(master="local[1]"), is_short=True)
+try:
+    with job_errors():
+        spark.range(3).selectExpr("raise_error(concat('zqxcanary', id))").collect()
+except SparkJobError as error:
+    print(json.dumps([*refused, str(error)]))
+"""
+    command = [sys.executable, "-c", PREAMBLE + code]
+    environment = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
+    environment["TMPDIR"] = str(tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    no_java, no_option, no_master, failed = json.loads(done.stdout)
+    assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 or newer")
+    assert "Spark did not start: " in no_option
+    assert "Unrecognized VM option 'NoSuchOption'" in no_option
+    assert "Could not parse Master URL: 'local[x]'" in no_master
+    assert "USER_RAISED_EXCEPTION. Spark's log, without values of records, is " in failed
+    text = Path(failed.rsplit(" is ", 1)[1].rstrip(".")).read_text("utf-8")
+    assert "\n  at org.apache.spark." in text
+    assert "zqxcanary" not in text
+
+
+def test_a_session_that_nobody_asked_about_leaves_no_log(tmp_path: Path):
+    environment = {**clean_environment(), "TMPDIR": str(tmp_path)}
+    code = 'print(json.dumps(build_session(SparkSection(master="local[1]"), is_short=True).range(3).count()))'
+    command = [sys.executable, "-c", PREAMBLE + code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.stdout, done.stderr) == ("3\n", "")
+    assert list(tmp_path.glob("wordveil-*")) == []
+
+
+def test_under_spark_submit_java_prints_to_the_log_alone(tmp_path: Path):
+    import pyspark
+
+    script = tmp_path / "job.py"
+    script.write_text(
+        PREAMBLE
+        + "from wordveil.spark.platform.jvm import java_class\n"
+        + "spark = build_session(SparkSection(), is_short=True)\n"
+        + 'java_class(spark, "scala.Predef").println("Deleted 3 files")\n'
+        + "print('the result')\n"
+    )
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    environment = {**clean_environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [submit, "--master", "local[1]", script], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (done.returncode, done.stdout) == (0, "the result\n"), done.stderr[-3000:]
+    assert "Deleted 3 files" in done.stderr
+
+
 def test_a_session_that_lacks_delta_is_refused(tmp_path: Path):
     code = """
 first = build_session(SparkSection(master="local[1]"))

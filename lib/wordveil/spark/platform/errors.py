@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from wordveil.errors import InputError, SparkJobError
+from wordveil.spark.platform.jvm import java_log
 
 _FILE = re.compile(
     r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.(?:parquet|json))",
@@ -110,15 +112,31 @@ def describe_cause(error: BaseException) -> str:
             f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some "
             "space and start again."
         )
-    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), None)
-    return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error)}"
+    hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
+    return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error) or _write_trace(error)}"
 
 
 def _find_detail(error: BaseException) -> str:
-    """What Spark says of an error that it finds before it reads a row, in one line; of others, where its log is."""
+    """What Spark says of an error that it finds before it reads a row, in one line; empty of others."""
     from pyspark.errors import AnalysisException
 
     said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", str(error)).partition("\n")[0].strip()
-    if isinstance(error, AnalysisException) and said:
-        return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
-    return "Spark's log has the details; docs/operations.md says where it is."
+    if not isinstance(error, AnalysisException):
+        return ""
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+
+
+def _write_trace(error: BaseException) -> str:
+    """Write where in Java an error arose to the log, and return where the log is. Java's messages may quote a record:
+    the log gets the names of the exceptions and of the code alone.
+    """
+    if (log := java_log.name()) is None:
+        return "See Spark's own log for the details."
+    lines = [f"{datetime.now(UTC):%H:%M:%S} {error_condition(error)}"]
+    cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    while cause is not None:
+        frames = cause.getStackTrace()
+        lines += [str(cause.getClass().getName()), *(f"  at {frame.toString()}" for frame in frames)]
+        cause = cause.getCause()
+    java_log.write("\n".join([*lines, ""]))
+    return f"Spark's log, without values of records, is {log}."

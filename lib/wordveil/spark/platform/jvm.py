@@ -1,11 +1,98 @@
-"""Java's classes, where PySpark has no Python for what they do."""
+"""Spark's Java process: how it starts, where it prints, and its classes where PySpark has no Python for them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import atexit
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_STANDARD_ERROR = 2
+_SHOWN_LINES = 5
+# What Java, log4j and Ivy write at each start, whether it fails or not.
+_ROUTINE = re.compile(r"WARNING: Using incubator modules|^\s*$|^:: |^\t|SLF4J|Setting default log level|at [\w.$/]+\(")
+
+
+class JavaLog:
+    """The file that takes what Spark's Java process prints, where it does not print to a terminal or a log of its
+    user's. A process has at most one.
+
+    It is readable by its owner alone. It is deleted when Python ends, unless a message has named it.
+    """
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._is_kept = False
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Make the file, for a process that is about to start."""
+        descriptor, name = tempfile.mkstemp(prefix="wordveil-spark-", suffix=".log")
+        self._path = Path(name)
+        atexit.register(self._discard)
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+
+    def name(self) -> str | None:
+        """Return the file's path for a message, and keep the file; None where there is none."""
+        if self._path is None or not self._path.exists():
+            return None
+        self._is_kept = True
+        return str(self._path)
+
+    def last_lines(self) -> str:
+        """Return the last lines that say more than that Java was started."""
+        if self._path is None:
+            return ""
+        lines = self._path.read_text("utf-8", errors="replace").splitlines()
+        return "\n".join([line for line in lines if not _ROUTINE.search(line)][-_SHOWN_LINES:])
+
+    def write(self, text: str) -> None:
+        """Append to the file, if there is one."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as stream:
+                stream.write(text)
+
+    def _discard(self) -> None:
+        if self._path is not None and not self._is_kept:
+            self._path.unlink(missing_ok=True)
+
+
+java_log = JavaLog()
+
+
+def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
+    """Start Spark's Java process with Spark's ``options``, unless there is one.
+
+    It does not print to this process's standard output, which is for results alone. Both its streams go to standard
+    error or, with ``is_logged``, to :data:`java_log`. Raises PySpark's error if the process ends at once.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:  # noqa: SLF001 - it is there after a session was stopped, too
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in options.items():
+        conf.set(name, value)
+    with java_log.open() if is_logged else nullcontext(_STANDARD_ERROR) as stream:
+        gateway = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - the builder of sessions takes no gateway
+
+
+def redirect_console(spark: SparkSession) -> None:
+    """Send what Scala's code prints in this thread, such as Delta's VACUUM, to Java's standard error. For a Java
+    process that was started by spark-submit: its standard output is where the results go.
+    """
+    console = getattr(java_class(spark, "scala.Console$"), "MODULE$")
+    console.setOutDirect(java_class(spark, "java.lang.System").err)
 
 
 def java_class(spark: SparkSession, name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
+from wordveil.spark.platform.jvm import java_log, redirect_console, start_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,8 +93,6 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
         raise PlatformError(
             f"spark.master = {section.master}: spark-submit was given --master {master}. Remove one of the two."
         )
-    if not submitted:
-        check_java()
     options = {
         **OPTIONS,
         **(local_options(is_short=is_short) if master.startswith("local") else {}),
@@ -106,24 +105,43 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     chosen |= section.options
     if delta:
         chosen |= delta_options({**submitted, **chosen}, section.delta_jars, submitted=bool(submitted))
-    builder = SparkSession.builder.appName(section.app_name).master(master)
-    for name, value in chosen.items():
-        builder = builder.config(name, value)
-    return _check(_start(builder, fetching="spark.jars.packages" in chosen), section, delta=delta)
+    session = _start({"spark.app.name": section.app_name, "spark.master": master, **chosen})
+    if submitted:
+        redirect_console(session)
+    return _check(session, section, delta=delta)
 
 
-def _start(builder: SparkSession.Builder, *, fetching: bool) -> SparkSession:
-    from pyspark.errors import PySparkRuntimeError
+def _start(options: dict[str, str]) -> SparkSession:
+    """Start Java, unless it runs, and a session in it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
     try:
+        # With a log configuration of the user's, Java prints where that configuration says.
+        is_logged = _LOG_OPTION in options.get(_JAVA_OPTIONS, "")
+        start_java(options, is_logged=is_logged)
+        builder = SparkSession.builder
+        for name, value in options.items():
+            builder = builder.config(name, value)
         return builder.getOrCreate()
-    except PySparkRuntimeError:
-        if not fetching:
-            raise
-        raise PlatformError(
-            "Spark did not start: it could not fetch Delta's jars, or others of spark.jars.packages. "
-            "Set spark.delta_jars to a directory that has Delta's jars; docs/operations.md lists them."
-        ) from None
+    except (PySparkException, Py4JError) as error:
+        raise PlatformError(_describe_failure(error, options)) from None
+
+
+def _describe_failure(error: Exception, options: dict[str, str]) -> str:
+    """Why Spark did not start. There is no record yet that a message could quote. Raises as :func:`check_java`."""
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        check_java()
+    reason = str(java.toString()).splitlines()[0] if java is not None else java_log.last_lines()
+    if java is None and "spark.jars.packages" in options:
+        reason = (
+            "it could not fetch Delta's jars, or others of spark.jars.packages. Set spark.delta_jars to a directory "
+            "that has Delta's jars; docs/operations.md lists them."
+        )
+    log = java_log.name()
+    return f"Spark did not start: {reason or error}{f' Its log is {log}.' if log else ''}"
 
 
 def _check(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:

@@ -1,0 +1,110 @@
+"""Every command with ``--json`` prints JSON alone on standard output, whatever Java and its libraries print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from releasing import corpus_with_authors
+from sparking import SMALL, Workspace, clean_environment, delta_jars
+from wordveil.cli import key
+from wordveil.cli.app import app
+
+# All in one process, whose Java process inherits what it inherits of any command.
+SCRIPT = """
+import json, sys
+from wordveil.cli.app import main
+for arguments in json.load(sys.stdin):
+    try:
+        main([*arguments, "--json"])
+    except SystemExit as left:
+        print("\\nEND", left.code, flush=True)
+"""
+
+
+def commands_with_json(group: TyperGroup, *path: str) -> Iterator[str]:
+    """The names of all commands that have the option, groups' names before them."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands_with_json(command, *path, name)
+        elif any("--json" in parameter.opts for parameter in command.params):
+            yield " ".join([*path, name])
+
+
+@pytest.fixture
+def steps(workspace: Workspace) -> dict[str, tuple[list[str], int]]:
+    """Arguments and exit code of a call of each command, in an order in which they work."""
+    root = workspace.root
+    table, home = workspace.write_corpus(corpus_with_authors(12)), root / "release"
+    config = workspace.write_config(
+        release="support",
+        input={"author": "author"},
+        output={"path": str(home), "format": "delta"},
+        ledger={"path": str(root / "ledger")},
+        spark={"delta_jars": str(delta_jars()), "options": SMALL},
+    )
+    file, chosen = str(root / "other"), ["--config", str(config)]
+    ngrams = ["--input", str(table), "--text", "body", "--output", str(root / "ngrams"), "--public"]
+    return {
+        "key new": ([file], 0),
+        "key fingerprint": (["--file", file], 0),
+        "key rotate": ([file], 0),
+        "init": (["--from", str(table), "--output", str(root / "drafted.yaml")], 0),
+        "build": (chosen, 0),
+        "plan": ([*chosen, "--sample", "5"], 0),
+        "ngrams": ([*ngrams, "--min-count", "1"], 0),
+        "sanitise": (chosen, 0),
+        "release gate": (chosen, 0),
+        "release publish": (chosen, 0),
+        "release verify": (["--table", str(home / "public")], 0),
+        "analytics": (["--table", str(home / "public"), "--output", str(root / "terms"), "--topics", "2"], 0),
+        "release withdraw": ([*chosen, "--id", "r00003"], 0),
+        "release show": (chosen, 0),
+        "release purge": (chosen, 0),
+        "release compact": ([*chosen, "--retain-hours", "0"], 0),
+        "ledger": (chosen, 0),
+        "release abandon": (["nobody", *chosen], 9),
+        "release reset": ([*chosen, "--yes"], 9),
+        "key destroy": ([*chosen, "--yes"], 0),
+    }
+
+
+def test_standard_output_is_one_document(steps: dict[str, tuple[list[str], int]]):
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert set(commands_with_json(group)) == set(steps)
+    calls = [[*name.split(), *arguments] for name, (arguments, _) in steps.items()]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(calls),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean_environment(),
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    rest = done.stdout
+    for name, (_, expected) in steps.items():
+        printed, _, rest = rest.partition("\nEND ")
+        code, _, rest = rest.partition("\n")
+        assert int(code) == expected, (name, printed, done.stderr[-6000:])
+        json.loads(printed)
+    assert rest == ""
+
+
+def test_commands_are_found_by_their_option():
+    new = typer.Typer()
+    new.command("plain")(lambda: None)
+    new.command("other")(key.fingerprint)
+    outer = typer.Typer()
+    outer.add_typer(new, name="group")
+    outer.command("top")(lambda: None)
+    group = typer.main.get_command(outer)
+    assert isinstance(group, TyperGroup)
+    assert list(commands_with_json(group)) == ["group other"]
