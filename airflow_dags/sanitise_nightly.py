@@ -25,8 +25,8 @@ e.g. after late data, trigger the DAG with `slice`.
 | `check` | fails at once | fix the Variable, connection or file that it names, then clear it |
 | `plan`: no record within `wait_hours` | fails, names slice and configuration | clear it once the records are there |
 | `sanitise`: a budget with `on_exceeded: fail` | fails, spends nothing | raise it or leave records out, then clear it |
-| `sanitise`: the release refuses (missing tables) | fails, spends nothing | `docs/runbook.md`, "A release refuses" |
-| `gate` | fails at once, logs its table; no asset event | `docs/releases.md`; the previous publication stays |
+| `sanitise`: the release refuses (missing tables) | fails, spends nothing | see `wordveil docs runbook` |
+| `gate` | fails at once, logs its table; no asset event | `wordveil docs releases`; the previous publication stays |
 | `publish`: a later run has changed the release | skipped: that run's publication has these records | nothing |
 | configuration, key, an output that exists | fails at once | fix what the error names, then clear it |
 | input, bundle, Java, Delta's jars | three retries, at growing intervals | fix what the error names, then clear it |

@@ -374,7 +374,7 @@ def dag_defaults(*, owner: str, task_timeout: timedelta, deadline: timedelta) ->
 
 # Exit codes that no retry can fix: configuration or command line, gate, key, an output that exists. Input and bundle
 # (4), the platform (7) and Spark (8) are retried: storage, a catalogue or the source of Delta's jars may be out of
-# reach for a while. No retry draws or charges anything twice. docs/runbook.md has all codes.
+# reach for a while. No retry draws or charges anything twice. `wordveil docs runbook` has all codes.
 FINAL_EXIT_CODES = frozenset({2, 3, 5, 6})
 # What is public of a publication: `publish` writes it into the asset's event, the analytics read it there.
 EVENT_KEYS = ("release", "table", "manifest", "manifest_sha256", "created", "public_version")

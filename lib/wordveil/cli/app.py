@@ -17,6 +17,7 @@ import typer
 
 from wordveil.cli.analytics import analytics
 from wordveil.cli.build import build
+from wordveil.cli.docs import docs
 from wordveil.cli.init import init
 from wordveil.cli.key import keys
 from wordveil.cli.ledger import ledger
@@ -48,6 +49,7 @@ app.command()(sanitise)
 app.command()(ledger)
 app.command()(ngrams)
 app.command()(analytics)
+app.command()(docs)
 app.add_typer(releases, name="release")
 app.add_typer(keys, name="key")
 

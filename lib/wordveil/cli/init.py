@@ -74,5 +74,5 @@ def _write_dags(folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"output": str(folder), "files": written})
     else:
-        notes = ["docs/airflow.md lists the Airflow Variable and the connection that they need."]
+        notes = ["`wordveil docs airflow` lists the Airflow Variable and the connection that they need."]
         print_table("DAGs for Airflow", {"directory": folder, "files": "\n".join(written)}, notes)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
-    "text or words of the vocabulary (docs/choosing.md)."
+    "text or words of the vocabulary (`wordveil docs choosing`)."
 )
 SPEED_NOTE = (
     "core-hours cover splitting texts into words and drawing, on one core of this machine. "
@@ -40,9 +40,9 @@ CHANGES = {
 """What the ``changes`` of a run mean, for people."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
-    "bundle, key or release name add their prices to it, because readers join them by id. docs/guarantees.md says more."
+    "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs guarantees` says more."
 )
-WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see docs/choosing.md."
+WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
 
 _SHOWN_RUNS = 10
 

@@ -170,7 +170,8 @@ def _sound(model: type[Section], values: Any, directory: Path | None) -> Section
 
 _MESSAGES: dict[tuple[str, str], str] = {
     ("mechanism.epsilon", "missing"): (
-        "is required and has no default: it is the privacy of each word, per unit of distance. See conf/mechanisms."
+        "is required and has no default: it is the privacy of each word, per unit of distance. "
+        "`wordveil docs choosing` works through a choice."
     ),
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
@@ -250,7 +251,7 @@ def make_fault(details: ErrorDetails) -> Fault:
 def _name_fault(section: Any) -> Fault:
     """List the allowed names, for a section whose name is unknown or missing."""
     name = section.get("name") if isinstance(section, Mapping) else None
-    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. See conf/mechanisms."
+    allowed = f"one of {', '.join(MECHANISM_SECTIONS)}. `wordveil docs mechanisms` compares them."
     if name is None:
         return Fault("mechanism.name", "", f"is required: {allowed}")
     return Fault(

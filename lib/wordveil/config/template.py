@@ -236,14 +236,14 @@ input:
 {left}
 
 mechanism:
-  name: tree        # conf/mechanisms has the others
+  name: tree        # `wordveil docs mechanisms` compares all
   sizes: [20]       # every word is hidden among this many related words: nobody tells them apart
   output: representative   # writes the most frequent of them; member writes any of them
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
   # default. In demo, 75 of 100 words become a related word at 8, 29 at 6, 5 at 4; the others become any word. `wordveil
-  # build` says how many words a guesser recovers; docs/choosing.md has a worked choice.
+  # build` says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.
   # epsilon: (a number)
-  embedding: demo   # 20,000 English words x 100, or a path to your own: docs/choosing.md
+  embedding: demo   # 20,000 English words x 100, or a path to your own: `wordveil docs choosing`
   # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
   # public: true
 bundle_store: bundles     # where `wordveil build` puts what the job draws with

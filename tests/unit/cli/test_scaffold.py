@@ -1,4 +1,4 @@
-"""The DAGs and jobs that a wheel carries, and `wordveil init --airflow`, which writes them."""
+"""What a wheel carries beside its modules, and `wordveil init --airflow`, which writes the DAGs and jobs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from wordveil.errors import ConfigError, OutputExistsError
 ROOT = Path(__file__).parents[3]
 DAGS = {path.name for path in (ROOT / "airflow_dags").glob("*.py")}
 APPLICATIONS = {path.name for path in (ROOT / "jobs").glob("*.py")}
+PAGES = {
+    path.relative_to(ROOT).as_posix()
+    for path in (*(ROOT / "docs").rglob("*.md"), *(ROOT / "conf").rglob("*"))
+    if path.is_file()
+}
 
 
 def test_the_dags_are_written_with_their_jobs_and_nothing_is_overwritten(tmp_path: Path):
@@ -59,11 +64,11 @@ def test_init_writes_a_configuration_or_dags_and_not_both(tmp_path: Path, capsys
     assert "sanitise_nightly.py" in capsys.readouterr().out
 
 
-def test_a_wheel_carries_dags_and_jobs(tmp_path: Path):
+def test_a_wheel_carries_what_users_copy_and_read(tmp_path: Path):
     source = tmp_path / "source"
     kept = shutil.ignore_patterns("__pycache__", "*.egg-info", "demo_embedding", "poincare_embedding", "hypernyms")
     shutil.copytree(ROOT / "lib", source / "lib", symlinks=True, ignore=kept)
-    for folder in ("airflow_dags", "jobs"):
+    for folder in ("airflow_dags", "jobs", "docs", "conf"):
         shutil.copytree(ROOT / folder, source / folder, ignore=kept)
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, source)
@@ -72,3 +77,5 @@ def test_a_wheel_carries_dags_and_jobs(tmp_path: Path):
     names = set(zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist())
     assert {f"wordveil/data/airflow_dags/{name}" for name in DAGS} <= names
     assert {f"wordveil/data/jobs/{name}" for name in APPLICATIONS} <= names
+    assert {f"wordveil/data/{page}" for page in PAGES} <= names
+    assert not any("pictures" in name for name in names), "a megabyte that no terminal shows"

@@ -25,7 +25,7 @@ def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]
     """
     if local := read_local_schema(path, SparkSection(), delta=is_local_delta(path)):
         return _list_columns(local.schema, local.partitions)
-    table = open_path(session(), path, "--from", "Copy conf/nightly.yaml instead.")
+    table = open_path(session(), path, "--from", "Start from `wordveil docs conf/nightly.yaml` instead.")
     return _list_columns(table.schema, _partition_columns(table))
 
 

@@ -122,7 +122,7 @@ def _find_jars(directory: str) -> list[Path]:
     if missing:
         raise PlatformError(
             f"spark.delta_jars = {directory}: the directory has no jar of {' and of '.join(missing)}. Add it; "
-            "docs/operations.md lists the jars that are needed."
+            "`wordveil docs operations` lists the jars that are needed."
         )
     return found
 

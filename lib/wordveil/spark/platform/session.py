@@ -138,7 +138,7 @@ def _describe_failure(error: Exception, options: dict[str, str]) -> str:
     if java is None and "spark.jars.packages" in options:
         reason = (
             "it could not fetch Delta's jars, or others of spark.jars.packages. Set spark.delta_jars to a directory "
-            "that has Delta's jars; docs/operations.md lists them."
+            "that has Delta's jars; `wordveil docs operations` lists them."
         )
     log = java_log.name()
     return f"Spark did not start: {reason or error}{f' Its log is {log}.' if log else ''}"
@@ -163,7 +163,7 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
     ):
         raise PlatformError(
             "a standalone cluster needs spark.authenticate.secret, with the same value on master, workers and driver. "
-            "Set it in a spark-defaults.conf that only its owner can read, as docs/deploy.md shows, or set "
+            "Set it in a spark-defaults.conf that only its owner can read, as `wordveil docs deploy` shows, or set "
             "spark.allow_unencrypted: true."
         )
     return ENCRYPTION

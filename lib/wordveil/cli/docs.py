@@ -1,0 +1,107 @@
+"""The command ``wordveil docs``: the documents and configurations that the package carries."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+
+from wordveil.cli.options import JsonOption
+from wordveil.cli.output import print_json, print_table, results
+from wordveil.errors import ConfigError, Fault
+
+DOCUMENT = ".md"
+# A link to another file, or a picture: a terminal can follow neither.
+_LOCAL_LINK = re.compile(r"!?\[([^\]]*)\]\((?![a-z]+:)[^)]*\)")
+
+
+def docs(
+    page: Annotated[
+        str | None, typer.Argument(metavar="[PAGE]", help="The page to print. Left out, all pages are listed.")
+    ] = None,
+    *,
+    path: Annotated[
+        bool, typer.Option("--path", help="Print where the page is, or the directory of all pages.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the documents and the configurations to copy, or print one of them."""
+    pages = find_pages()
+    if page is None:
+        _show_all(pages, path=path, as_json=as_json)
+        return
+    name = _find_name(page, pages)
+    if as_json:
+        print_json({"page": name, "path": str(pages[name]), "text": _read(pages[name])})
+    elif path:
+        _print_plain(f"{pages[name]}\n")
+    elif results.is_terminal and pages[name].suffix == DOCUMENT:
+        results.print(Markdown(_LOCAL_LINK.sub(r"\1", _read(pages[name]))))
+    else:
+        _print_plain(_read(pages[name]))
+
+
+def find_folder() -> Path:
+    """Find the directory that has ``docs`` and ``conf``."""
+    return Path(str(resources.files("wordveil") / "data"))
+
+
+def find_pages() -> dict[str, Path]:
+    """Find all pages by name: documents first (``choosing``), then configurations (``conf/nightly.yaml``)."""
+    folder = find_folder()
+    documents = {
+        path.relative_to(folder / "docs").with_suffix("").as_posix(): path
+        for path in (*(folder / "docs").glob(f"*{DOCUMENT}"), *(folder / "docs").glob(f"*/*{DOCUMENT}"))
+    }
+    files = (*(folder / "conf").glob("*.*"), *(folder / "conf").glob("*/*"))
+    configurations = {path.relative_to(folder).as_posix(): path for path in files if path.is_file()}
+    ordered = [*sorted(documents, key=_depth_and_name), *sorted(configurations, key=_depth_and_name)]
+    return {name: {**documents, **configurations}[name] for name in ordered}
+
+
+def _depth_and_name(name: str) -> tuple[int, str]:
+    return name.count("/"), name
+
+
+def _find_name(given: str, pages: dict[str, Path]) -> str:
+    """The page that a user means, who may also write it as a file of the documentation. Raises :class:`ConfigError`."""
+    name = given.removeprefix("docs/").removesuffix(DOCUMENT)
+    if name in pages:
+        return name
+    from wordveil.config.checks import did_you_mean
+
+    problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
+    raise ConfigError("command line", [Fault("PAGE", given, problem)])
+
+
+def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:
+    titles = {name: _title(file) for name, file in pages.items()}
+    if as_json:
+        listed = [{"page": name, "title": title} for name, title in titles.items()]
+        print_json({"directory": str(find_folder()), "pages": listed})
+    elif path:
+        _print_plain(f"{find_folder()}\n")
+    else:
+        print_table("Documents, and configurations to copy", titles, ["`wordveil docs PAGE` prints one."])
+
+
+def _title(file: Path) -> str:
+    """A document's heading, or what the first sentence of a configuration's comment says."""
+    lines = _read(file).splitlines()
+    if file.suffix == DOCUMENT:
+        return lines[0].removeprefix("# ")
+    comment = " ".join(line.lstrip("# ") for line in lines if line.startswith("#"))
+    return re.split(r"[.:;] | \(", comment, maxsplit=1)[0]
+
+
+def _read(file: Path) -> str:
+    return file.read_text("utf-8")
+
+
+def _print_plain(text: str) -> None:
+    """Print a text as it is, so that it can be written to a file."""
+    print(text, end="")  # noqa: T201 - the result itself

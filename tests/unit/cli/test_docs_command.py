@@ -1,0 +1,111 @@
+"""`wordveil docs`: the pages in the package, and messages that name them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wordveil.cli import docs
+from wordveil.cli.app import main
+from wordveil.cli.docs import find_folder, find_pages
+
+ROOT = Path(__file__).parents[3]
+LIB = ROOT / "lib" / "wordveil"
+FILES = sorted(path for path in LIB.rglob("*.py") if LIB / "data" not in path.parents)
+# Files of the repository. A user who installed a wheel cannot open them under these names.
+REPOSITORY_PATH = re.compile(r"\b(?:docs|conf|jobs|airflow_dags|scripts|examples|benchmarks|tests|lib)/\w[\w./-]*")
+NAMED_PAGE = re.compile(r"wordveil docs ((?:conf/)?[a-z][\w./-]*\w)")
+
+
+def messages(source: str) -> Iterator[str]:
+    """The strings of a module, those in f-strings included, without docstrings."""
+    tree = ast.parse(source)
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def dead_ends(text: str) -> list[str]:
+    """Files of the repository, targets of make, and pages that do not exist, which a message names."""
+    pages = find_pages()
+    found = [name for name in NAMED_PAGE.findall(text) if name not in pages]
+    found += REPOSITORY_PATH.findall(NAMED_PAGE.sub("", text))
+    return found + re.findall(r"`make [a-z-]+", text)
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["docs", *arguments])
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LIB)))
+def test_messages_name_nothing_that_an_installed_package_lacks(path):
+    assert [name for text in messages(path.read_text("utf-8")) for name in dead_ends(text)] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "See conf/mechanisms.",
+        "docs/choosing.md has a worked choice.",
+        "Run `make poincare`.",
+        "`wordveil docs chosing` has it.",
+        "Start from `wordveil docs conf/weekly.yaml`.",
+    ],
+)
+def test_dead_ends_are_seen(message):
+    assert [name for text in messages(f'"""docs/a.md"""\nx = f"{{y}} {message}"\n') for name in dead_ends(text)] != []
+
+
+def test_messages_that_name_pages_pass():
+    assert (
+        dead_ends("`wordveil docs choosing` or `wordveil docs conf/nightly.yaml`. `wordveil docs` lists pages.") == []
+    )
+
+
+def test_every_document_and_configuration_is_a_page(capsys: pytest.CaptureFixture[str]):
+    pages = find_pages()
+    documents = {path.resolve() for path in (ROOT / "docs").rglob("*.md")}
+    configurations = {path.resolve() for path in (ROOT / "conf").rglob("*") if path.is_file()}
+    assert {path.resolve() for path in pages.values()} == documents | configurations
+    assert run("--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {item["page"]: bool(item["title"].strip()) for item in listed["pages"]} == dict.fromkeys(pages, True)
+    assert Path(listed["directory"]) == find_folder()
+
+
+@pytest.mark.parametrize("name", ["choosing", "choosing.md", "docs/choosing.md", "conf/nightly.yaml"])
+def test_a_page_is_printed_as_it_is_into_a_file(name: str, capsys: pytest.CaptureFixture[str]):
+    assert run(name) == 0
+    file = ROOT / (name if name.startswith("conf/") else "docs/choosing.md")
+    assert capsys.readouterr().out == file.read_text("utf-8")
+
+
+def test_a_page_is_rendered_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(docs.results, "_force_terminal", True)
+    assert run("choosing") == 0
+    shown = capsys.readouterr().out
+    assert "The first hour" in shown
+    assert "# The first hour" not in shown
+    assert "](" not in shown
+    assert run("conf/nightly.yaml") == 0
+    assert capsys.readouterr().out == (ROOT / "conf" / "nightly.yaml").read_text("utf-8")
+
+
+def test_the_places_of_pages_are_printed(capsys: pytest.CaptureFixture[str]):
+    assert run("--path") == 0
+    assert Path(capsys.readouterr().out.strip()) == find_folder()
+    assert run("conf/nightly.yaml", "--path") == 0
+    assert Path(capsys.readouterr().out.strip()).read_text("utf-8").startswith("# A nightly job")
+
+
+def test_unknown_pages_are_refused_with_what_is_meant(capsys: pytest.CaptureFixture[str]):
+    assert run("chosing") == 2
+    assert "PAGE = chosing: there is no such page. Did you mean choosing?" in capsys.readouterr().err
