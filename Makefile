@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-meaning bench-search bench-billion poincare bigrams clean
+	bench bench-meaning bench-search bench-billion poincare bigrams settings clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -91,6 +91,9 @@ poincare: .venv/installed  ## train the Poincare embedding that comes with the p
 
 bigrams: .venv/installed  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8
 	$(BIN)/python scripts/bigrams.py $(BOOKS)
+
+settings: .venv/installed  ## write docs/settings.md from the models of the configuration
+	$(BIN)/python scripts/settings.py
 
 clean:  ## remove the environment and the quickstart's files
 	rm -rf .venv .venv-airflow quickstart build

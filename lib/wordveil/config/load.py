@@ -43,12 +43,17 @@ class Config(Section):
     """A job: one corpus, one mechanism, one policy, one release."""
 
     format_version: Literal[2]
+    """The version of this format."""
     release: ReleaseName
+    """The name of what is published, not of one run: another name draws other noise. It has 1 to 128 letters, digits,
+    ``.``, ``_`` or ``-``, and begins with a letter or digit.
+    """
     input: InputSection
     mechanism: AnyMechanism
     bundle_store: LocalPath
     """The directory of bundles, in which a job finds its own; or the directory of one bundle."""
     build_missing: bool = False
+    """Whether the job builds a bundle that is missing."""
     text: TextSection = TextSection()
     key: KeySection
     output: OutputSection

@@ -65,11 +65,15 @@ class MechanismSection(Section):
     model_config = ConfigDict(allow_inf_nan=False)
 
     embedding: EmbeddingPath
+    """The word vectors: ``demo``, ``demo-poincare``, or the path of public ones."""
     embedding_format: Literal["auto", "wordveil", "word2vec", "word2vec-binary", "glove", "fasttext", "hypernyms"] = (
         "auto"
     )
-    """``hypernyms``: pairs of words and hypernyms, from which the embedding is trained."""
+    """The format of the embedding's file. ``hypernyms``: pairs of words and hypernyms, from which the embedding is
+    trained.
+    """
     training: TrainingSection = TrainingSection()
+    """How the embedding is trained, with ``embedding_format: hypernyms`` alone."""
     frequencies: LocalPath | None = None
     """A table of words and how often a public corpus has them: what attackers are assumed to know, and what some
     mechanisms are built from. By default frequencies follow the words' ranks in the embedding.
@@ -79,6 +83,7 @@ class MechanismSection(Section):
     index, frequencies, similarities, pairs, classes and n-grams.
     """
     name: str
+    """The mechanism."""
     _written: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")

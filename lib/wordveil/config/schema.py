@@ -44,9 +44,15 @@ class ColumnsSection(Section):
     """Which columns of a table are what."""
 
     id: Name
+    """The column with the ids: distinct, never null. They are published."""
     text: Name
+    """The column with the texts to sanitise."""
     author: Name | None = None
+    """The column that says who wrote a record; ledgers add costs up by it. It is published only if ``keep`` names
+    it.
+    """
     keep: list[Name] = []
+    """Columns that are published unchanged beside the text."""
     max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
     """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
 
@@ -55,7 +61,9 @@ class InputSection(ColumnsSection):
     """The corpus: a table by its path or, in the session's catalogue, by its name."""
 
     path: Location | None = None
+    """The path of the table. Set exactly one of ``path`` and ``table``."""
     table: Name | None = None
+    """The name of the table in the session's catalogue."""
     format: Literal["parquet", "delta"] | None = None
     """The format of the table at ``path``; Parquet by default. For ``table`` the catalogue knows the format."""
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
@@ -94,6 +102,7 @@ class TextSection(Section):
     """The text policy: a profile and what to change in it (:class:`wordveil.text.policy.TextPolicy`)."""
 
     profile: Annotated[choices.Profile, FromValue] = choices.Profile.STRICT
+    """The settings to start from; each of them can be changed."""
     tokeniser: Annotated[choices.TokeniserKind, FromValue] | None = None
     hyphens: Annotated[choices.Hyphens, FromValue] | None = None
     unknown: Annotated[choices.UnknownWords, FromValue] | None = None
@@ -102,6 +111,7 @@ class TextSection(Section):
     punctuation: Annotated[choices.Punctuation, FromValue] | None = None
     stop_words: Annotated[choices.StopWords, FromValue] | None = None
     stop_word_list: Literal["english"] | list[Name] = "english"
+    """The stop-words: those of the package, or a list. It is used only where stop-words are dropped or kept."""
     length: Annotated[choices.Length, FromValue] | None = None
     n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
     output: Annotated[choices.Output, FromValue] | None = None
@@ -154,7 +164,9 @@ class KeySection(Section):
     """Where the master key is: exactly one of the two."""
 
     file: LocalPath | None = None
+    """The path of the key file, which only its owner may be able to read."""
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
+    """The name of the environment variable that holds the key."""
 
 
 class OutputSection(Section):
@@ -171,6 +183,7 @@ class OutputSection(Section):
     public_table: Annotated[str, StringConstraints(pattern=r"^[^`.'\s]+(\.[^`.'\s]+){0,2}$")] | None = None
     """The name of the public table in the session's catalogue (``lake.public.tickets``)."""
     partition_by: list[Name] = []
+    """Kept columns by which the output is partitioned into directories."""
     records_per_file: Annotated[int, Field(ge=1)] | None = None
     """The largest number of records in a file. By default a task writes one file, or one for each partition (of a
     million records at most in a release's draws). Changes no row.
@@ -183,9 +196,10 @@ class OutputSection(Section):
 
 
 class LedgerSection(Section):
-    """Where releases that share records and authors are charged."""
+    """Where releases that share records and authors are charged; required with ``output.format: delta``."""
 
     path: Location
+    """The directory of the ledger's table. Several releases may share one."""
 
 
 class BudgetsSection(Section):
@@ -194,10 +208,15 @@ class BudgetsSection(Section):
     unit: Name
     """``pure``, or the identifier of a metric as in the ``privacy`` column."""
     relation: Literal["any_text", "same_length", "same_skeleton"]
+    """The pairs of texts for which the sums hold."""
     record: EpsilonLimit | None = None
+    """The most that one record of the release may cost, all its versions together."""
     author: EpsilonLimit | None = None
+    """The most that one author may cost, over all releases of the ledger."""
     corpus: EpsilonLimit | None = None
+    """The limit for the author who costs most within the release; for the record, where there are no authors."""
     on_exceeded: Literal["quarantine", "fail"] = "quarantine"
+    """Whether records that would exceed a limit are quarantined, or the run fails before anything is drawn."""
     delta: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] | None = None
     """The largest sum of deltas in each scope with a limit; required with ``unit: pure`` where the mechanism has a
     delta.
@@ -243,6 +262,7 @@ class SparkSection(Section):
     master: Name | None = None
     """As in ``spark-submit --master``; by default spark-submit's own, or else ``local[*]``."""
     app_name: Name = "wordveil"
+    """The name of the application in Spark's pages."""
     bundle: Literal["auto", "path", "archive"] = "auto"
     """How executors get the bundle: in place by its path, or as an archive sent once to each; ``auto`` takes the path
     in local mode and the archive elsewhere.
@@ -252,3 +272,4 @@ class SparkSection(Section):
     allow_unencrypted: bool = False
     """Whether a session outside local mode may lack authentication or encryption."""
     options: dict[str, str] = {}
+    """More options of Spark, by their full names; they replace those that wordveil sets."""

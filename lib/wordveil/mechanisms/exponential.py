@@ -79,7 +79,7 @@ class ExponentialSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        per unit of the metric's distance and token. It has no default.
+        the loss of a token, per unit of the metric's distance. It has no default.
     metric : MetricName
         the distance of two words.
     gamma : float or None

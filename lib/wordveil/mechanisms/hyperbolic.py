@@ -78,8 +78,8 @@ class HyperbolicSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        per unit of hyperbolic distance and token; of ``hyperbolic-fdd`` the published parameter, whose true constant is
-        ``epsilon + n``. It has no default.
+        the loss of a token, per unit of hyperbolic distance; of ``hyperbolic-fdd`` the published parameter, whose true
+        constant is ``epsilon + n`` in ``n`` dimensions. It has no default.
     """
 
     epsilon: Annotated[float, Ge(_MIN_EPSILON), Le(_MAX_EPSILON)]

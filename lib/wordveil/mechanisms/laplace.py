@@ -67,11 +67,13 @@ class LaplaceSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        per unit of distance between word vectors and token. It has no default.
+        the loss of a token, per unit of distance between word vectors. It has no default.
     search : "exact" or "annoy"
         how the nearest word is found.
-    n_trees, search_k : int or None
-        of ``search: annoy``, which needs both: how many trees there are, and how many points are looked at for a query.
+    n_trees : int or None
+        how many trees ``search: annoy`` builds; required there.
+    search_k : int or None
+        how many points ``search: annoy`` looks at for a query; required there.
     pad_height : float or None
         the height at which padding lies over the words. None: the greatest that does not enlarge the diameter.
     """

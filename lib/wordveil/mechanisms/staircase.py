@@ -81,7 +81,7 @@ class StaircaseSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        pure: the loss of a token between any two words, at most, in nats. It has no default.
+        the largest loss of a token between any two words, near or far, in nats. It has no default.
     alpha : float
         exponent of the public frequencies that floors are proportional to; 0: floors are equal.
     floor_mass : float or None

@@ -47,7 +47,7 @@ class SynTFSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        pure: the loss of a token between any two words, at most, in nats. It has no default.
+        the largest loss of a token between any two words, near or far, in nats. It has no default.
     neighbours : int or None
         words beyond this many most similar ones count as the last of these. None: each word has an individual weight.
     """

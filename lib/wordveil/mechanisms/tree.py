@@ -75,9 +75,9 @@ class TreeSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        pure: the loss of a token between any two words, at most, in nats. It has no default.
+        the largest loss of a token between any two words, near or far, in nats. It has no default.
     sizes : sequence of int
-        how many words a cluster has at each level, about, lowest first, without the level of all words.
+        about how many words a cluster has at each level, the lowest first, without the level of all words.
     losses : sequence of float
         the loss between words of one cluster, for each of ``sizes``; the first is 0. Empty: 0, for one size.
     output : "member", "representative" or "fluent"

@@ -24,20 +24,19 @@ class TrainingSettings:
     Attributes
     ----------
     trainer
-        ``gensim`` trains with gensim's PoincareModel, ``compiled`` with the loop of
-        :mod:`wordveil.embeddings.training.descent`.
+        ``gensim`` trains with gensim's PoincareModel, ``compiled`` with wordveil's own compiled loop.
     dimension
-        of the ball.
+        the dimension of the ball.
     epochs
         passes over all pairs after burn-in.
     negative
         words that a pair is contrasted with (Nickel and Kiela 2017, equation 6).
     burn_in
-        passes before that, at :data:`BURN_IN_SHARE` of the learning rate.
+        passes over all pairs before that, at a tenth of the learning rate.
     learning_rate
-        of Riemannian stochastic gradient descent (equation 5).
+        the step of Riemannian stochastic gradient descent (equation 5).
     seed
-        of everything random in training.
+        the seed of everything random in training.
     min_count
         pairs with smaller counts are left out.
     min_links

@@ -1,0 +1,237 @@
+"""Write docs/settings.md: every setting of a configuration, from its models. A test keeps the page up to date.
+
+What a setting means stands beside it: as the docstring of the model's field, or else where the settings' own class has
+it. Without arguments the page is written; ``--print`` prints it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from numpydoc.docscrape import NumpyDocString
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from wordveil.config.load import Config
+from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
+from wordveil.config.schema import GateSection, TextSection
+from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.release.rules import RULES
+from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD, DraftPolicy
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+INTRO = """\
+# All settings
+
+`scripts/settings.py` makes this page from the models that check a configuration. A setting that is not here is refused.
+`--set text.repeat=same` overrides one on the command line. `wordveil docs conf/nightly.yaml` and
+`wordveil docs conf/release.yaml` print complete examples.
+"""
+SEE = {
+    "input": "[operations.md](operations.md#the-input) describes inputs.",
+    "mechanism": "[mechanisms.md](mechanisms.md) says which mechanism to take, and [choosing.md](choosing.md) which "
+    "embedding and\nepsilon.",
+    "text": "[text-policies.md](text-policies.md) describes the choices and what each exposes. The settings marked "
+    "*by profile*\nare those in which the profiles differ.",
+    "key": "[operations.md](operations.md#the-key) describes keys.",
+    "output": "[operations.md](operations.md#reading-the-output) describes the columns.",
+    "ledger": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
+    "budgets": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
+    "gate": "[releases.md](releases.md) says when the gate is asked.",
+    "spark": "[operations.md](operations.md#spark-options) lists the options that the job sets itself.",
+}
+HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"
+SCALARS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+# What a policy takes with `slots: carrier_phrases` alone.
+THRESHOLDS = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD}
+Meanings = Mapping[str, str]
+
+
+def make_page() -> str:
+    """The whole page."""
+    sections = {name: model for name, field in Config.model_fields.items() if (model := model_of(field)) is not None}
+    parts = [INTRO, "## Top level", table(Config, leave_out=set(sections) | {"mechanism"})]
+    for name in Config.model_fields:
+        if name == "mechanism":
+            parts += mechanism_parts()
+        elif name in sections:
+            parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", table(sections[name])]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def mechanism_parts() -> Iterator[str]:
+    """The section ``mechanism``: what all share, then each mechanism's own settings."""
+    shared = set(MechanismSection.model_fields)
+    yield from (
+        "## mechanism",
+        f"{summary(MechanismSection)}\n{SEE['mechanism']}",
+        "All mechanisms have these settings:",
+    )
+    names = ", ".join(f"`{name}`" for name in MECHANISM_SECTIONS)
+    yield table(MechanismSection, values={"name": names})
+    yield from ("### training", summary(TrainingSection), table(TrainingSection, attributes(TrainingSettings)))
+    for name, section in MECHANISM_SECTIONS.items():
+        kind = MECHANISMS[name].settings_type
+        own = [setting for setting in section.model_fields if setting not in shared]
+        rows = table(section, attributes(kind), leave_out=shared) if own else ""
+        yield f"### {name}\n\n{summary(kind)}\n\n{rows}"
+
+
+def table(
+    model: type[BaseModel],
+    meanings: Meanings | None = None,
+    *,
+    leave_out: Iterable[str] = (),
+    values: Mapping[str, str] = types.MappingProxyType({}),
+) -> str:
+    """The rows of a model's settings. ``meanings`` explain fields without a docstring; ``values`` replace types."""
+    known = {**(meanings_of(model) if meanings is None else meanings), **docstrings(model)}
+    rows = []
+    for name, field in model.model_fields.items():
+        if name in leave_out:
+            continue
+        allowed = values.get(name) or describe(field.annotation, field.metadata)
+        if field.default is not None and type(None) in get_args(field.annotation):
+            allowed += ", or `null`"
+        rows.append(f"| `{name}` | {allowed} | {default_of(model, name, field)} | {sentence(known.get(name, ''))} |")
+    return "\n".join([HEAD, *rows])
+
+
+def meanings_of(model: type[BaseModel]) -> Meanings:
+    """Explanations that stand elsewhere than in the model: a policy's beside the policy, a rule's beside the rule."""
+    if model is TextSection:
+        return attributes(DraftPolicy)
+    if model is GateSection:
+        return {name: inspect.getdoc(rule.figure) or "" for name, rule in RULES.items()}
+    return {}
+
+
+def docstrings(model: type[BaseModel]) -> Meanings:
+    """The docstrings below a model's fields, and those of its bases. Pydantic could read them too, but it would do so
+    whenever a command starts, which would take a third of a second.
+    """
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if kind is BaseModel or not is_model(kind) or kind in MECHANISM_SECTIONS.values():
+            continue
+        body = getattr(ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0], "body", [])
+        for field, text in pairwise(body):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                    found[name] = said
+    return found
+
+
+def attributes(kind: type) -> Meanings:
+    """The section ``Attributes`` of a class's docstring."""
+    entries = NumpyDocString(inspect.getdoc(kind) or "")["Attributes"]
+    return {name.strip(): " ".join(entry.desc) for entry in entries for name in entry.name.split(",")}
+
+
+def model_of(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a setting that is a section with one model."""
+    found = [kind for kind in (field.annotation, *get_args(field.annotation)) if is_model(kind)]
+    return found[0] if len(found) == 1 else None
+
+
+def is_model(kind: Any) -> bool:
+    """Whether a type is a model."""
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def describe(kind: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: PLR0911 - one line for each kind of type
+    """A type with its bounds, for people."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return describe(inner[0], [*metadata, *inner[1:]])
+    if origin in (Union, types.UnionType):
+        return ", or a ".join(describe(one, metadata) for one in inner if one is not type(None))
+    if origin is Literal:
+        return ", ".join(code(value) for value in inner)
+    if origin is dict:
+        return f"mapping of {describe(inner[0])} to {describe(inner[1])}"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"list of {describe(inner[0])}"
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return ", ".join(code(choice.value) for choice in kind)
+    if is_model(kind):
+        return "section"
+    return SCALARS[kind] + bounds(metadata)
+
+
+def bounds(metadata: Sequence[Any]) -> str:
+    """The bounds of a number, as the end of a phrase."""
+    found = {}
+    for item in flatten(metadata):
+        for kind, name in (("Ge", "ge"), ("Gt", "gt"), ("Le", "le"), ("Lt", "lt")):
+            if isinstance(item, getattr(annotated_types, kind)):
+                found[name] = getattr(item, name)
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    if set(found) == {"ge", "le"}:
+        return f", {number(found['ge'])} to {number(found['le'])}"
+    return "".join(f", {word} {number(found[name])}" for name, word in words.items() if name in found)
+
+
+def flatten(metadata: Sequence[Any]) -> Iterator[Any]:
+    """The constraints of a type, those inside ``Field`` included."""
+    for item in metadata:
+        yield from flatten(item.metadata) if isinstance(item, FieldInfo) else (item,)
+
+
+def number(value: float) -> str:
+    """A number; large powers of two as such."""
+    if isinstance(value, int) and value >= 2**20 and math.log2(value).is_integer():
+        return f"2^{int(math.log2(value))}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+    """A default, for people."""
+    if field.is_required():
+        return "**required**"
+    value = field.default
+    if model is TextSection and value is None:
+        if any(name in profile for profile in PROFILES.values()):
+            return "*by profile*"
+        value = THRESHOLDS.get(name, getattr(DraftPolicy, name))
+    if value is None or isinstance(value, BaseModel):
+        return ""
+    return code(list(value) if isinstance(value, tuple) else value)
+
+
+def code(value: Any) -> str:
+    """A value between backticks, as YAML writes it."""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def summary(kind: type) -> str:
+    """The first sentence of a docstring, without the class that it points to."""
+    text = (inspect.getdoc(kind) or "").split("\n\n")[0]
+    return sentence(re.sub(r" \(:class:`[^`]*`\)", "", text))
+
+
+def sentence(text: str) -> str:
+    """A docstring on one line of Markdown, for readers who write YAML: they leave out what Python calls None."""
+    plain = re.sub(r"\bNone\b", "Left out", " ".join(text.split()).replace("``", "`"))
+    plain = re.sub(r" \(:\w+:`[^`]*`\)", "", plain)
+    return plain[:1].upper() + plain[1:]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--print"]:
+        print(make_page(), end="")
+    else:
+        PAGE.write_text(make_page(), "utf-8")

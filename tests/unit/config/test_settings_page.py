@@ -1,0 +1,88 @@
+"""docs/settings.md is what scripts/settings.py makes of the configuration's models."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from wordveil.config.load import Config
+from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
+from wordveil.config.schema import Rate, Section
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "scripts" / "settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+
+
+def test_the_page_is_up_to_date(script: ModuleType):
+    said = (ROOT / "docs" / "settings.md").read_text("utf-8")
+    assert said == script.make_page(), "run `make settings`"
+
+
+def test_every_setting_stands_in_its_chapter(script: ModuleType):
+    _, *found = re.split(r"^#{2,3} (.+)$", script.make_page(), flags=re.MULTILINE)
+    chapters = {name: [row[0].strip("`") for row in rows(text)] for name, text in zip(*[iter(found)] * 2, strict=True)}
+    models = {name: model for name, field in Config.model_fields.items() if (model := script.model_of(field))}
+    shared = list(MechanismSection.model_fields)
+    assert chapters == {
+        "Top level": [name for name in Config.model_fields if name not in {*models, "mechanism"}],
+        **{name: list(model.model_fields) for name, model in models.items()},
+        "mechanism": shared,
+        "training": list(TrainingSection.model_fields),
+        **{
+            name: [setting for setting in model.model_fields if setting not in shared]
+            for name, model in MECHANISM_SECTIONS.items()
+        },
+    }
+
+
+def test_every_setting_is_explained(script: ModuleType):
+    page = script.make_page()
+    assert [row[0] for row in rows(page) if not row[-1].endswith(".")] == []
+    assert re.findall(r"``|:\w+:`|\bNone\b", page) == [], "the reader writes YAML"
+
+
+class Example(Section):
+    """An example."""
+
+    share: Rate
+    """A share."""
+    size: Annotated[int, Field(gt=0, lt=2**31)] | None = None
+    """A size."""
+    kind: Literal["one", "two"] = "one"
+    """A kind."""
+    names: list[str]
+    """Names."""
+    mass: Annotated[float, Field(ge=1e-6)] | None = 0.5
+    """A mass; ``null``: another one."""
+    silent: bool = False
+
+
+def test_types_bounds_and_defaults_are_those_of_the_model(script: ModuleType):
+    assert rows(script.table(Example)) == [
+        ["`share`", "number, 0 to 1", "**required**", "A share."],
+        ["`size`", "whole number, above 0, below 2^31", "", "A size."],
+        ["`kind`", "`one`, `two`", "`one`", "A kind."],
+        ["`names`", "list of text", "**required**", "Names."],
+        ["`mass`", "number, at least 1e-06, or `null`", "`0.5`", "A mass; `null`: another one."],
+        ["`silent`", "`true` or `false`", "`false`", ""],
+    ]
