@@ -109,6 +109,7 @@ class TextSection(Section):
     case: Annotated[choices.Case, FromValue] | None = None
     digits: Annotated[choices.Digits, FromValue] | None = None
     punctuation: Annotated[choices.Punctuation, FromValue] | None = None
+    controls: Annotated[choices.Controls, FromValue] | None = None
     stop_words: Annotated[choices.StopWords, FromValue] | None = None
     stop_word_list: Literal["english"] | list[Name] = "english"
     """The stop-words: those of the package, or a list. It is used only where stop-words are dropped or kept."""

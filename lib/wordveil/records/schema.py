@@ -14,7 +14,10 @@ NULL_ID, INVALID_ID, DUPLICATE_ID = "null_id", "invalid_id", "duplicate_id"
 ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID)
 # Reasons found in texts before they are split into words; the codec adds its own.
 NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS = "null_text", "oversize", "undecodable", "too_many_tokens"
-TEXT_REASONS = (NULL_TEXT, OVERSIZE, UNDECODABLE, "script_without_word_spaces", "unknown_words", TOO_MANY_TOKENS)
+TEXT_REASONS = (
+    *(NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS),
+    *("script_without_word_spaces", "unknown_words", "control_characters"),
+)
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
 TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
 WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN = "__words", "__unknown", "__unchanged"

@@ -71,6 +71,17 @@ class Punctuation(StrEnum):
     """It is copied unchanged."""
 
 
+class Controls(StrEnum):
+    """What happens to characters that show nothing of their own (:mod:`wordveil.text.controls`)."""
+
+    KEEP = "keep"
+    """They are like punctuation: they end a word, and are copied where punctuation is."""
+    DROP = "drop"
+    """They are removed before the text is cut into words."""
+    QUARANTINE = "quarantine"
+    """The record is refused."""
+
+
 class StopWords(StrEnum):
     """What happens to the words of the stop-word list."""
 

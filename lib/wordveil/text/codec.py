@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
-from wordveil.text.choices import Case, Digits, Punctuation, StopWords, TokeniserKind, UnknownWords
+from wordveil.text.choices import Case, Controls, Digits, Punctuation, StopWords, TokeniserKind, UnknownWords
+from wordveil.text.controls import drop_controls, find_controls
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.scanner import Scanner, count_in_records, join_words
@@ -25,6 +26,7 @@ from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words, straighten_ap
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
+CONTROLS_REFUSED = "control_characters"
 
 _HIDE, _DROP, _KEEP = 0, 1, 2
 # By the values of :class:`UnknownWords`, :class:`Digits` and :class:`StopWords`.
@@ -160,8 +162,10 @@ class Codec:
 
     def encode(self, texts: pa.StringArray) -> Encoded:
         """``texts``: string array without nulls, valid UTF-8."""
+        texts, barred = self._treat_controls(texts)
         found = self._scan(texts) if self._compiled else self._cut(texts)
         action, refused = found.action, found.refused
+        refused[barred] = CONTROLS_REFUSED
         unknown = count_in_records(found.ids, self._vocabulary.unknown, found.offsets)
         if action is None:
             ids, offsets = self._fit(found.ids, found.offsets)
@@ -178,6 +182,14 @@ class Codec:
         ids, offsets = self._fit(found.ids[hidden], bounds)
         pattern = self._find_pattern(found.forms, bounds, hidden)
         return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton, pattern)
+
+    def _treat_controls(self, texts: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.bool_]]:
+        """The texts to cut into words, and which are refused for a character that shows nothing: those are empty."""
+        if self._policy.controls == Controls.QUARANTINE:
+            barred = find_controls(texts)
+            return pc.if_else(pa.array(barred), "", texts), barred
+        dropped = drop_controls(texts) if self._policy.controls == Controls.DROP else texts
+        return dropped, np.zeros(len(texts), np.bool_)
 
     def _scan(self, texts: pa.StringArray) -> _Words:
         """By the compiled pass; texts that it leaves out by Arrow."""

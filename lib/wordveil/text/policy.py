@@ -16,6 +16,7 @@ from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.text.choices import (
     Case,
+    Controls,
     Digits,
     Hyphens,
     Length,
@@ -58,6 +59,8 @@ class DraftPolicy:
         what happens to words with a digit.
     punctuation : Punctuation
         what happens to everything between words.
+    controls : Controls
+        what happens to control and format characters, tab and line breaks excepted.
     stop_words : StopWords
         what happens to the words of ``stop_word_list``.
     stop_word_list : tuple of str
@@ -89,6 +92,7 @@ class DraftPolicy:
     case: Case = Case.LOWER
     digits: Digits = Digits.HIDE
     punctuation: Punctuation = Punctuation.DROP
+    controls: Controls = Controls.KEEP
     stop_words: StopWords = StopWords.HIDE
     stop_word_list: tuple[str, ...] = ()
     length: Length = Length.AS_IS
@@ -194,16 +198,19 @@ CHOICES: Mapping[str, type[StrEnum]] = _choices_of(DraftPolicy)
 PROFILES: Mapping[str, Mapping[str, object]] = {
     # Covers every string: nothing is copied, unknown words are covered, the length is hidden by n_max (required).
     Profile.STRICT: {"length": Length.PAD},
-    # Keeps punctuation, case, stop-words and length. The bound holds for texts of the same skeleton only.
+    # Keeps punctuation, case, stop-words and length, but no character that cannot be seen. The bound holds for texts of
+    # the same skeleton only.
     Profile.READABLE: {
         "case": Case.RESTORE,
         "punctuation": Punctuation.KEEP,
+        "controls": Controls.DROP,
         "stop_words": StopWords.KEEP,
     },
     # The same, with the phrases that are common in public text instead of stop-words. An n-gram model is required.
     Profile.CARRIER_PHRASES: {
         "case": Case.RESTORE,
         "punctuation": Punctuation.KEEP,
+        "controls": Controls.DROP,
         "slots": Slots.CARRIER_PHRASES,
     },
 }

@@ -38,6 +38,7 @@ CHOICES = {
     "unknown": ("mask", "drop", "quarantine"),
     "case": ("lower", "exact"),
     "digits": ("hide", "drop"),
+    "controls": ("keep", "drop", "quarantine"),
     "stop_words": ("hide", "drop"),
 }
 SHAPES = [*product(("pad", "sample"), ("sequence", "bag"))]
@@ -183,7 +184,7 @@ def test_the_texts_are_refused_for_every_reason_but_one(bundles, texts: Texts):
     """Under a policy that does quarantine. How many tokens there are is no reason where their number is public."""
     sanitiser = helpers.record_sanitiser(
         bundles["laplace", True],
-        policy_of("pad", "sequence", refused="quarantine", unknown="quarantine"),
+        policy_of("pad", "sequence", refused="quarantine", unknown="quarantine", controls="quarantine"),
         kept=("day",),
     )
     found = {*pa.Table.from_batches(slices_of(sanitiser, texts))["reason"].to_pylist()}

@@ -340,6 +340,83 @@ def test_the_symbol_of_a_hidden_word_does_not_depend_on_its_neighbours():
     ]
 
 
+# What cannot be seen, by hand: the ends of the control characters, and format characters of each kind.
+CONTROL = ["\x00", "\x01", "\x08", "\x0b", "\x0c", "\x0e", "\x1f", "\x7f", "\x80", "\x85", "\x9f"]
+FORMAT = [
+    *("\u00ad", "\u061c", "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060"),
+    *("\u2066", "\u2069", "\ufeff", "\U000e0001", "\U000e0061"),
+]
+
+
+@pytest.mark.parametrize("character", CONTROL)
+def test_a_control_character_that_is_dropped_ends_a_word(character):
+    text = f"cat{character}sat"
+    assert hidden(text, controls="drop") == hidden(text) == ["cat", "sat"]
+    assert there_and_back(text, ["a", "a"], controls="drop", punctuation="keep") == "a a"
+    kept = there_and_back(text, ["a", "a"], punctuation="keep")
+    assert kept == ("a a" if character == "\x01" else f"a{character}a"), "U+0001 is the tokeniser's own"
+
+
+@pytest.mark.parametrize("character", FORMAT)
+def test_a_format_character_that_is_dropped_ends_no_word(character):
+    text = f"{character}ca{character}{character}t. {character}"
+    assert hidden(text, controls="drop") == ["cat"]
+    assert there_and_back(text, ["a"], controls="drop", punctuation="keep") == "a. "
+    assert hidden(text) == [UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize("policy", [{}, {"punctuation": "keep"}, {"length": "pad", "n_max": 2}, {"repeat": "same"}])
+@pytest.mark.parametrize("character", [*CONTROL, *FORMAT])
+def test_what_cannot_be_seen_refuses_its_record_and_no_other(character, policy):
+    encoded = encode(["cat\t\r\n sat", f"cat{character}", "", "cat"], controls="quarantine", **policy)
+    assert encoded.refused.tolist() == [None, "control_characters", None, None]
+    assert encoded.words.tolist() == [2, 0, 0, 1]
+
+
+def test_white_space_that_structures_a_text_is_no_control_character():
+    text = "the\tcat\r\n\u00a0sat\u2028\u2003a"
+    for controls in ("keep", "drop", "quarantine"):
+        policy = {"controls": controls, "punctuation": "keep"}
+        assert there_and_back(text, ["the", "cat", "sat", "a"], **policy) == text
+
+
+def test_what_is_dropped_inside_a_copied_word_is_not_copied():
+    for policy in ({"unknown": "keep"}, {"unknown": "keep", "tokeniser": "whitespace"}):
+        assert there_and_back("ze\u200bbra", [], controls="drop", **policy) == "zebra"
+
+
+def test_composition_comes_after_what_is_dropped():
+    assert hidden("e\u200d\u0301te\u0301", controls="drop") == ["été"]
+
+
+def is_unseen(character):
+    """By Python's own tables."""
+    return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\r\n"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(
+        # Characters that Python's tables do not know yet may be format characters in newer ones.
+        st.characters(codec="utf-8", exclude_categories=("Cs", "Cn"))
+        | st.sampled_from([*"aA7’' .,", *CONTROL, *FORMAT]),
+        max_size=30,
+    )
+)
+def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(text):
+    for policy in (
+        {**READABLE, "tokeniser": "characters"},
+        {**READABLE, "tokeniser": "whitespace", "unknown": "keep", "digits": "keep"},
+        {"punctuation": "keep", "unknown": "quarantine", "repeat": "same"},
+    ):
+        toy = codec(**policy, controls="drop")
+        encoded = toy.encode(pa.array([text], pa.string()))
+        out = toy.decode(np.zeros_like(encoded.ids), encoded.offsets, encoded.skeleton)[0].as_py()
+        assert not any(map(is_unseen, out))
+        refused = codec(**policy, controls="quarantine").encode(pa.array([text], pa.string())).refused[0]
+        assert (refused == "control_characters") == any(map(is_unseen, text))
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

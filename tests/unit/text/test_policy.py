@@ -31,6 +31,8 @@ TABLE = [
     ({"digits": "drop"}, "same_length", "sequence", ["length", "presence"]),
     ({"digits": "keep"}, "same_skeleton", "sequence", ["digits", "length", "presence"]),
     ({"punctuation": "keep"}, "same_skeleton", "sequence", ["length", "presence", "punctuation"]),
+    ({"controls": "drop"}, "same_length", "sequence", ["length", "presence"]),
+    ({"controls": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
     ({"stop_words": "drop", **STOPS}, "same_length", "sequence", ["length", "presence"]),
     ({"stop_words": "keep", **STOPS}, "same_skeleton", "sequence", ["length", "presence", "stop_words"]),
     ({"output": "bag"}, "same_length", "bag", ["length", "presence"]),
@@ -256,14 +258,16 @@ def test_fingerprint_is_that_of_the_settings_however_they_were_given():
 
 
 def test_fingerprint_of_known_policies_never_moves():
-    """Another fingerprint would make every release a new one."""
+    """Another fingerprint would make every release a new one. What the profiles were before they dropped characters
+    that cannot be seen can still be had.
+    """
     assert TextPolicy().fingerprint == "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
     assert (
-        with_profile("readable", **STOPS).fingerprint
+        with_profile("readable", **STOPS, controls="keep").fingerprint
         == "08a19597a002a619a3f7382d7fd7d1c837c9d4e1282f0b4e60504dca5a4bf6c6"
     )
     assert (
-        with_profile("carrier_phrases", **SLOTS).fingerprint
+        with_profile("carrier_phrases", **SLOTS, controls="keep").fingerprint
         == "d27f4e5f924bee3ea6da3b19867da890be37b8acd7a2c5d08e50909084ef9590"
     )
     assert (
@@ -291,6 +295,9 @@ FINGERPRINTS = {
     ("digits", "keep"): "93833a995e445cc8e7a4ff97d0ccc7da2ebe825ce55b57bafdff86ea3deff255",
     ("punctuation", "drop"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("punctuation", "keep"): "8cac3881727e9c41c4f6aef8a690550db2b87d8169f96000973af8bb9f71a0ab",
+    ("controls", "keep"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("controls", "drop"): "22b026d2742842cd932999e3ee69853fdecc4b3e24d17587324ee69dab140017",
+    ("controls", "quarantine"): "cdaba4727087dc12dd6ace2ca4c585a2600d40d8c0649a29933c6a04f2a864ef",
     ("stop_words", "hide"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("stop_words", "drop"): "ff83882aebf1496bc88bd821e664367013be3b77f0a96452d6d701b40f30caad",
     ("stop_words", "keep"): "e828b565cc073bba44da6f56599bf31a2daef71ff1dbafd7a83d04a781d34300",
@@ -323,6 +330,11 @@ def test_the_fingerprint_of_no_choice_moves(name, choice):
         policy = TextPolicy(**{**NEEDED.get((name, choice), {}), name: given})
         assert policy.fingerprint == FINGERPRINTS[name, choice]
         assert type(getattr(policy, name)) is CHOICES[name]
+
+
+def test_profiles_that_copy_what_lies_between_words_drop_what_cannot_be_seen():
+    found = {name: settings.get("controls", "keep") for name, settings in PROFILES.items()}
+    assert found == {"strict": "keep", "readable": "drop", "carrier_phrases": "drop"}
 
 
 def test_a_draft_may_contradict_itself_and_a_policy_may_not():

@@ -57,6 +57,8 @@ SETTINGS = {
     "exact": {"case": "exact"},
     "drop": {"unknown": "drop", "digits": "drop", "stop_words": "drop", "stop_word_list": STOP_WORDS},
     "quarantine": {"unknown": "quarantine", "digits": "drop"},
+    "unseen dropped": {"controls": "drop"},
+    "unseen refused": {"controls": "quarantine", "unknown": "drop"},
     "padded": {"length": "pad", "n_max": 5},
 }
 EVERY = pytest.mark.parametrize("name", list(SETTINGS))
