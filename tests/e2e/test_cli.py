@@ -250,6 +250,18 @@ def test_keys_are_made_and_identified(tmp_path: Path, run: Command, monkeypatch:
         assert digits not in out + err
 
 
+def test_a_page_that_exists_is_refused_before_anything_is_read(tmp_path: Path, run: Command):
+    """Before the configuration too, which is not there."""
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    for command in (("plan",), ("release", "gate")):
+        code, out, err = run(*command, "--config", tmp_path / "none.yaml", "--html", page)
+        assert (code, out) == (6, "")
+        assert "already exists, and nothing was done" in " ".join(err.split())
+    assert page.read_text() == "mine"
+    assert run("plan", "--config", tmp_path / "none.yaml", "--html", page / "below.html")[0] == 2
+
+
 @pytest.mark.parametrize("submitted", [False, True])
 def test_a_gate_that_fails_leaves_one_document_under_spark_submit(
     run: Command, submitted: bool, monkeypatch: pytest.MonkeyPatch

@@ -71,9 +71,15 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     text = lake.newest()["r00003"]["text"]
     assert text in read_all_files(lake.home)
 
-    code, out, err = run("release", "gate", "--config", config, "--json")
+    page = lake.root / "gate.html"
+    code, out, err = run("release", "gate", "--config", config, "--json", "--html", page)
     assert code == 3
     gated = json.loads(out)
+    shown = page.read_text("utf-8")
+    for value in ("did not pass", "night-1", gated["rules"], *gated["fingerprints"].values()):
+        assert value in shown
+    assert set(gated["fingerprints"]) == {"mechanism_fingerprint", "policy_fingerprint", "key_fingerprint"}
+    assert [one["state"] for one in gated["runs"]] == ["finished"] * 2
     assert not gated["passed"]
     assert [(one["name"], one["passed"]) for one in gated["results"]] == [
         ("min_records", False),

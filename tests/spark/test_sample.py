@@ -110,14 +110,18 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
     file = keyless.write_config(input={"max_bytes": 2000})
     app.app(args=["plan", "--config", str(file), "--sample", "100"], standalone_mode=False)
     shown = capfd.readouterr()
-    app.app(args=["plan", "--config", str(file), "--sample", "100", "--json"], standalone_mode=False)
+    page = keyless.root / "plan.html"
+    more = ["--json", "--html", str(page)]
+    app.app(args=["plan", "--config", str(file), "--sample", "100", *more], standalone_mode=False)
     as_json = capfd.readouterr()
     result = json.loads(as_json.out)
     assert result["sample"]["unknown"] == 3
+    assert sum(item["count"] for item in result["sample"]["histogram"]) == result["sample"]["released"]
     assert {word["epsilon"] for word in result["words"]} == {2.0, 4.0, 8.0}
     assert "33.33% of 9" in shown.out
     assert "internal" in shown.err
-    assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err).lower()
+    assert CANARY not in (shown.out + shown.err + as_json.out + as_json.err + page.read_text("utf-8")).lower()
+    assert "released" in page.read_text("utf-8")
     events = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:"))
     logs = [path for path in events.rglob("*") if path.is_file()]
     scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]

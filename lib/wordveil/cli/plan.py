@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,15 @@ from wordveil.cli.options import (
     show_status,
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.config.parameters import parse_params
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import BundleError, ConfigError, Fault
 
 if TYPE_CHECKING:
+    from wordveil.config.load import Config
     from wordveil.evaluation.comparison import Comparison
+    from wordveil.evaluation.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
 
@@ -42,7 +46,7 @@ def plan(
         typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="A public sentence to show with --compare.")
+        str | None, typer.Option("--text", metavar="TEXT", help="A public sentence to show with --compare or --html.")
     ] = None,
     compare: Annotated[
         bool,
@@ -58,6 +62,7 @@ def plan(
     ] = False,
     as_json: JsonOption = False,
     report: ReportOption = None,
+    html: HtmlOption = None,
 ) -> None:
     """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
     --sample or --has-records.
@@ -67,12 +72,13 @@ def plan(
     from wordveil.spark.plan.sample import check_preview, make_preview
 
     with write_report("plan", report) as tell:
+        page = check_page(html) if html else None
         settings = read_config(config, overrides)
         values = parse_params(params or ())
-        _check_comparison(text, compare=compare)
+        _check_text(text, compare=compare, html=html)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words)
-            comparison = compare_mechanisms(settings, text, progress) if text else None
+            comparison = compare_mechanisms(settings, text, progress) if text and compare else None
             progress("reading the schema")
             session = prepare_session(settings, is_short=True)
             result = make_plan(settings, session, params=values, look=has_records)
@@ -80,27 +86,30 @@ def plan(
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         document = {**result.to_dict(), **preview.to_dict(), **compared}
         tell(document)
+        if page:
+            sentence = _sentence(settings, text)
+            save_page(page, render_plan(result, plan_facts(result), _plan_notes(result), preview, sentence, comparison))
+            print_note(f"{page}: {PAGE_NOTE}")
     if as_json:
         print_json(document)
     else:
-        _print_plan(result)
+        print_table("Plan", plan_facts(result), _plan_notes(result))
         _print_preview(preview)
         if comparison:
             _print_comparison(comparison)
 
 
-def _check_comparison(text: str | None, *, compare: bool) -> None:
+def _check_text(text: str | None, *, compare: bool, html: str | None) -> None:
     if compare and not (text or "").strip():
         raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
-    if text is not None and not compare:
-        raise ConfigError(
-            "command line",
-            [Fault("--text", text[:80], "is shown only with --compare. Add --compare, or remove --text.")],
-        )
+    if text is not None and not compare and not html:
+        problem = "is shown only with --compare or --html. Add one of them, or remove --text."
+        raise ConfigError("command line", [Fault("--text", text[:80], problem)])
 
 
-def _print_plan(plan: Plan) -> None:
-    from wordveil.cli.tables import ALONE_NOTE, number, recovery_facts, unit_of_epsilon
+def plan_facts(plan: Plan) -> dict[str, str]:
+    """The rows of the table of a plan."""
+    from wordveil.cli.tables import number, recovery_facts, unit_of_epsilon
     from wordveil.privacy.events import Composition
     from wordveil.privacy.recovery import Recovery
 
@@ -128,12 +137,32 @@ def _print_plan(plan: Plan) -> None:
         facts |= recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
+    return facts
+
+
+def _plan_notes(plan: Plan) -> list[str]:
+    from wordveil.cli.tables import ALONE_NOTE
+
     notes = [plan.bundle_problem] if plan.bundle_problem else []
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
     if plan.output_format != "delta":
         notes.append(ALONE_NOTE)
-    print_table("Plan", facts, notes)
+    return notes
+
+
+def _sentence(config: Config, text: str | None) -> SentencePreview | None:
+    """A public sentence before and after; None where there is no bundle, or none fits the vocabulary."""
+    from wordveil.config.artifacts import find_bundle, find_ngrams
+    from wordveil.evaluation.sentence import preview_default, preview_sentence
+
+    with suppress(BundleError):
+        if (bundle := find_bundle(config)) is not None:
+            model = find_ngrams(config)
+            if text is None:
+                return preview_default(bundle, config.policy, model)
+            return preview_sentence(bundle, config.policy, text, model)
+    return None
 
 
 def _print_preview(preview: Preview) -> None:

@@ -24,6 +24,7 @@ from wordveil.cli.options import (
     show_status,
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import compact_table, gate_table, recovery_facts, release_facts, runs_table, verified_facts
 from wordveil.errors import ConfigError, Fault, GateError
@@ -47,16 +48,25 @@ _AFTER_WITHDRAWAL = (
 
 @releases.command()
 def gate(
-    config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOption = False, report: ReportOption = None
+    config: ConfigOption,
+    overrides: SetOption = None,
+    *,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    html: HtmlOption = None,
 ) -> None:
     """Check the newest draws against the gate's rules and record the decision. Exit code 3 if a rule does not pass."""
     from wordveil.spark.release.gate import run_gate
 
     with write_report("release gate", report) as tell:
+        page = check_page(html) if html else None
         settings = read_release_config(config, overrides)
         with show_status() as progress:
             gated = run_gate(settings, prepare_session(settings), progress=progress)
         tell(gated.to_dict())
+        if page:
+            save_page(page, render_gate(gated))
+            print_note(f"{page}: {PAGE_NOTE}")
         if as_json:
             print_json(gated.to_dict())
         else:

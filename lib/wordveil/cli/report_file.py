@@ -44,7 +44,7 @@ def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[
         yield lambda _: None
         return
     if (local := local_path(place)) is not None:
-        with _unwritable(place):
+        with writing("--report", place):
             draft = _draft_of(local)
     try:
         yield lambda result: document.update(result=dict(result))
@@ -103,7 +103,7 @@ def _write(place: str, draft: Path | None, local: Path | None, document: Mapping
         replace_file(place, text)
         return
     assert draft is not None
-    with _unwritable(place):
+    with writing("--report", place):
         try:
             draft.write_text(text, "utf-8")
             draft.replace(local)
@@ -113,9 +113,10 @@ def _write(place: str, draft: Path | None, local: Path | None, document: Mapping
 
 
 @contextmanager
-def _unwritable(place: str) -> Iterator[None]:
+def writing(option: str, place: str) -> Iterator[None]:
+    """Turn an error of the file system into a :class:`ConfigError` that names the option and its file."""
     try:
         yield
     except OSError as error:
         problem = f"cannot be written: {error.strerror}. Name a file in a directory that you may write to."
-        raise ConfigError("command line", [Fault("--report", place, problem)]) from None
+        raise ConfigError("command line", [Fault(option, place, problem)]) from None

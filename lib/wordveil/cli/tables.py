@@ -109,13 +109,18 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Two tables: each mechanism at the share of words that the configured one keeps, and at its pure epsilon."""
+    """The tables of :func:`compared_lines`."""
+    return [_lines(title, lines) for title, lines in compared_lines(comparison)]
+
+
+def compared_lines(comparison: Comparison) -> list[tuple[str, list[Line]]]:
+    """Each mechanism at the share of words that the configured one keeps, and at its pure epsilon, with titles."""
     first = comparison.configured
     titles = (
         (f"The sentence at a keep-rate of {first.kept:.0%}", comparison.equal_kept),
         (f"The sentence at a pure epsilon of at most {first.pure:.3g} for each token", comparison.equal_pure),
     )
-    return [_lines(title, [first, *lines]) for title, lines in titles]
+    return [(title, [first, *lines]) for title, lines in titles]
 
 
 def _lines(title: str, lines: Sequence[Line]) -> Table:
@@ -186,19 +191,21 @@ def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
 
 def _recovered(prior: PriorRecovery) -> str:
     once, last = prior.after[0], prior.after[-1]
-    shown = f"{_guessed(once)} of the words (without looking: {_percent(prior.before)})"
-    return shown if last is once else f"{shown}; after {last.draws} draws of one word {_guessed(last)}"
+    shown = f"{guessed(once)} of the words (without looking: {percent(prior.before)})"
+    return shown if last is once else f"{shown}; after {last.draws} draws of one word {guessed(last)}"
 
 
-def _guessed(found: Recovered) -> str:
-    low = _percent(found.at_least)
+def guessed(found: Recovered) -> str:
+    """The share of words that a guesser gets right, with what is not known of it."""
+    low = percent(found.at_least)
     if found.at_most is None:
         return f"at least {low}"
-    high = _percent(found.at_most)
+    high = percent(found.at_most)
     return low if low == high else f"{low} to {high}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in three digits."""
     return f"{100 * share:.3g}%"
 
 
@@ -218,16 +225,22 @@ def gate_table(result: GateResult, release: str, version: int) -> Table:
         table.add_column(heading, overflow="fold")
     for one in result.results:
         table.add_row(
-            one.name, str(one.kind).replace("_", "-"), _measured(one), _value(one.bound), "yes" if one.passed else "NO"
+            one.name,
+            str(one.kind).replace("_", "-"),
+            show_figure(one),
+            show_value(one.bound),
+            "yes" if one.passed else "NO",
         )
     return table
 
 
-def _measured(result: RuleResult) -> str:
-    return "no figure" if result.value is None else _value(result.value)
+def show_figure(result: RuleResult) -> str:
+    """What a rule measured."""
+    return "no figure" if result.value is None else show_value(result.value)
 
 
-def _value(value: object) -> str:
+def show_value(value: object) -> str:
+    """A figure or a limit of a rule."""
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value)) or "nothing"
     return f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

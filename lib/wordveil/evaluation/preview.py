@@ -22,6 +22,7 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
+from wordveil.evaluation.histogram import Bin, count_bins
 from wordveil.evaluation.output_law import OutputLaw, write_tokens
 from wordveil.evaluation.statistics import KeepProbability, SupportSize
 from wordveil.mechanisms.base import Mechanism
@@ -84,6 +85,8 @@ class Sample:
         words of the released records before the policy, and those outside the vocabulary.
     lengths
         tokens to be replaced in a released record, before it is cut or filled; None where none is released.
+    histogram
+        how many released records have how many of them.
     distinct
         different words among them, each of which is drawn once; None where none is released, and under ``repeat:
         each``.
@@ -107,6 +110,7 @@ class Sample:
     words: int
     unknown: int
     lengths: Quantiles | None
+    histogram: tuple[Bin, ...]
     distinct: Quantiles | None
     cut: int | None
     padded: int | None
@@ -193,6 +197,7 @@ def inspect(
         words=encoded.words,
         unknown=encoded.unknown,
         lengths=_measure_quantiles(encoded.lengths),
+        histogram=count_bins(encoded.lengths),
         distinct=_measure_quantiles(encoded.draws) if policy.draws_once else None,
         cut=int((encoded.lengths > width).sum()) if pads else None,
         padded=int((encoded.lengths < width).sum()) if pads else None,

@@ -15,7 +15,7 @@ from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
-from wordveil.spark.release.tables import LEDGER_VERSION
+from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,15 +23,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateDecision:
-    """What a gate decided about one version of the draws."""
+    """What a gate decided about one version of the draws.
+
+    Attributes
+    ----------
+    release, draws_version, ledger_version
+        the release, and the versions of its tables.
+    result
+        the rules, and whether they passed.
+    rules
+        the digest of the rules, which a publication compares.
+    runs
+        the runs that drew, oldest first, as :meth:`Journal.list_runs` lists them.
+    fingerprints
+        those of mechanism, policy and key, which all runs share.
+    """
 
     release: str
     draws_version: int
+    ledger_version: int
     result: GateResult
+    rules: str
+    runs: list[dict[str, Any]]
+    fingerprints: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; internal."""
-        return {"release": self.release, "draws_version": self.draws_version, **self.result.to_dict()}
+        return {**self.to_event(), "runs": self.runs, "fingerprints": self.fingerprints}
+
+    def to_event(self) -> dict[str, Any]:
+        """What the journal records, which has the runs itself."""
+        versions = {DRAWS_VERSION: self.draws_version, LEDGER_VERSION: self.ledger_version}
+        return {"release": self.release, **versions, **self.result.to_dict(), "rules": self.rules}
 
 
 def run_gate(
@@ -51,9 +74,17 @@ def run_gate(
         rows = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
         has_word_rule = rules.min_distinct_words is not None
         measured = measure(rows, words=has_word_rule, shown=published_exposes(config.shown, journal))
-        decision = GateDecision(config.release, version, evaluate(rules, measured))
-        body = {**decision.to_dict(), "rules": rules.digest, LEDGER_VERSION: tables.ledger.table.version()}
-        journal.add(GATE, "", lambda _: body)
+        terms = journal.intents()[0].terms
+        decision = GateDecision(
+            release=config.release,
+            draws_version=version,
+            ledger_version=tables.ledger.table.version(),
+            result=evaluate(rules, measured),
+            rules=rules.digest,
+            runs=journal.list_runs(),
+            fingerprints={name: value for name, value in terms.items() if name.endswith("_fingerprint")},
+        )
+        journal.add(GATE, "", lambda _: decision.to_event())
     return decision
 
 

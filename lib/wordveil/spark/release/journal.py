@@ -195,6 +195,23 @@ class Journal:
         """All runs, oldest first."""
         return [Intent.from_dict(event.body) for event in self.events if event.event == INTENT]
 
+    def list_runs(self) -> list[dict[str, Any]]:
+        """All runs, oldest first, as plain values: ``run_id``, ``seq``, ``kind``, ``input_version``, ``epoch`` and
+        ``state``.
+        """
+        states = self.states()
+        return [
+            {
+                "run_id": intent.run_id,
+                "seq": intent.seq,
+                "kind": intent.kind,
+                "input_version": intent.version,
+                "epoch": intent.epoch,
+                "state": states[intent.run_id],
+            }
+            for intent in self.intents()
+        ]
+
     def states(self) -> dict[str, str]:
         """The state of each run, by its name: finished, abandoned, refused or open."""
         found: dict[str, str] = {}

@@ -139,21 +139,10 @@ def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
     """The state of a release: its runs, its records, what was published, and withdrawn text that is still there."""
     with open_release(config, session, outcome="nothing was changed", is_locked=False) as release:
         tables, journal = release.tables, release.journal
-        states = journal.states()
         facts: dict[str, Any] = {
             "release": config.release,
             "path": tables.path,
-            "runs": [
-                {
-                    "run_id": intent.run_id,
-                    "seq": intent.seq,
-                    "kind": intent.kind,
-                    "input_version": intent.version,
-                    "epoch": intent.epoch,
-                    "state": states[intent.run_id],
-                }
-                for intent in journal.intents()
-            ],
+            "runs": journal.list_runs(),
             "open_runs": [intent.run_id for intent in journal.open_intents()],
             "frozen": (event := journal.latest(FROZEN)) and event.at,
             "gate": (event := journal.latest(GATE)) and {"at": event.at, **event.body},

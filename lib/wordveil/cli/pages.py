@@ -1,0 +1,296 @@
+"""Pages for people: ``--html`` of ``plan`` and of ``release gate``.
+
+A page is one file that loads nothing from elsewhere, so it can be opened from a disk or a message. It holds settings,
+counts, prices and public words, and never a record. Everything in it is escaped: names come from configurations and
+tables of others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wordveil.cli import tables
+from wordveil.cli.meanings import RELATIONS, explain_exposure
+from wordveil.cli.report_file import local_path, writing
+from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+from wordveil.privacy.relations import Relation
+from wordveil.release.rules import RULES, RuleResult
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from wordveil.evaluation.comparison import Comparison
+    from wordveil.evaluation.histogram import Bin
+    from wordveil.evaluation.preview import Sample
+    from wordveil.evaluation.sentence import SentencePreview
+    from wordveil.spark.plan.plan import Plan
+    from wordveil.spark.plan.sample import Preview, TableSample
+    from wordveil.spark.release.gate import GateDecision
+
+HtmlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--html",
+        metavar="FILE",
+        help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
+    ),
+]
+PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
+_HEIGHT = 150
+_TICKS = 6
+_SHOWN_RUNS = 10
+# Facts that readers copy: shown whole, in letters of equal width.
+_WHOLE = ("bundle", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
+
+
+def check_page(place: str) -> Path:
+    """Return the file of a page that can be written. Creates its directory.
+
+    Raises :class:`OutputExistsError` where there is something already, and :class:`ConfigError` where nothing can be
+    written.
+    """
+    path = local_path(place)
+    if path is None:
+        problem = "is on another file system. Name a file on this machine, and copy it from there."
+        raise ConfigError("command line", [Fault("--html", place, problem)])
+    if path.exists() or path.is_symlink():
+        raise _existing(path)
+    with writing("--html", place):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _create(path)
+        path.unlink()
+    return path
+
+
+def save_page(path: Path, page: str) -> None:
+    """Write a page that only its owner can read. Raises as :func:`check_page`."""
+    with writing("--html", str(path)):
+        try:
+            _create(path)
+        except FileExistsError:
+            raise _existing(path) from None
+        path.write_text(page, "utf-8")
+
+
+def _create(path: Path) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _existing(path: Path) -> OutputExistsError:
+    return OutputExistsError(f"--html = {path}: already exists, and nothing was done. Name another file, or delete it.")
+
+
+def render_plan(
+    plan: Plan,
+    facts: Mapping[str, str],
+    notes: Sequence[str],
+    preview: Preview,
+    sentence: SentencePreview | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """The page of a plan. ``facts`` and ``notes``: what the command prints of it."""
+    return _render(
+        "plan.html",
+        title=f"Plan of {plan.release}",
+        plan=plan,
+        facts=facts,
+        notes=notes,
+        columns=_columns(plan),
+        exposed=[(name, explain_exposure(name)) for name in plan.exposes],
+        price=describe_price(plan),
+        recovered=_recovered(Recovery.from_dict(plan.recovery)) if plan.recovery else [],
+        sentence=sentence,
+        words=preview.words,
+        words_note=tables.WORDS_NOTE,
+        compared=tables.compared_lines(comparison) if comparison else [],
+        **_sample(preview.sample, plan.tokens),
+    )
+
+
+def render_gate(decision: GateDecision) -> str:
+    """The page of a gate's decision."""
+    result = decision.result
+    fingerprints = {name.replace("_", " "): value for name, value in decision.fingerprints.items()}
+    return _render(
+        "gate.html",
+        title=f"Gate of {decision.release}",
+        decision=decision,
+        failed=", ".join(one.name for one in result.failures),
+        rules=[_rule(one) for one in result.results],
+        runs=decision.runs,
+        shown=decision.runs[-_SHOWN_RUNS:],
+        facts={
+            "release": decision.release,
+            "version of the draws": decision.draws_version,
+            "version of the ledger": decision.ledger_version,
+            **fingerprints,
+            "rules": decision.rules,
+        },
+    )
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("wordveil", "data/pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _render(template: str, **values: Any) -> str:
+    made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)
+
+
+def _columns(plan: Plan) -> list[dict[str, str]]:
+    """The input's columns, the id and the text first, and what becomes of each."""
+    fates = ["published unchanged", "replaced word by word", "names whose budget pays; not published"]
+    return [
+        {"name": name, "type": kind, "fate": fates[0] if name in plan.kept else fates[min(place, 2)]}
+        for place, (name, kind) in enumerate(plan.columns.items())
+    ]
+
+
+def describe_price(plan: Plan) -> list[str]:
+    """What a plan's prices mean, in sentences."""
+    drawn = f"Each token is drawn by {plan.mechanism} with epsilon {plan.epsilon:g}, "
+    sentences = [drawn + f"the price {tables.unit_of_epsilon(plan.mechanism).removeprefix('and ')}."]
+    if plan.epsilon_bound is None:
+        return [*sentences, "The price of a record is not known yet. It needs the bundle: run `wordveil build` first."]
+    bound = tables.number(plan.epsilon_bound)
+    unit = f"A record of {plan.tokens:,} tokens" if plan.tokens is not None else "A token"
+    pairs = RELATIONS[Relation(plan.relation)]
+    sentences.append(
+        f"{unit} costs at most epsilon {bound}: whatever comes out, it changes the odds between {pairs} by at most a "
+        f"factor of e^{bound}."
+    )
+    if plan.tokens is None:
+        sentences.append("The length is public, so a record costs this for each token that is drawn.")
+    if plan.epsilon_pure is None:
+        sentences.append("There is no bound for any two texts at all: texts that differ in what is shown can be told.")
+    if plan.delta:
+        sentences.append(f"With a probability of at most {plan.delta:.3g} an output may exceed this price.")
+    return sentences
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A bar: what is sure and where it may reach, as shares from 0 to 1."""
+
+    label: str
+    share: float
+    highest: float
+    value: str
+
+
+def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
+    priors = {
+        "Words that are as frequent as in public text": recovery.frequency,
+        "Words that are all equally likely, rare ones too": recovery.uniform,
+    }
+    return [{"label": label, "rows": _prior_bars(prior)} for label, prior in priors.items()]
+
+
+def _prior_bars(prior: PriorRecovery) -> list[_Bar]:
+    before = _Bar("without looking", prior.before, prior.before, tables.percent(prior.before))
+    return [before, *(_recovered_bar(one) for one in prior.after)]
+
+
+def _recovered_bar(one: Recovered) -> _Bar:
+    label = "after one draw" if one.draws == 1 else f"after {one.draws} draws of a word"
+    return _Bar(label, one.at_least, one.at_least if one.at_most is None else one.at_most, tables.guessed(one))
+
+
+def _sample(found: TableSample | None, n_max: int | None) -> dict[str, Any]:
+    """What the template shows of a sample."""
+    if found is None:
+        return {"sample": None}
+    sample, figures = found.sample, found.to_dict()
+    facts = tables.sample_facts(sample, figures)
+    return {
+        "sample": sample,
+        "sample_facts": facts,
+        "speed_note": tables.SPEED_NOTE,
+        "tiles": {
+            "released": f"{sample.released:,} of {sample.records:,}",
+            "known words that stay": "none" if sample.keep_rate is None else f"{sample.keep_rate:.1%}",
+            "unknown words": "none" if sample.unknown_rate is None else f"{sample.unknown_rate:.1%}",
+            "core-hours, this table": facts["core-hours, this table"],
+            "core-hours, a million records": facts["core-hours, a million records"],
+        },
+        "chart": draw_histogram(sample.histogram, n_max),
+        "refusals": _refusals(sample),
+    }
+
+
+def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
+    """Refused records by reason, as shares of all that were read."""
+    groups = [("Quarantined, by reason", sample.quarantined)]
+    if sample.emptied:
+        groups.append(("Released as the empty text, by reason", sample.emptied))
+    return [
+        (title, [_Bar(name, count / sample.records, 0, f"{count:,}") for name, count in sorted(counts.items())])
+        for title, counts in groups
+    ]
+
+
+def draw_histogram(bins: Sequence[Bin], mark: int | None = None) -> dict[str, Any] | None:
+    """The places of a histogram's columns: ``x`` and ``width`` in percent, ``height`` in pixels; None without bins.
+
+    ``mark`` is a number to mark with a line; its place is None where it lies beyond the columns.
+    """
+    if not bins:
+        return None
+    top = max(one.count for one in bins)
+    step = 100 / len(bins)
+    every = -(-len(bins) // _TICKS)
+    columns = [
+        {
+            "x": round(place * step, 3),
+            "width": round(0.9 * step, 3),
+            "height": round(_HEIGHT * one.count / top, 1) if top else 0,
+            "label": _bin_label(one),
+            "count": f"{one.count:,}",
+            "tick": f"{one.low:,}" if place % every == 0 else "",
+        }
+        for place, one in enumerate(bins)
+    ]
+    closed = [one for one in bins if one.high is not None]
+    reach = closed[-1].high + 1 if closed and closed[-1].high is not None else 0
+    place = None if mark is None or mark >= reach else round(len(closed) * step * mark / reach, 3)
+    anchor = "end" if place is not None and place > 50 else "start"
+    return {"columns": columns, "top": f"{top:,}", "mark": place, "anchor": anchor}
+
+
+def _bin_label(one: Bin) -> str:
+    if one.high is None:
+        return f"{one.low:,} or more"
+    return f"{one.low:,}" if one.low == one.high else f"{one.low:,} to {one.high:,}"
+
+
+def _rule(result: RuleResult) -> dict[str, Any]:
+    meaning = RULES[result.name].figure.__doc__ or ""
+    return {
+        "name": result.name,
+        "meaning": meaning.strip().replace("``", ""),
+        "kind": str(result.kind).replace("_", "-"),
+        "limit": tables.show_value(result.bound),
+        "figure": tables.show_figure(result),
+        "form": "list" if isinstance(result.bound, tuple) else "number",
+        "passed": result.passed,
+    }

@@ -1,0 +1,71 @@
+"""A public sentence before and after, as a run would write it. Drawn with a throwaway key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN, WORDS_COLUMN
+from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
+
+SENTENCE = (
+    "The last train to the coast leaves at seven, and the weather in the mountains will stay dry until Friday evening."
+)
+"""Written for this project, in English."""
+_RELEASE = "preview"
+
+
+@dataclass(frozen=True)
+class SentencePreview:
+    """A sentence under a text policy and a mechanism.
+
+    Attributes
+    ----------
+    text
+        the sentence.
+    output
+        what it becomes; None where it is refused.
+    reason
+        why it is refused; None where it is not.
+    words, unknown
+        words of the sentence, and those of them outside the vocabulary; 0 where it is refused.
+    written
+        words of what it becomes, between spaces; 0 where it is refused. Padding may add words.
+    """
+
+    text: str
+    output: str | None
+    reason: str | None
+    words: int
+    unknown: int
+    written: int
+
+
+def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: NgramModel | None = None) -> SentencePreview:
+    """What a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model, if it has one."""
+    sanitiser = RecordSanitiser(RecordSettings(_RELEASE, "", policy, ()), bundle, make_throwaway_keys(), model)
+    columns = {"id": ["sentence"], TEXT_COLUMN: [text], REASON_COLUMN: pa.nulls(1, pa.string())}
+    (batch,) = sanitiser.sanitise(pa.RecordBatch.from_pydict(columns))
+    (row,) = batch.to_pylist()
+    output = row["text"]
+    return SentencePreview(
+        text,
+        output,
+        row["reason"],
+        row[WORDS_COLUMN] or 0,
+        row[UNKNOWN_COLUMN] or 0,
+        len((output or "").split()),
+    )
+
+
+def preview_default(bundle: Bundle, policy: TextPolicy, model: NgramModel | None = None) -> SentencePreview | None:
+    """The same for :data:`SENTENCE`; None where it is refused, or the vocabulary lacks most of its words, as one of
+    another language does.
+    """
+    found = preview_sentence(bundle, policy, SENTENCE, model)
+    return None if found.output is None or 2 * found.unknown > found.words else found

@@ -1,0 +1,322 @@
+"""The pages of ``--html``: one file that loads nothing, says all that it should, and escapes whatever it is given."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
+from wordveil.cli.pages import check_page, describe_price, draw_histogram, render_gate, render_plan, save_page
+from wordveil.cli.plan import plan_facts
+from wordveil.errors import ConfigError, OutputExistsError
+from wordveil.evaluation.comparison import Comparison, Line
+from wordveil.evaluation.histogram import Bin, count_bins
+from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
+from wordveil.evaluation.sentence import SentencePreview
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark.plan.plan import Plan
+from wordveil.spark.plan.sample import Preview, TableSample
+from wordveil.spark.release.gate import GateDecision
+
+EVIL = "<script>alert('x')</script>"
+ESCAPED = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"
+FINGERPRINT = "0123456789abcdef" * 4
+RECOVERY = Recovery(
+    PriorRecovery(5e-05, (Recovered(1, 0.04, 0.04), Recovered(20, 0.05, 0.06))),
+    PriorRecovery(0.095, (Recovered(1, 0.223, 0.223), Recovered(20, 0.3, None))),
+)
+PLAN = Plan(
+    release="support",
+    input="/lake/raw/tickets",
+    columns={"ticket_id": "string", "body": "string", "agent": "string", "product": "string"},
+    kept=("product",),
+    mechanism="tree",
+    epsilon=8.0,
+    bundle=FINGERPRINT,
+    bundle_problem=None,
+    metric="discrete:aa",
+    diameter=1.0,
+    composition="sequence",
+    relation="any_text",
+    exposes=("presence", "column:product"),
+    tokens=64,
+    epsilon_bound=512.0,
+    epsilon_pure=512.0,
+    delta=None,
+    output_format="delta",
+    recovery=RECOVERY.to_dict(),
+)
+LENGTHS = np.array([*range(120), 3000], np.int64)
+SAMPLE = Sample(
+    records=125,
+    released=121,
+    quarantined={"duplicate_id": 3, "oversize": 1},
+    emptied={},
+    words=4321,
+    unknown=99,
+    lengths=Quantiles(0, 60, 114, 3000),
+    histogram=count_bins(LENGTHS),
+    distinct=None,
+    cut=57,
+    padded=64,
+    tokens=7744,
+    keep_rate=0.37,
+    keep_draws=4000,
+    tokens_per_second=2e6,
+    seconds=3.0,
+)
+SENTENCE = SentencePreview("The train leaves.", "The ferry goes .", None, 3, 0, 4)
+WORDS = [WordPreview("train", 8.0, 2000, 0.4, (("ferry", 0.05), ("bus", 0.04)), 310)]
+LINE = Line("tree", 8.0, 8.0, 0.4, "The ferry goes.")
+DECISION = GateDecision(
+    release="support",
+    draws_version=7,
+    ledger_version=9,
+    result=evaluate(
+        GateRules(min_records=100, unknown_rate=0.05, exposes=("gate", "length")),
+        Measured(released=99, words=100, unknown=3, exposes=("length",)),
+    ),
+    rules=FINGERPRINT[::-1],
+    runs=[
+        {"run_id": f"night-{night}", "seq": night, "kind": "sanitise", "input_version": night, "epoch": 1, "state": "x"}
+        for night in range(1, 13)
+    ],
+    fingerprints={"policy_fingerprint": FINGERPRINT, "key_fingerprint": "k" * 64},
+)
+
+
+def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -> str:
+    preview = Preview(TableSample(sample, 1_000_000) if sample else None, given.pop("words", WORDS if sample else []))
+    return render_plan(plan, plan_facts(plan), given.pop("notes", []), preview, **given)
+
+
+PAGES = {
+    "plan": lambda: plan_page(sentence=SENTENCE, comparison=Comparison(LINE, [LINE], [LINE])),
+    "plan alone": lambda: plan_page(sample=None),
+    "plan without a bundle": lambda: plan_page(
+        replace(PLAN, bundle=None, epsilon_bound=None, epsilon_pure=None, recovery=None), None, notes=["run build"]
+    ),
+    "gate": lambda: render_gate(DECISION),
+    "gate without rules": lambda: render_gate(replace(DECISION, result=evaluate(GateRules(), Measured()))),
+}
+EVERY = pytest.mark.parametrize("name", PAGES)
+
+
+class Elements(HTMLParser):
+    """The elements of a page: their names and attributes, and those that are not closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, with single spaces."""
+    return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).split())
+
+
+@EVERY
+def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
+    page = PAGES[name]()
+    elements = Elements(page)
+    assert (elements.open, elements.wrong) == ([], [])
+    tags = {tag for tag, _ in elements.found}
+    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "a", "use", "image"}
+    attributes = {name for _, given in elements.found for name in given}
+    assert not {one for one in attributes if one.startswith("on") or one in ("src", "href", "srcset", "style")}
+    assert not re.search(r"@import|url\(|https?:|//[a-z]", page)
+    assert "default-src 'none'" in page
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in elements.found
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_the_page_of_a_plan_says_what_is_released_and_at_which_price():
+    text = text_of(PAGES["plan"]())
+    for words in (
+        "Plan of support",
+        "ticket_id string published unchanged",
+        "body string replaced word by word",
+        "agent string names whose budget pays",
+        "product string published unchanged",
+        "presence Whether the record was refused",
+        "column:product The column is published",
+        "A record of 64 tokens costs at most epsilon 512",
+        "changes the odds between any two texts by at most a factor of e^512",
+        "without looking 9.5% after one draw 22.3% after 20 draws of a word at least 30%",
+        "after 20 draws of a word 5% to 6%",
+        "before The train leaves. after The ferry goes .",
+        "3 words went in, of which the vocabulary lacks 0. The text comes out with 4 words.",
+        "121 of 125 released",
+        "37.0% known words that stay",
+        "core-hours, this table",
+        "duplicate_id 3 oversize 1",
+        "120 or more 1",
+        "train 8 40.0% ferry 5.0%, bus 4.0%",
+        "do not tune epsilon on it",
+        FINGERPRINT,
+    ):
+        assert words in text, words
+
+
+def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
+    text = text_of(PAGES["gate"]())
+    for words in (
+        "did not pass : min_records.",
+        "min_records At least this many records are released. output-only 100 99 ✗ failed",
+        "unknown_rate At most this share of the original words is outside the vocabulary. private 0.05 0.03 ✓ passed",
+        "exposes The release shows only the sanitised words and what is listed here. public gate, length length ✓",
+        "12 in all, the last 10 are shown",
+        "night-12 sanitise 12 1 x",
+        "version of the draws 7",
+        "version of the ledger 9",
+        f"policy fingerprint {FINGERPRINT}",
+        f"rules {FINGERPRINT[::-1]}",
+    ):
+        assert words in text, words
+    assert "night-2 " not in text
+    assert "every version passes" in text_of(PAGES["gate without rules"]())
+
+
+def test_a_plan_without_a_sample_has_no_part_of_one():
+    text = text_of(PAGES["plan alone"]())
+    assert "No text was read" in text
+    assert "The sample" not in text
+    text = text_of(PAGES["plan without a bundle"]())
+    assert "The price of a record is not known yet" in text
+    assert "Not measured" in text
+    assert "run build" in text
+
+
+def test_whatever_a_page_is_given_is_escaped():
+    plan = replace(
+        PLAN,
+        release=EVIL,
+        input=EVIL,
+        bundle=EVIL,
+        kept=(EVIL,),
+        columns={"id": EVIL, EVIL: "string"},
+        exposes=(f"column:{EVIL}",),
+    )
+    sample = replace(SAMPLE, quarantined={EVIL: 1}, emptied={EVIL: 2})
+    words = [replace(WORDS[0], word=EVIL, replacements=((EVIL, 0.5),))]
+    line = replace(LINE, mechanism=EVIL, text=EVIL)
+    sentence = SentencePreview(EVIL, EVIL, None, 1, 0, 1)
+    plans = [
+        plan_page(plan, sample, words=words, sentence=sentence, comparison=Comparison(line, [line], []), notes=[EVIL]),
+        plan_page(sentence=SentencePreview(EVIL, None, EVIL, 0, 0, 0)),
+    ]
+    runs = [{**DECISION.runs[0], "run_id": EVIL, "kind": EVIL, "state": EVIL}]
+    result = evaluate(GateRules(exposes=(f"column:{EVIL}",)), Measured(exposes=(f"column:{EVIL}",)))
+    gate = render_gate(replace(DECISION, release=EVIL, runs=runs, fingerprints={EVIL: EVIL}, rules=EVIL, result=result))
+    for page in (*plans, gate):
+        assert "<script" not in page.lower()
+        assert ESCAPED in page
+        assert (Elements(page).open, Elements(page).wrong) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tokens": None}, "A token costs at most epsilon 512"),
+        ({"tokens": None}, "The length is public, so a record costs this for each token"),
+        ({"epsilon_pure": None, "relation": "same_skeleton"}, "texts that agree in everything that is copied or shown"),
+        ({"epsilon_pure": None}, "There is no bound for any two texts at all"),
+        ({"delta": 1.5e-9}, "With a probability of at most 1.5e-09 an output may exceed this price."),
+        ({"mechanism": "laplace"}, "with epsilon 8, the price unit of distance."),
+    ],
+)
+def test_the_price_is_said_in_words(changes: dict[str, Any], said: str):
+    assert said in " ".join(describe_price(replace(PLAN, **changes)))
+
+
+def test_every_term_has_a_meaning():
+    assert set(EXPOSURES) == set(Exposure)
+    assert set(RELATIONS) == set(Relation)
+    assert explain_exposure("column:x") == "The column is published unchanged."
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_histogram_counts_every_value_once(seed: int):
+    values = np.random.default_rng(seed).lognormal(seed, 1.5, 997).astype(np.int64)
+    bins = count_bins(values)
+    assert len(bins) <= 21
+    assert sum(one.count for one in bins) == 997
+    for one in bins:
+        top = np.inf if one.high is None else one.high
+        assert one.count == ((values >= one.low) & (values <= top)).sum()
+    assert [one.low for one in bins[1:]] == [one.high + 1 for one in bins[:-1] if one.high is not None]
+    assert bins[0].low == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "bins"),
+    [
+        ([], ()),
+        ([0], (Bin(0, 0, 1),)),
+        ([0, 0, 2], (Bin(0, 0, 2), Bin(1, 1, 0), Bin(2, 2, 1))),
+        ([19], (*(Bin(low, low, 0) for low in range(19)), Bin(19, 19, 1))),
+        ([20], (*(Bin(low, low + 1, 0) for low in range(0, 20, 2)), Bin(20, 21, 1))),
+        ([1] * 990 + [10**9], (Bin(0, 0, 0), Bin(1, 1, 990), Bin(2, None, 1))),
+    ],
+)
+def test_bins_of_known_values(values: list[int], bins: tuple[Bin, ...]):
+    assert count_bins(np.array(values, np.int64)) == bins
+
+
+def test_columns_of_a_chart_have_places_in_order_and_heights_by_count():
+    chart = draw_histogram((Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1)), 15)
+    assert chart is not None
+    assert [(one["x"], one["height"]) for one in chart["columns"]] == [(0, 75), (33.333, 150), (66.667, 37.5)]
+    assert [one["label"] for one in chart["columns"]] == ["0 to 9", "10 to 19", "20 or more"]
+    assert (chart["mark"], chart["top"]) == (50.0, "4"), "15 of 20, which take two thirds of the width"
+    for beyond in (20, 10**6, None):
+        assert draw_histogram((Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1)), beyond)["mark"] is None
+    assert draw_histogram((Bin(0, 0, 0),))["columns"][0]["height"] == 0
+    assert draw_histogram(()) is None
+
+
+def test_a_page_is_written_once_and_for_its_owner(tmp_path: Path):
+    path = check_page(str(tmp_path / "new" / "plan.html"))
+    assert not path.exists(), "nothing is left where the command fails"
+    assert check_page(f"file://{path}") == path
+    save_page(path, "a page: ✓")
+    assert path.read_text("utf-8") == "a page: ✓"
+    assert path.stat().st_mode & 0o777 == 0o600
+    for again in (lambda: check_page(str(path)), lambda: save_page(path, "another")):
+        with pytest.raises(OutputExistsError, match=r"--html = .*plan\.html: already exists, and nothing was done"):
+            again()
+    assert path.read_text("utf-8") == "a page: ✓"
+    dangling = tmp_path / "link.html"
+    dangling.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OutputExistsError):
+        check_page(str(dangling))
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/plan.html", "{file}/plan.html"])
+def test_a_page_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path, place: str):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"--html = .*plan\.html: (cannot be written|is on another file system)"):
+        check_page(place.format(file=tmp_path / "file"))
