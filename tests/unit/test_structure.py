@@ -165,7 +165,7 @@ def test_airflow_keeps_to_its_dags():
 
 
 # Numba loads yaml where it finds it, so that cannot be asked of a worker.
-HEAVY = ("gensim", "pydantic", "typer", "rich")
+HEAVY = ("gensim", "pydantic", "typer", "rich", "jinja2")
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def plan(
         page = check_page(html) if html else None
         settings = read_config(config, overrides)
         values = parse_params(params or ())
-        _check_text(text, compare=compare, html=html)
+        check_text(text, compare=compare, html=html)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words)
             comparison = compare_mechanisms(settings, text, progress) if text and compare else None
@@ -99,7 +99,8 @@ def plan(
             _print_comparison(comparison)
 
 
-def _check_text(text: str | None, *, compare: bool, html: str | None) -> None:
+def check_text(text: str | None, *, compare: bool, html: str | None) -> None:
+    """Raise :class:`ConfigError` where a sentence is missing, or where nothing would show it."""
     if compare and not (text or "").strip():
         raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
     if text is not None and not compare and not html:

@@ -13,7 +13,7 @@ import pytest
 
 from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
 from wordveil.cli.pages import check_page, describe_price, draw_histogram, render_gate, render_plan, save_page
-from wordveil.cli.plan import plan_facts
+from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.comparison import Comparison, Line
 from wordveil.evaluation.histogram import Bin, count_bins
@@ -313,6 +313,13 @@ def test_a_page_is_written_once_and_for_its_owner(tmp_path: Path):
     dangling.symlink_to(tmp_path / "nowhere")
     with pytest.raises(OutputExistsError):
         check_page(str(dangling))
+
+
+def test_a_sentence_that_nothing_would_show_is_refused():
+    with pytest.raises(ConfigError, match=r"--text = A train\.: is shown only with --compare or --html"):
+        check_text("A train.", compare=False, html=None)
+    check_text("A train.", compare=False, html="plan.html")
+    check_text(None, compare=False, html="plan.html")
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/plan.html", "{file}/plan.html"])
