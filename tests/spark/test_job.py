@@ -35,6 +35,30 @@ def test_all_records_come_out_with_their_columns(spark, workspace: Workspace):
     assert (report.records, report.released, report.quarantined, report.tokens) == (300, 300, {}, 300 * 24)
 
 
+@pytest.mark.parametrize("output", [{}, {"partition_by": ["day"]}], ids=["plain", "directories"])
+def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace, output):
+    """Readers such as polars and DuckDB take all files of a directory, hidden ones too."""
+    table = corpus(60)
+    workspace.write_corpus(table)
+    for overwrite in (False, True):
+        run(spark, workspace.config(output=output), overwrite=overwrite)
+        place = workspace.root / "output"
+        files = [path for path in place.rglob("*") if path.is_file()]
+        assert files
+        assert {path.suffix for path in files} == {".parquet"}
+        assert not [path.name for path in files if path.name.startswith((".", "_"))]
+        read = ds.dataset(place, partitioning="hive", exclude_invalid_files=False, ignore_prefixes=[]).to_table()
+        assert sorted(read["id"].to_pylist()) == table["id"].to_pylist()
+        assert {day.as_py() for day in read["day"].unique()} == {"d0", "d1", "d2"}
+        for path in files:  # the checksums of pages that Hadoop's own stood beside
+            assert pq.ParquetFile(path, page_checksum_verification=True).read().num_rows > 0
+            raw = bytearray(path.read_bytes())
+            raw[200] ^= 1
+            path.write_bytes(raw)
+            with pytest.raises(OSError, match="CRC checksum"):
+                pq.ParquetFile(path, page_checksum_verification=True).read()
+
+
 def test_files_hold_no_more_records_than_allowed(spark, workspace: Workspace):
     workspace.write_corpus(corpus(100))
     run(spark, workspace.config())

@@ -6,6 +6,7 @@ import re
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import ConfigError, Fault, OutputExistsError
@@ -28,6 +29,11 @@ class Files:
         given = self._path(path)
         self._system: Any = given.getFileSystem(self._conf)
         self.path: Any = self._system.makeQualified(given)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the path is on a file system that this machine has mounted."""
+        return bool(self.path.toUri().getScheme() == "file")
 
     def sibling(self, name: str) -> Any:
         """The path ``name`` beside this one."""
@@ -80,6 +86,15 @@ class Files:
     def verify_checksums(self, *, on: bool) -> None:
         """Set whether reading a local file compares it with the checksum that Hadoop keeps beside it."""
         self._system.setVerifyChecksum(on)
+
+    def delete_checksums(self, directory: Any) -> None:
+        """Delete the hidden files ``.NAME.crc`` that Hadoop writes beside each file of a directory on a local disk.
+
+        Readers that take every file of a directory fail on them. Pages of Parquet files have checksums of their own.
+        """
+        if self.is_local:
+            for file in Path(str(directory.toUri().getPath())).rglob(".*.crc"):
+                file.unlink()
 
     def list_files(self) -> dict[str, int]:
         """Return all files below this directory by their paths relative to it, with their sizes in bytes."""
@@ -153,9 +168,10 @@ class Draft:
         return str(self.place)
 
     def publish(self, *, overwrite: bool) -> None:
-        """Move the table to its final path. With ``overwrite``, an existing table is moved aside first and deleted
-        last.
+        """Move the table to its final path, without checksum files. With ``overwrite``, an existing table is moved
+        aside first and deleted last.
         """
+        self.files.delete_checksums(self.place)
         aside = None
         if overwrite and self.files.exists():
             aside = self.files.sibling(f".{self.files.path.getName()}{_DRAFT}{self.run_id}.replaced")

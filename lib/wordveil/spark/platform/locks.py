@@ -30,7 +30,7 @@ def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
     exclusive there. A thread may hold a lock more than once.
     """
     files = Files(spark, path)
-    if files.path.toUri().getScheme() != "file":
+    if not files.is_local:
         yield False
         return
     mine: dict[str, int] = _held.__dict__.setdefault("locks", {})

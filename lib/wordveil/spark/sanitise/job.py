@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+# No empty file _SUCCESS: the directory gets its name when it is complete, and some readers take every file for Parquet.
+_WRITE_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+
 
 def run_sanitise(
     config: Config,
@@ -161,7 +164,7 @@ def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any
 
     observation = Observation()
     rows = result.observe(observation, *aggregates())
-    writer = rows.drop(*STATISTICS).write.mode("error")
+    writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)
     if output.partition_by:
         writer = writer.partitionBy(*output.partition_by)
     if output.records_per_file:
