@@ -68,3 +68,12 @@ def test_a_sentence_is_compared_without_key_or_bundle(spark, workspace: Workspac
         code, out, _ = run("plan", "--config", file, *arguments, "--json")
         assert code == 2
         assert json.loads(out)["faults"][0]["where"] == arguments[0]
+
+
+def test_a_file_of_another_format_is_not_called_damaged(workspace: Workspace, run: Command, monkeypatch):
+    monkeypatch.chdir(workspace.root)
+    (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')
+    code, _, err = run("init", "--from", "t.jsonl")
+    assert code == 4
+    assert "--from = t.jsonl: It is not a Parquet file; by its name it is JSON lines. wordveil reads Parquet and" in err
+    assert "Convert it: python -c" in err

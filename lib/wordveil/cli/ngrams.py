@@ -63,8 +63,8 @@ def ngrams(
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)
     with show_status() as progress:
         progress("starting Spark")
-        spark = prepare_plain_session(jars, delta=template.is_local_delta(source))()
-        table = open_path(spark, source, "--input", "Write it as Parquet first.")
+        session = prepare_plain_session(jars, delta=template.is_local_delta(source))
+        table = open_path(session, source, "--input", "Write it as Parquet first.")
         built = build_ngrams(table, text, output, settings, source, progress)
     model = built.model
     facts = {

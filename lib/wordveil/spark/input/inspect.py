@@ -13,6 +13,7 @@ from wordveil.spark.input.source import is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.formats import require_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]
     """
     if local := read_local_schema(path, SparkSection(), delta=is_local_delta(path)):
         return _list_columns(local.schema, local.partitions)
-    table = open_path(session(), path, "--from", "Start from `wordveil docs conf/nightly.yaml` instead.")
+    table = open_path(session, path, "--from", "Start from `wordveil docs conf/nightly.yaml` instead.")
     return _list_columns(table.schema, _partition_columns(table))
 
 
@@ -33,12 +34,14 @@ def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Colum
     return [Column(field.name, field.dataType.simpleString(), field.name in partitions) for field in schema.fields]
 
 
-def open_path(spark: SparkSession, path: str, option: str, otherwise: str) -> DataFrame:
+def open_path(session: Callable[[], SparkSession], path: str, option: str, otherwise: str) -> DataFrame:
     """Open the Parquet or Delta table at ``path``, which ``option`` of the command line named. Reads file names, a
-    Delta log and one footer.
+    Delta log and one footer. ``session`` is started once the path is no file of another format.
 
     Raises :class:`InputError`; ``otherwise`` is the fix for a Delta table that the session cannot read.
     """
+    require_parquet(option, path)
+    spark = session()
     with input_errors(option, path):
         if not Files(spark, path).exists():
             raise InputError(f"{option} = {path}: there is no such file or directory. Check the path.")

@@ -21,6 +21,7 @@ from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import DELTA_LOG, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.formats import require_parquet
 from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
@@ -186,6 +187,8 @@ def _check_path(spark: SparkSession, section: InputSection) -> None:
                 "delta."
             )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
+    if section.format != "delta":
+        require_parquet("input.path", path)
 
 
 def _kind(section: InputSection) -> str:

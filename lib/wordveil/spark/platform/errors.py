@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from wordveil.errors import InputError, SparkJobError
+from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
 
 _FILE = re.compile(
-    r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.(?:parquet|json))",
+    r"(?:reading file|footer for file:?|File|Version file) ((?:file|hdfs|s3a?|abfss?|gs):/[^\s'\"]*\.\w+)",
     re.ASCII,
 )
 _JAVA = re.compile(r"^(?::|Caused by:) [\w.$]+: \[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", re.MULTILINE | re.ASCII)
@@ -112,6 +113,8 @@ def describe_cause(error: BaseException) -> str:
             f"{name}. A disk is full: the output's, or Spark's scratch (spark.local.dir, SPARK_LOCAL_DIRS). Free some "
             "space and start again."
         )
+    if name.startswith("CANNOT_READ_FILE_FOOTER") and file and not file[1].endswith(".parquet"):
+        return f"{name} in {file[1]}. {describe_foreign(file[1])} If it should be one, it is damaged: restore it."
     hint = next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
     return f"{name}{f' in {file[1]}' if file else ''}. {hint or _find_detail(error) or _write_trace(error)}"
 

@@ -1,0 +1,97 @@
+"""Files that are neither Parquet nor Delta: what they seem to be, and how to convert them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from wordveil.errors import InputError
+
+# How every Parquet file begins; the second one where the footer is encrypted.
+_MAGIC = (b"PAR1", b"PARE")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_CSV = "d.CsvFileFormat(c.ParseOptions({delimiter}newlines_in_values=True))"
+# What a file is by the ending of its name, and the format as pyarrow.dataset has it; empty where it has none.
+_FORMATS = {
+    "csv": ("CSV", _CSV.format(delimiter="")),
+    "tsv": ("CSV with tabs", _CSV.format(delimiter='delimiter="\\t", ')),
+    "jsonl": ("JSON lines", '"json"'),
+    "ndjson": ("JSON lines", '"json"'),
+    "json": ("JSON", '"json"'),
+    "orc": ("ORC", '"orc"'),
+    "arrow": ("Arrow", '"ipc"'),
+    "feather": ("Arrow", '"ipc"'),
+    "avro": ("Avro", ""),
+    "txt": ("plain text", ""),
+    "xml": ("XML", ""),
+    "xlsx": ("Excel", ""),
+}
+
+
+def describe_foreign(path: str) -> str:
+    """What a file that is no Parquet is by its name, and which formats are read, in sentences."""
+    name, _ = _format_of(path)
+    found = f"It is not a Parquet file; by its name it is {name}." if name else "It is not a Parquet file."
+    return f"{found} wordveil reads Parquet and Delta tables."
+
+
+def require_parquet(setting: str, path: str) -> None:
+    """Check the first file of what should be a Parquet table on this machine's disk, by its first bytes.
+
+    Raises :class:`InputError`, which says how to convert the data, where it is no Parquet file. Other file systems,
+    empty files, what cannot be read, and damaged files whose name says Parquet are left to Spark.
+    """
+    local = Path(path.removeprefix("file:"))
+    found = next(_data_files(local), None)
+    if found is not None and found.suffix != ".parquet" and not _is_parquet(found):
+        within = f" (looked at {found.relative_to(local)})" if local.is_dir() else ""
+        raise InputError(f"{setting} = {path}{within}: {describe_foreign(found.name)} {_conversion(path, found.name)}")
+
+
+def _data_files(path: Path) -> Iterator[Path]:
+    """The files of a table with content, in the order of their names; Spark skips hidden ones and what is in hidden
+    directories.
+    """
+    if path.is_file():
+        yield path
+    for folder, inner, names in os.walk(path):
+        inner[:] = sorted(name for name in inner if not name.startswith((".", "_")))
+        for name in sorted(names):
+            if not name.startswith((".", "_")) and (Path(folder) / name).stat().st_size:
+                yield Path(folder) / name
+
+
+def _is_parquet(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(4) in _MAGIC
+    except OSError:
+        return True  # Spark says why it cannot be read
+
+
+def _format_of(path: str) -> tuple[str, str]:
+    """The name of a format and what pyarrow calls it, by the ending of a file's name; empty where it is unknown."""
+    name = path.lower()
+    for ending in _COMPRESSED:
+        name = name.removesuffix(ending)
+    return _FORMATS.get(name.rpartition(".")[2], ("", ""))
+
+
+def _conversion(path: str, file: str) -> str:
+    """How to convert ``path``, which is ``file`` or a directory of such files."""
+    _, reader = _format_of(file)
+    if not reader:
+        return "Write it as Parquet first, with a column for the id and one for the text."
+    stem = path.rstrip("/")
+    while Path(stem).suffix:
+        stem = stem.removesuffix(Path(stem).suffix)
+    places = [json.dumps(place) for place in (path, f"{stem}.parquet")]
+    modules = "pyarrow.csv as c, pyarrow.dataset as d" if "c." in reader else "pyarrow.dataset as d"
+    code = (
+        f"import {modules}, pyarrow.parquet as p; "
+        f"p.write_table(d.dataset({places[0]}, format={reader}).to_table(), {places[1]})"
+    )
+    return f"Convert it: python -c {shlex.quote(code)}"

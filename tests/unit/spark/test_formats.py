@@ -1,0 +1,107 @@
+"""Files that are neither Parquet nor Delta: they are named as given, with what they are and how to convert them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+import pytest
+
+from wordveil.errors import InputError
+from wordveil.spark.platform.errors import describe_cause
+from wordveil.spark.platform.formats import require_parquet
+
+TABLE = pa.table({"id": [1, 2], "body": ["a, b\nc", 'he said "x"']})
+CSV = 'id,body\n1,"a, b\nc"\n2,"he said ""x"""\n'
+
+
+def write(path: Path, name: str) -> Path:
+    """A table in the format that the name says."""
+    file = path / name
+    texts = {
+        "csv": CSV,
+        "tsv": CSV.replace("d,b", "d\tb").replace('1,"', '1\t"').replace('2,"', '2\t"'),
+        "jsonl": '{"id": 1, "body": "a, b\\nc"}\n{"id": 2, "body": "he said \\"x\\""}\n',
+    }
+    if file.suffix == ".orc":
+        orc.write_table(TABLE, file)
+    elif file.suffix == ".feather":
+        feather.write_feather(TABLE, file, compression="uncompressed")
+    else:
+        file.write_text(texts[file.suffix[1:]])
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("t.csv", "CSV."),
+        ("t.tsv", "CSV with tabs."),
+        ("my tickets.jsonl", "JSON lines."),
+        ("t.orc", "ORC."),
+        ("t.feather", "Arrow."),
+    ],
+)
+def test_another_format_is_named_and_converted_by_what_the_message_says(tmp_path, monkeypatch, name, kind):
+    monkeypatch.chdir(write(tmp_path, name).parent)
+    with pytest.raises(InputError) as error:
+        require_parquet("--from", name)
+    message = str(error.value)
+    assert message.startswith(f"--from = {name}: It is not a Parquet file; by its name it is {kind} wordveil reads ")
+    assert "damaged" not in message
+    command = shlex.split(message.partition("Convert it: ")[2])
+    assert command[:2] == ["python", "-c"]
+    subprocess.run([sys.executable, *command[1:]], check=True, cwd=tmp_path)
+    assert pq.read_table(tmp_path / f"{Path(name).stem}.parquet").equals(TABLE)
+
+
+def test_a_directory_of_another_format_is_converted_as_a_whole(tmp_path, monkeypatch):
+    folder = tmp_path / "tickets"
+    (folder / ".hidden").mkdir(parents=True)
+    for name in ("part-0.csv", "part-1.csv"):
+        write(folder, name)
+    (folder / "_SUCCESS").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"--from = tickets/ \(looked at part-0\.csv\): .*it is CSV\.") as error:
+        require_parquet("--from", "tickets/")
+    command = shlex.split(str(error.value).partition("Convert it: ")[2])
+    subprocess.run([sys.executable, *command[1:]], check=True)
+    assert pq.read_table(tmp_path / "tickets.parquet").num_rows == 4
+
+
+def test_what_nobody_can_convert_in_a_line_is_named_too(tmp_path):
+    for name, said in (("t.txt", "by its name it is plain text."), ("t", "It is not a Parquet file. ")):
+        (tmp_path / name).write_text("words")
+        with pytest.raises(InputError) as error:
+            require_parquet("input.path", f"{tmp_path}/{name}")
+        assert said in str(error.value)
+        assert "Write it as Parquet first" in str(error.value)
+
+
+def test_parquet_by_any_name_and_what_is_not_here_is_left_to_spark(tmp_path):
+    pq.write_table(TABLE, tmp_path / "t.csv")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "t.csv").read_bytes()[:40])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "overwritten.parquet").write_bytes(b"\0" * 40)
+    for path in ("t.csv", "cut.parquet", "overwritten.parquet", "empty", "none.csv"):
+        require_parquet("--from", f"file:{tmp_path}/{path}")
+    require_parquet("--from", "s3a://bucket/t.csv")
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("file:/lake/t.parquet", "in file:/lake/t.parquet. The file is damaged."),
+        ("s3a://lake/t.jsonl", "in s3a://lake/t.jsonl. It is not a Parquet file; by its name it is JSON lines."),
+        ("hdfs://host/t.csv.gz", "in hdfs://host/t.csv.gz. It is not a Parquet file; by its name it is CSV."),
+    ],
+)
+def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
+    error = ValueError(f": java.lang.X: [CANNOT_READ_FILE_FOOTER] Could not read footer for file: {file}. Please")
+    assert said in describe_cause(error)
