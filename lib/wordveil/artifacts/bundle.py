@@ -140,6 +140,13 @@ class Bundle:
         return Recovery.from_dict(found) if found else None
 
     @property
+    def suitability(self) -> dict[str, Any] | None:
+        """How the embedding suits the mechanism (:class:`wordveil.evaluation.suitability.Suitability`), as plain
+        values. None where the build did not measure it.
+        """
+        return self.manifest.get("suitability")
+
+    @property
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
         return content_store.encode_canonical(self.manifest)
@@ -171,17 +178,20 @@ def write(
     recipe: Recipe,
     provenance: Mapping[str, Any],
     recovery: Recovery | None = None,
+    suitability: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a bundle into ``store`` and return its directory. ``recovery``: what an attacker recovers, if it is known.
+    ``suitability``: how the embedding suits the mechanism, as plain values, if that is known.
 
     The directory gets its name only once all files are on disk. An existing bundle with the same content stays
     unchanged. If it was built by another recipe, the new one stands beside it with the same fingerprint: a file may
     change and leave what is drawn as it was, and each configuration must find a bundle of its own recipe.
     """
+    measured = {"recovery": recovery.to_dict() if recovery else None, "suitability": suitability}
     return content_store.write_directory(
         store,
         KIND,
-        lambda draft: _fill(draft, embedding, built, recipe, provenance, recovery),
+        lambda draft: _fill(draft, embedding, built, recipe, {"provenance": dict(provenance), **measured}),
         open_bundle,
         lambda manifest: "" if not recipe.differences(manifest) else _variant(recipe),
     )
@@ -196,8 +206,7 @@ def _fill(
     embedding: Embedding,
     built: MechanismArtifact,
     recipe: Recipe,
-    provenance: Mapping[str, Any],
-    recovery: Recovery | None,
+    measured: Mapping[str, Any],
 ) -> dict[str, Any]:
     words = "".join(f"{word}\n" for word in embedding.words.to_pylist()).encode("utf-8")
     files = {_WORDS: content_store.write_file(draft / _WORDS, memoryview(words))}
@@ -218,8 +227,7 @@ def _fill(
         "guarantee": built.guarantee.to_dict(),
         "recipe": {**recipe.__dict__},
         "notes": [*embedding.warnings, *built.notes],
-        "provenance": dict(provenance),
-        "recovery": recovery.to_dict() if recovery else None,
+        **measured,
     }
     return content_store.write_manifest(draft, KIND, content, facts)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config, show_progress
-from wordveil.cli.output import print_json, print_table
+from wordveil.cli.output import print_json, print_note, print_table, results
 
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
@@ -45,11 +45,24 @@ def build(
         bundle = build_bundle(settings, work, read)
     if as_json:
         recovery = bundle.recovery.to_dict() if bundle.recovery else None
-        print_json({**_bundle_facts(bundle), "recovery": recovery, "notes": bundle.manifest["notes"]})
+        measured = {"recovery": recovery, "suitability": bundle.suitability}
+        print_json({**_bundle_facts(bundle), **measured, "notes": bundle.manifest["notes"]})
     else:
-        from wordveil.cli.tables import recovery_facts
+        _print_bundle(bundle)
 
-        print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
+
+def _print_bundle(bundle: Bundle) -> None:
+    from wordveil.cli.embedding_tables import FIGURES_NOTE, epsilon_table, suitability_facts
+    from wordveil.cli.tables import recovery_facts
+
+    print_table("Bundle", {**_bundle_facts(bundle), **recovery_facts(bundle.recovery)}, bundle.manifest["notes"])
+    suits = bundle.suitability
+    print_table("Embedding", suitability_facts(suits))
+    if suits and suits["epsilons"]:
+        results.print(epsilon_table(suits, bundle.guarantee.nominal_epsilon))
+        print_note(FIGURES_NOTE)
+    for warning in suits["warnings"] if suits else ():
+        print_note(warning)
 
 
 def _bundle_facts(bundle: Bundle) -> dict[str, Any]:

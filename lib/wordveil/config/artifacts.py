@@ -20,7 +20,8 @@ from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
 from wordveil.errors import BundleError, WordveilError
 from wordveil.evaluation.comparison import Comparison, compare
-from wordveil.evaluation.recovery import measure_built
+from wordveil.evaluation.recovery import load_built, measure_recovery
+from wordveil.evaluation.suitability import measure_suitability
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
@@ -79,9 +80,13 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "source": embedding.source,
         }
-        work.progress("measuring what an attacker recovers")
-        recovery = measure_built(section.mechanism, built, fitted.inputs.frequencies_of(embedding.size))
-        found = bundles.write(store, embedding, built, recipe, provenance, recovery)
+        frequencies = fitted.inputs.frequencies_of(embedding.size)
+        with load_built(section.mechanism, built, embedding.size) as mechanism:
+            work.progress("measuring what an attacker recovers")
+            recovery = measure_recovery(mechanism, frequencies)
+            work.progress("measuring how the embedding suits the mechanism")
+            suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
+        found = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
     return bundles.open_bundle(found)
 

@@ -16,7 +16,8 @@ finds the same figures. No key of a release comes from them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -57,7 +58,7 @@ Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
 
 
-class _OtherLengthError(ValueError):
+class OtherLengthError(ValueError):
     """A mechanism draws texts of other lengths."""
 
 
@@ -74,15 +75,18 @@ class _Trial:
         return [int(hits) for hits in (guesses == self.words[:, None]).sum(axis=0)]
 
 
-def measure_built(kind: type[Mechanism[Any]], built: MechanismArtifact, frequencies: Float64) -> Recovery | None:
-    """The same as :func:`measure_recovery` of a mechanism that was built and is in no bundle yet.
+@contextmanager
+def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) -> Iterator[Mechanism[Any]]:
+    """Load a mechanism of ``size`` words that was built and is in no bundle yet. ``kind``: its class."""
+    with TemporaryDirectory(prefix="wordveil-measure-") as directory:
+        yield kind.load(size, built.parameters, built.arrays, built.write_files(Path(directory)))
 
-    ``kind``: its class.
+
+def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
+    """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
+    ``(tokens,)``.
     """
-    with TemporaryDirectory(prefix="wordveil-recovery-") as directory:
-        files = built.write_files(Path(directory))
-        mechanism = kind.load(len(frequencies), built.parameters, built.arrays, files)
-        return measure_recovery(mechanism, frequencies)
+    return _draw(mechanism, ids, _KEY.for_release(purpose))
 
 
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
@@ -115,7 +119,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
         trials = _draw_trials(mechanism, priors, _trial_words(size, listed=laws is not None, known=is_known))
         if not is_known:
             laws = fit_laws(mechanism, frequencies)
-    except _OtherLengthError:
+    except OtherLengthError:
         return None
     if laws is None:
         found = guess_densely(mechanism, priors, [one.drawn for one in trials], DRAWS)
@@ -174,14 +178,14 @@ def _choose_words(prior: Float64, count: int, name: str) -> Int32:
 
 
 def _draw(mechanism: Mechanism[Any], ids: Int32, keys: ReleaseKeys) -> Int32:
-    """What a mechanism draws for each id. Raises :class:`_OtherLengthError` where that is not one output each."""
+    """What a mechanism draws for each id. Raises :class:`OtherLengthError` where that is not one output each."""
     step = min(_CHUNK, mechanism.max_tokens)
     parts = [
         draw_tokens(mechanism, ids[start : start + step], b"%d" % start, keys) for start in range(0, len(ids), step)
     ]
     drawn = np.concatenate(parts)
     if len(drawn) != len(ids):
-        raise _OtherLengthError
+        raise OtherLengthError
     return drawn
 
 

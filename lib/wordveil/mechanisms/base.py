@@ -123,6 +123,9 @@ class Mechanism(ABC, Generic[Settings]):
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
+    stays_fast: ClassVar[bool] = False
+    """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
+
     search: str = "exact"
     """How the nearest word is found."""
     search_recall: float = 1.0
@@ -244,6 +247,31 @@ class Mechanism(ABC, Generic[Settings]):
         """The probability that each of ``words``, int32 ``(count,)``, stays itself: float64 ``(count,)``.
 
         None where it is not known and must be estimated from draws.
+        """
+        return None
+
+    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64] | None:
+        """The probability that each of ``words``, int32 ``(count,)``, stays itself at other epsilons: float64
+        ``(epsilons, count)``, close enough for previews. A row is NaN where there is no such mechanism.
+
+        None where the mechanism at another epsilon is not at hand (:meth:`at_epsilon`), or must be drawn from.
+        """
+        rows = []
+        for epsilon in epsilons:
+            try:
+                changed = self.at_epsilon(epsilon)
+            except (ValueError, BundleError):
+                rows.append(np.full(len(words), np.nan))
+                continue
+            stays = None if changed is None else changed.stay_probabilities(words)
+            if stays is None:
+                return None
+            rows.append(stays)
+        return np.array(rows)
+
+    def useful_epsilons(self) -> tuple[float, float] | None:
+        """The lowest and the highest epsilon that are worth looking at over these words. None where that is measured by
+        how many words stay themselves.
         """
         return None
 

@@ -72,6 +72,8 @@ from wordveil.privacy.metrics import Metric
 # Lists that hold more than this part of the floors, or of the vocabulary, leave little of a text.
 _LARGE_MASS, _LARGE_LIST = 0.1, 0.5
 _LEAST_FLOOR_MASS = 1e-18
+# Lists of about so many words, at equal floors, say something of a text without showing each of its words.
+_USEFUL_LISTS = (512, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,7 @@ class Staircase(TableDraws[StaircaseSettings]):
     sampler_version = 1
     settings_type = StaircaseSettings
     is_pure = True
+    stays_fast = True
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
@@ -202,6 +205,30 @@ class Staircase(TableDraws[StaircaseSettings]):
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
         return floor_stays(self._table, self._masses, words)
+
+    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+        # A word is the first of its list, so that what it has follows from its floor alone.
+        floors = self._masses[: self._size] / np.sum(self._masses[: self._size], dtype=np.float64)
+        rows = []
+        for epsilon in epsilons:
+            common, held = self._list_share(epsilon)
+            pad = held if self._parameters["padding"] else 0.0
+            floor = common * (1 - pad) * floors[words]
+            stays = np.minimum(math.exp(min(epsilon, 700.0)) * floor, floor + 1 - common)
+            rows.append(stays if held + pad < 1 else np.full(len(words), np.nan))
+        return np.array(rows)
+
+    def useful_epsilons(self) -> tuple[float, float]:
+        # A word becomes one of its list equally often at every epsilon; its list gets shorter.
+        tried = np.geomspace(0.5, 40, 200)
+        lengths = [self._size * self._list_share(epsilon)[1] for epsilon in tried.tolist()]
+        low, high = np.interp(-np.log(_USEFUL_LISTS), -np.log(lengths), tried).tolist()
+        return low, high
+
+    def _list_share(self, epsilon: float) -> tuple[float, float]:
+        """What the floors add up to at another epsilon, and the part of them that a list holds."""
+        common = _common_of(epsilon, self._parameters["floor_mass"]) / WHOLE
+        return common, (1 / common - 1) / math.expm1(min(epsilon, 700.0))
 
     def at_epsilon(self, epsilon: float) -> Self | None:
         """The same as a build at ``epsilon``: lists get shorter as epsilon rises, and so they are at hand. None below

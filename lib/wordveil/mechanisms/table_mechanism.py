@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -89,6 +89,19 @@ class TableMechanism(TableDraws[Settings]):
     def _stay_probability(self, word: int) -> float:
         ids, logs, _ = listed_probabilities(self._table, word)
         return float(np.exp(logs[ids == word]).sum())
+
+    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+        # All scores are multiples of epsilon, so at another epsilon a law is a power of the table's, scaled to add up.
+        ratios = np.array(epsilons) / self._parameters["epsilon"]
+        stays = np.empty((len(ratios), len(words)))
+        for place, word in enumerate(words.tolist()):
+            ids, logs, other = listed_probabilities(self._table, word)
+            unlisted = int(self._table.outputs[0]) - len(ids)
+            top = logs.max()
+            weights = np.exp(ratios[:, None] * (logs - top))
+            totals = weights.sum(axis=1) + (unlisted * np.exp(ratios * (other - top)) if unlisted else 0.0)
+            stays[:, place] = weights[:, ids == word].sum(axis=1) / totals
+        return stays
 
     def at_epsilon(self, epsilon: float) -> Self:
         check_epsilon(epsilon)

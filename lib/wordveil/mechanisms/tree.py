@@ -33,6 +33,7 @@ with an infinite loss between them, Chen et al. 2023 (CusText); clusters drawn b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -172,6 +173,7 @@ class Tree(Mechanism[TreeSettings]):
     sampler_version = 1
     settings_type = TreeSettings
     is_pure = True
+    stays_fast = True
 
     def __init__(self, parameters: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._parameters = dict(parameters)
@@ -304,14 +306,26 @@ class Tree(Mechanism[TreeSettings]):
         return word_laws(self._table, self._parameters["counts"][0])
 
     def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+        needed, place = np.unique(self._table.rows[words], return_inverse=True)
+        return _member_probabilities(self._table, needed)[place] * self._written_for(words)
+
+    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+        # Clusters of one size differ in the last digits alone, so that one of each size is looked at.
+        sizes, place = np.unique(np.diff(self._bounds[0])[self._table.rows[words]], return_inverse=True)
+        typical = np.array([np.argmax(np.diff(self._bounds[0]) == size) for size in sizes])
+        rows = np.full((len(epsilons), len(words)), np.nan)
+        for number, epsilon in enumerate(epsilons):
+            with suppress(ValueError, BundleError):
+                rows[number] = _member_probabilities(self.at_epsilon(epsilon).table, typical)[place]
+        return rows * self._written_for(words)
+
+    def _written_for(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+        """For how many members of its own cluster each word is written: float64 ``(words,)``."""
+        if self._parameters["output"] == "member":
+            return np.ones(len(words))
         table, bounds = self._table, self._bounds[0]
         rows = table.rows[words]
-        needed, place = np.unique(rows, return_inverse=True)
-        members = np.array([float(table.mixture(row).probabilities[0]) for row in needed.tolist()])
-        stays: NDArray[np.float64] = members[place]
-        if self._parameters["output"] != "member":  # all members are written as one of them
-            stays *= np.where(table.written[bounds[rows]] == words, bounds[rows + 1] - bounds[rows], 0)
-        return stays
+        return np.where(table.written[bounds[rows]] == words, bounds[rows + 1] - bounds[rows], 0).astype(np.float64)
 
     @cached_property
     def _bounds(self) -> list[NDArray[np.int32]]:
@@ -326,6 +340,11 @@ class Tree(Mechanism[TreeSettings]):
         nesting, levels = solve_nesting(self._bounds, losses, pad_share, padding=padding, lower_pad_share=True)
         table = arrange(nesting, levels, self._table.rows, self._table.written)
         return type(self)({**self._parameters, "epsilon": epsilon, "losses": losses}, {**self._arrays, **table.arrays})
+
+
+def _member_probabilities(table: TreeTable, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The probability of one member of a row's own cluster, for each row: float64 ``(rows,)``."""
+    return np.array([float(table.mixture(row).probabilities[0]) for row in rows.tolist()])
 
 
 def _notes(counts: Sequence[int], size: int, level_losses: Sequence[float], pad_share: float) -> tuple[str, ...]:

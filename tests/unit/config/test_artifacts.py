@@ -92,3 +92,32 @@ def test_the_command_shows_it_and_writes_it_as_json(settings: dict[str, Any], tm
     assert "words recovered" in flat
     share = 100 * bundle.recovery.frequency.after[0].at_least
     assert f"{share:.3g}%" in flat
+
+
+def test_a_build_says_how_the_embedding_suits_and_a_finished_bundle_says_it_again(
+    settings: dict[str, Any], tmp_path: Path
+):
+    settings["mechanism"] |= {"gamma": 40.0, "neighbours": 10}
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(settings))
+    runs = [CliRunner().invoke(app, ["build", "--config", str(file), "--json"]) for _ in range(2)]
+    assert [run.exit_code for run in runs] == [0, 0], runs[0].output
+    first, again = (json.loads(run.stdout)["suitability"] for run in runs)
+    assert first == again == build_bundle(parse_config(settings, "job")).suitability
+    assert (first["measure"], first["neighbour"]) == ("euclidean", SIZE - 1)
+    assert {one["epsilon"] for one in first["epsilons"]} > {2.0}
+    shown = CliRunner().invoke(app, ["build", "--config", str(file)], env={"COLUMNS": "160"})
+    for words in ("gamma to begin with", f"{first['gamma']:g}, the median", "epsilons to look at", "2 (yours)"):
+        assert words in shown.stdout
+    assert "mechanism.gamma = 40: half of the words have 49 words nearer" in shown.stderr
+    manifest = json.loads((Path(json.loads(runs[0].stdout)["path"]) / "manifest.json").read_text())
+    assert manifest["suitability"] == first
+
+
+def test_what_is_measured_of_an_embedding_changes_no_fingerprint(settings: dict[str, Any], tmp_path: Path, monkeypatch):
+    config = parse_config(settings, "job")
+    plain = build_bundle(config).fingerprint
+    monkeypatch.setattr("wordveil.evaluation.suitability.NEIGHBOUR", 3)
+    other = parse_config({**settings, "bundle_store": str(tmp_path / "others")}, "job")
+    assert build_bundle(other).fingerprint == plain
+    assert build_bundle(other).suitability["neighbour"] == 3

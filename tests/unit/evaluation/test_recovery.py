@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from helpers import build, build_mechanism, random_embedding
 from wordveil.evaluation.posterior import WordScores, guess_densely, guess_outputs
-from wordveil.evaluation.recovery import DRAWS, find_interval, fit_laws, measure_built, measure_recovery
+from wordveil.evaluation.recovery import DRAWS, find_interval, fit_laws, load_built, measure_recovery
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
@@ -278,7 +278,8 @@ def test_what_was_built_is_measured_before_it_is_in_a_bundle():
     for name, settings in (("exponential", {"epsilon": 2.0}), ("laplace", {"epsilon": 5.0})):
         built = build(EMBEDDING, settings, padding=True, mechanism=name)
         mechanism = build_mechanism(EMBEDDING, settings, padding=True, mechanism=name)
-        found = measure_built(MECHANISMS[name], built, SKEWED)
+        with load_built(MECHANISMS[name], built, len(SKEWED)) as loaded:
+            found = measure_recovery(loaded, SKEWED)
         assert found == measured(mechanism, SKEWED)
         assert (found.frequency.leakage_at_most is None) == (name == "laplace")
 
