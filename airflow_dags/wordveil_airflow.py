@@ -535,7 +535,8 @@ class PlanOperator(BaseSensorOperator, ReleaseOperator):
             return BaseSensorOperator.execute(self, context)
         except AirflowSensorTimeout:
             marker = settings.marker.replace("{slice}", part)
-            awaited = marker or f"a record of {settings.slice_param}={part} in the input"
+            of_slice = f" of {settings.slice_param}={part}" if settings.slice_param else ""
+            awaited = marker or f"a record{of_slice} in the input"
             raise AirflowSensorTimeout(
                 f"slice {part}: {awaited} of {settings.config} did not arrive within {settings.wait_hours:g} hours. "
                 "Nothing was drawn. Make sure that the input is written, then clear this task. If the slice is meant "

@@ -70,6 +70,43 @@ def test_a_sentence_is_compared_without_key_or_bundle(spark, workspace: Workspac
         assert json.loads(out)["faults"][0]["where"] == arguments[0]
 
 
+def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
+    spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(workspace.root)
+    table = workspace.root / "tickets"
+    spark.createDataFrame(corpus(20)).withColumnRenamed("day", "ds").write.format("delta").partitionBy("ds").save(
+        str(table)
+    )
+    code, _, err = run("init", "--from", table)
+    assert code == 0
+    assert "--release drafts a release" in err
+    code, out, err = run("init", "--from", table, "--release", "--output", "release.yaml", "--json")
+    assert code == 0, err
+    guessed = json.loads(out)
+    assert (guessed["release"], guessed["slice"], guessed["keep"]) == (True, "ds", ["ds"])
+    unfilled = json.loads(run("plan", "--config", "release.yaml", "--json")[1])
+    assert {fault["where"] for fault in unfilled["faults"]} == {*guessed["to_fill"]}
+
+    values = ["mechanism.epsilon=4.0", "mechanism.public=true", "mechanism.embedding=embedding", "key.file=none.key"]
+    values += ["budgets.record=2000.0"]
+    filled = [part for value in values for part in ("--set", value)]
+    assert run("build", "--config", "release.yaml", *filled)[0] == 0
+    day = corpus(20)["day"][0].as_py()
+    arguments = ["plan", "--config", "release.yaml", *filled, "--has-records", "--json"]
+    code, out, err = run(*arguments, "--param", f"ds={day}")
+    assert code == 0, err
+    plan = json.loads(out)
+    assert (plan["has_records"], plan["output_format"]) == (True, "delta")
+    assert json.loads(run(*arguments, "--param", "ds=1999-01-01")[1])["has_records"] is False
+
+    workspace.write_corpus(corpus(3), name="plain")
+    code, _, err = run("init", "--from", "plain", "--release", "--output", "other.yaml")
+    assert code == 4
+    assert "--from = plain: is a Parquet table, and a release reads a Delta table" in err
+    assert not (workspace.root / "other.yaml").exists()
+
+
 def test_a_file_of_another_format_is_not_called_damaged(workspace: Workspace, run: Command, monkeypatch):
     monkeypatch.chdir(workspace.root)
     (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')

@@ -29,6 +29,12 @@ def init(
         ),
     ] = None,
     *,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release", help="Draft an incremental release of a Delta table: with a ledger, budgets and a gate."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a commented configuration from a table's schema, or the Airflow DAGs. Reads no rows."""
@@ -38,9 +44,16 @@ def init(
         )
         raise ConfigError("command line", [Fault("--from", source or "", problem)])
     if airflow is not None:
+        if release:
+            problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
+            raise ConfigError("command line", [Fault("--release", "", problem)])
         _write_dags(airflow, as_json=as_json)
         return
     assert source is not None
+    _write_draft(source, output, is_release=release, as_json=as_json)
+
+
+def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) -> None:
     from wordveil.config import template
     from wordveil.config.paths import make_absolute, relative_to_file
     from wordveil.spark.input.inspect import read_columns
@@ -49,22 +62,25 @@ def init(
     with show_status() as progress:
         progress("reading the schema")
         table = make_absolute(source)
-        is_delta = template.is_local_delta(table)
-        columns = read_columns(prepare_plain_session(delta=is_delta, is_short=True), table)
+        is_delta = is_release or template.is_local_delta(table)
+        start = prepare_plain_session(delta=is_delta, is_short=True)
+        columns = read_columns(start, table, is_release=is_release)
     guess = template.guess_columns(columns, template.table_name(table))
     kind, named = "delta" if is_delta else "parquet", relative_to_file(source, output)
-    template.write_draft(output, template.draft_config(named, columns, guess, kind, output.parent))
-    facts = template.draft_facts(output, source, guess)
+    draft = template.draft_config(named, columns, guess, kind, output.parent, is_release=is_release)
+    template.write_draft(output, draft)
+    facts = template.draft_facts(output, source, guess, is_release=is_release)
     if as_json:
         print_json(facts)
-    else:
-        shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
-        shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
-        note = (
-            f"the columns were guessed from their names: check {output}, fill in what is missing, then run "
-            "`wordveil build`."
-        )
-        print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, [note])
+        return
+    facts["release"] = "incremental" if is_release else "one job"
+    shown = {name: ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()}
+    shown = {name: value or "none" for name, value in shown.items() if value or not name.endswith("_candidates")}
+    guessed = f"the columns were guessed from their names: check {output}, fill in what is missing, then run"
+    notes = [f"{guessed} `wordveil build`."]
+    if is_delta and not is_release:
+        notes.append("this is a Delta table: --release drafts a release that is updated from it night by night.")
+    print_table("Configuration", {name.replace("_", " "): value for name, value in shown.items()}, notes)
 
 
 def _write_dags(folder: Path, *, as_json: bool) -> None:

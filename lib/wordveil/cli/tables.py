@@ -40,7 +40,8 @@ CHANGES = {
 """What the ``changes`` of a run mean, for people."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
-    "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs guarantees` says more."
+    "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
+    "guarantees` says more."
 )
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
 

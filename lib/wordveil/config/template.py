@@ -11,13 +11,19 @@ from typing import Any
 import yaml
 
 from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.privacy.relations import column_exposure
 from wordveil.records.schema import RESERVED_COLUMNS
 
 TO_FILL = ("mechanism.epsilon", "mechanism.public", "key")
+RELEASE_TO_FILL = ("budgets",)
+SLICE = "ds"
+"""The parameter of ``input.where`` by which the nightly DAG names a slice."""
 _IDS = ("id", "uuid", "guid", "key")
 _ID_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
 _TEXTS = ("text", "body", "message", "content", "comment", "description")
 _AUTHORS = ("author", "user", "customer", "sender")
+_DAYS = ("ds", "dt", "date", "day")
+_DAY_TYPES = ("string", "date")
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,8 @@ class Guess:
     """What the columns seem to be; None where no name shows it, or several do.
 
     ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name where the guess
-    is None. ``not_kept`` are the columns that the configuration leaves out.
+    is None. ``not_kept`` are the columns that the configuration leaves out. ``day`` is the kept partition column of
+    days, by which a release reads a slice.
     """
 
     id: str | None
@@ -54,12 +61,12 @@ class Guess:
     not_kept: tuple[str, ...]
     id_candidates: tuple[str, ...]
     text_candidates: tuple[str, ...]
+    day: str | None = None
 
-    @property
-    def to_fill(self) -> list[str]:
-        """The settings that the user has to fill in."""
+    def to_fill(self, *, is_release: bool = False) -> list[str]:
+        """The settings that the user has to fill in, in a draft of one job or of an incremental release."""
         missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
-        return [*missing, *TO_FILL]
+        return [*missing, *TO_FILL, *(RELEASE_TO_FILL if is_release else ())]
 
 
 def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
@@ -90,6 +97,7 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         not_kept=tuple(column.name for column in columns if column.name not in named),
         id_candidates=() if record_id else tuple(column.name for column in ids or others),
         text_candidates=() if text else tuple(column.name for column in texts or strings),
+        day=_one_day([column for column in columns if column.partition and column.name in keep]),
     )
 
 
@@ -122,6 +130,12 @@ def _first(texts: Sequence[Column]) -> Column | None:
     return clear[0] if clear else None
 
 
+def _one_day(partitions: Sequence[Column]) -> str | None:
+    """The only partition column of days; None where there is none, or several."""
+    days = [column.name for column in partitions if column.type in _DAY_TYPES and {*column.parts[-1:]} & {*_DAYS}]
+    return days[0] if len(days) == 1 else None
+
+
 def _is_author(column: Column) -> bool:
     return bool(column.parts) and column.parts[0].removesuffix("s") in _AUTHORS
 
@@ -137,11 +151,18 @@ def is_local_delta(path: str) -> bool:
 
 
 def draft_config(
-    path: str, columns: Sequence[Column], guess: Guess, kind: str = "parquet", directory: Path | None = None
+    path: str,
+    columns: Sequence[Column],
+    guess: Guess,
+    kind: str = "parquet",
+    directory: Path | None = None,
+    *,
+    is_release: bool = False,
 ) -> str:
-    """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``.
+    """Write the configuration of a table of format ``kind`` as commented YAML, for a file in ``directory``: of one job,
+    or of an incremental release (``is_release``), which needs a Delta table.
 
-    It loads once the settings of :attr:`Guess.to_fill` are filled in.
+    It loads once the settings of :meth:`Guess.to_fill` are filled in.
     """
     name = table_name(path)
     release = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:128] or "corpus"
@@ -149,6 +170,7 @@ def draft_config(
     left = [
         f"  #   {_scalar(column)} {types[column]}" for column in guess.not_kept if column not in (guess.id, guess.text)
     ]
+    parts = _release_parts(path, guess) if is_release else _job_parts(path, kind)
     return _TEMPLATE.format(
         release=_scalar(release),
         path=_scalar(path),
@@ -164,9 +186,47 @@ def draft_config(
         if guess.keep
         else "None was guessed to be public.",
         left="\n".join(left) or "  #   none",
-        output=_scalar(f"{path.rstrip('/').removesuffix('.parquet')}-sanitised"),
         partition_by=", ".join(map(_scalar, guess.keep)),
+        **parts,
     )
+
+
+def _beside(path: str, ending: str) -> str:
+    return _scalar(f"{path.rstrip('/').removesuffix('.parquet')}-{ending}")
+
+
+def _job_parts(path: str, kind: str) -> dict[str, str]:
+    """What a draft of one job has that a draft of a release has not."""
+    return {
+        "steps": _JOB_STEPS,
+        "changes": _SUGGESTION if kind == "delta" else "",
+        "place": f"  path: {_beside(path, 'sanitised')}\n",
+        "rest": "",
+    }
+
+
+def _release_parts(path: str, guess: Guess) -> dict[str, str]:
+    """What a draft of a release has that a draft of one job has not."""
+    place = f"  path: {_beside(path, 'release')}   # draws, journal, manifests: internal, as secret as the ids\n"
+    place += (
+        f"  format: delta\n  public: {_beside(path, 'public')}   # what readers may see, with its signed manifest\n"
+    )
+    above, slash, _ = path.rstrip("/").rpartition("/")
+    shown = ["presence", "edited", "withdrawn", *(column_exposure(name) for name in guess.keep)]
+    where = _NO_SLICE
+    if guess.day is not None:
+        column = guess.day if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", guess.day) else f"`{guess.day}`"
+        where = _SLICED.format(where=_scalar(f"{column} = :{SLICE}"))
+    return {
+        "steps": _RELEASE_STEPS.format(param=f" --param {SLICE}=2026-11-20" if guess.day else ""),
+        "changes": _CHANGES + where,
+        "place": place,
+        "rest": _RELEASE_REST.format(
+            ledger=_scalar(f"{above}{slash}wordveil-ledger"),
+            exposes=", ".join(map(_scalar, shown)),
+            author="over all releases of the ledger" if guess.author else "over all releases; needs input.author",
+        ),
+    }
 
 
 def _named(name: str | None, candidates: Sequence[str], meaning: str) -> str:
@@ -208,18 +268,74 @@ def refuse_existing(file: Path) -> None:
         )
 
 
-def draft_facts(file: Path, path: str, guess: Guess) -> dict[str, Any]:
+def draft_facts(file: Path, path: str, guess: Guess, *, is_release: bool = False) -> dict[str, Any]:
     """What was guessed, as plain values."""
     names = ("id", "id_candidates", "text", "text_candidates", "author", "keep", "not_kept")
     guessed = {name: list(value) if isinstance(value := getattr(guess, name), tuple) else value for name in names}
-    return {"output": str(file), "input": path, **guessed, "to_fill": guess.to_fill}
+    sliced = {"slice": guess.day} if is_release else {}
+    return {
+        "output": str(file),
+        "input": path,
+        "release": is_release,
+        **guessed,
+        **sliced,
+        "to_fill": guess.to_fill(is_release=is_release),
+    }
 
 
+_JOB_STEPS = """\
+# Then run `wordveil build`, `wordveil plan --sample 1000`, `wordveil sanitise`.
+"""
+_SUGGESTION = """\
+  # A Delta table that grows can be sanitised night by night: `wordveil init --release` drafts an incremental release.
+"""
+_RELEASE_STEPS = """\
+# An incremental release: each night draws what is new or has changed (`wordveil release --help`). First run
+# `wordveil build` and `wordveil plan{param}`; then every night, each with --config:
+#   wordveil sanitise{param}
+#   wordveil release gate
+#   wordveil release publish
+# `wordveil init --airflow DIR` writes a DAG that does this.
+"""
+_CHANGES = """\
+  changes: scan     # compares contents. feed reads only what has changed and sees deletions: it needs the table's
+                    # property delta.enableChangeDataFeed
+"""
+_SLICED = """\
+  # Each run reads one day; records of other days stay in the release. The DAG gives the same parameter. Leave this out
+  # to read the whole table, and set the DAG's slice_param to "".
+  where: {where}
+"""
+_NO_SLICE = """\
+  # Each run reads the whole table, as no partition column of days was found: set the DAG's slice_param to "".
+"""
+_RELEASE_REST = """\
+
+ledger: {{path: {ledger}}}   # one for all releases that share records or authors
+
+# What may be spent, in nats between any two texts. Set at least one limit. Each version of a record costs n_max x
+# epsilon at most, for example 256 x 8 = 2048.
+budgets:
+  unit: pure
+  relation: any_text
+  on_exceeded: quarantine   # or fail: then nothing is drawn
+  # record: (a number)   # FILL IN: all versions of one record together
+  # author: (a number)   # FILL IN: {author}
+  # corpus: (a number)   # FILL IN: the most expensive author of this release
+
+# What must hold before a version is published.
+gate:
+  exposes: [{exposes}]
+  min_records: 1   # better what a night has at least
+  max_empty_rate: 0.01
+  # These two read original texts. What is published then also exposes gate: add it to exposes.
+  # quarantine_rate: 0.01
+  # unknown_rate: 0.10
+"""
 _TEMPLATE = """\
-# Made from the table's schema by `wordveil init`; no row was read. You must still set every FILL IN, and the lines
-# below that begin with `# epsilon`, `# public` and `# key`. Then run `wordveil build`, `wordveil plan --sample 1000`,
-# `wordveil sanitise`. Relative paths are taken from the directory of this file.
-format_version: 2
+# Made from the table's schema by `wordveil init`; no row was read. You must still set every FILL IN. Relative paths
+# are taken from the directory of this file.
+{steps}format_version: 2
 
 # Long-lived: the name of what is published, not of one run. Another name draws other noise.
 release: {release}
@@ -227,7 +343,7 @@ release: {release}
 input:
   path: {path}
   format: {format}
-  id: {id}
+{changes}  id: {id}
   text: {text}
   {author}
   # Published unchanged beside the text. {partitions}
@@ -242,10 +358,10 @@ mechanism:
   # The most that any two words cost, near or far: smaller hides more, larger keeps more of the meaning. There is no
   # default. In demo, 75 of 100 words become a related word at 8, 29 at 6, 5 at 4; the others become any word. `wordveil
   # build` says how many words a guesser recovers; `wordveil docs choosing` has a worked choice.
-  # epsilon: (a number)
+  # epsilon: (a number)   # FILL IN
   embedding: demo   # 20,000 English words x 100, or a path to your own: `wordveil docs choosing`
   # Set this only if neither vectors nor vocabulary were made from the private corpus, as is true of demo.
-  # public: true
+  # public: true   # FILL IN
 bundle_store: bundles     # where `wordveil build` puts what the job draws with
 
 text:
@@ -253,9 +369,8 @@ text:
   n_max: 256        # public; longer texts are cut, shorter ones padded. `plan --sample` says how many
 
 # Make one with: wordveil key new {key}. Keep it as secret as the corpus.
-# key: {{file: wordveil.key}}
+# key: {{file: wordveil.key}}   # FILL IN
 
 output:
-  path: {output}
-  partition_by: [{partition_by}]
-"""
+{place}  partition_by: [{partition_by}]
+{rest}"""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 import yaml
 
-from wordveil.config.load import parse_config
+from helpers import random_embedding
+from wordveil.config.artifacts import build_bundle
+from wordveil.config.load import Config, parse_config
+from wordveil.config.parameters import check_params, parse_params
 from wordveil.config.template import (
     Column,
     draft_config,
@@ -20,6 +24,7 @@ from wordveil.config.template import (
 )
 from wordveil.errors import ConfigError, OutputExistsError
 
+ROOT = Path(__file__).parents[3]
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
 
 
@@ -119,6 +124,89 @@ def test_a_draft_says_the_format(tmp_path):
     assert not is_local_delta("s3a://bucket/t")
 
 
+def faults_of(text: str) -> set[str]:
+    with pytest.raises(ConfigError) as error:
+        parse_config(yaml.safe_load(text), "draft")
+    return {fault.where for fault in error.value.faults}
+
+
+def release_of(*names: str, path: str = "/lake/raw/tickets") -> tuple[str, Config]:
+    """A draft of a release, and the configuration that it is once it is filled in."""
+    table = columns(*names)
+    guess = guess_columns(table, table_name(path))
+    text = draft_config(path, table, guess, "delta", is_release=True)
+    assert faults_of(text) == {*guess.to_fill(is_release=True)}
+    raw = filled(text)
+    raw["budgets"]["record"] = 10_000.0
+    return text, parse_config(raw, "draft")
+
+
+def dag_parameters() -> list[str]:
+    """What the nightly DAG passes by --param where its Variable sets nothing but the configuration."""
+    tree = ast.parse((ROOT / "airflow_dags" / "wordveil_airflow.py").read_text("utf-8"))
+    nightly = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "NightlySettings")
+    defaults = {
+        node.target.id: ast.literal_eval(node.value.args[0])
+        for node in nightly.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.Call)
+    }
+    return [f"{defaults['slice_param']}=2026-11-20"] if defaults["slice_param"] else []
+
+
+@pytest.mark.parametrize("day", ["ds:string*", "event_date:date*", "dt:string*"])
+def test_a_release_is_drafted_whole_and_reads_the_slice_that_the_dag_names(day):
+    text, config = release_of("ticket_id:bigint", "body:string", "customer:string", day, "secret:string")
+    name = day.partition(":")[0]
+    assert config.input.where == f"{name} = :ds"
+    check_params(config.input.where, parse_params(dag_parameters()))
+    assert (config.input.format, config.output.format, config.input.author) == ("delta", "delta", "customer")
+    assert (config.output.path, config.output.public) == ("/lake/raw/tickets-release", "/lake/raw/tickets-public")
+    assert config.ledger.path == "/lake/raw/wordveil-ledger"
+    assert (config.budgets.unit, config.budgets.relation) == ("pure", "any_text")
+    assert config.gate.exposes == ["presence", "edited", "withdrawn", f"column:{name}"]
+    assert text.count("FILL IN") == 7
+    assert "--param ds=2026-11-20" in text
+
+
+def test_a_release_without_days_says_how_the_dag_copes():
+    for names in (("country:string*",), ("ds:int*",), ("ds:string*", "day:date*"), ()):
+        text, config = release_of("id:bigint", "body:string", *names)
+        assert config.input.where is None
+        check_params(config.input.where, parse_params([]))
+        assert 'slice_param to ""' in text
+        assert "--param" not in text
+
+
+def test_the_shipped_configurations_read_the_slice_that_the_dag_names():
+    for name in ("release.yaml", "nightly.yaml"):
+        raw = yaml.safe_load((ROOT / "conf" / name).read_text("utf-8"))
+        check_params(raw["input"].get("where"), parse_params(dag_parameters()))
+
+
+def test_only_a_delta_table_is_told_of_releases():
+    table = columns("id:int", "body:string")
+    guess = guess_columns(table)
+    assert "init --release" in draft_config("t", table, guess, "delta")
+    assert "--release" not in draft_config("t", table, guess)
+    assert "init --release` drafts" not in draft_config("t", table, guess, "delta", is_release=True)
+
+
+def test_a_filled_draft_costs_epsilon_a_token_and_not_more(tmp_path):
+    """Nothing that raises the price is left out of what is to be filled in."""
+    embedding = random_embedding(60, 5)
+    lines = [
+        f"{w} {' '.join(map(str, v))}" for w, v in zip(embedding.words.to_pylist(), embedding.vectors, strict=True)
+    ]
+    (tmp_path / "words.vec").write_text("60 5\n" + "\n".join(lines) + "\n")
+    table = columns("id:int", "body:string")
+    raw = filled(draft_config("t", table, guess_columns(table)))
+    raw["mechanism"]["embedding"] = str(tmp_path / "words.vec")
+    raw["bundle_store"] = str(tmp_path / "bundles")
+    guarantee = build_bundle(parse_config(raw, "draft")).guarantee
+    assert 0.99 * FILLED["mechanism"]["epsilon"] < guarantee.pure <= FILLED["mechanism"]["epsilon"]
+    assert guarantee.delta == 0
+
+
 def test_what_is_not_guessed_is_named_by_the_check():
     table = columns("nr:bigint", "words:string")
     guess = guess_columns(table)
@@ -127,7 +215,7 @@ def test_what_is_not_guessed_is_named_by_the_check():
         parse_config(filled(text), "draft")
     assert {fault.where for fault in error.value.faults} == {"input.id", "input.text"}
     assert "one of nr, words?" in text
-    assert guess.to_fill[:2] == ["input.id", "input.text"]
+    assert guess.to_fill()[:2] == ["input.id", "input.text"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +229,11 @@ def test_names_are_quoted_wherever_they_stand(hostile):
         Column(hostile + "p", "string", partition=True),
         Column(hostile, "string"),
     ]
-    raw = filled(draft_config("/x/" + hostile, table, guess_columns(table)))
+    guess = guess_columns(table)
+    released = yaml.safe_load(draft_config("/x/" + hostile, table, guess, "delta", is_release=True))
+    assert released["gate"]["exposes"][3:] == ["column:" + hostile + "p"]
+    assert released["output"]["public"] == f"/x/{hostile}".rstrip("/") + "-public"
+    raw = filled(draft_config("/x/" + hostile, table, guess))
     assert raw["input"]["keep"] == raw["output"]["partition_by"] == [hostile + "p"]
     assert raw["input"]["path"] == "/x/" + hostile
     assert raw["key"] == FILLED["key"]
@@ -165,6 +257,10 @@ def test_facts_and_names():
     facts = draft_facts("job.yaml", "t", guess_columns(table))
     assert (facts["id"], facts["text"], facts["keep"]) == ("id", "body", [])
     assert facts["to_fill"] == ["mechanism.epsilon", "mechanism.public", "key"]
+    assert (facts["release"], "slice" in facts) == (False, False)
+    facts = draft_facts("job.yaml", "t", guess_columns(table), is_release=True)
+    assert (facts["release"], facts["slice"]) == (True, None)
+    assert facts["to_fill"] == ["mechanism.epsilon", "mechanism.public", "key", "budgets"]
     assert table_name("s3://a/b/tickets.parquet/") == "tickets"
 
 

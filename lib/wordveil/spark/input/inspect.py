@@ -20,13 +20,24 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def read_columns(session: Callable[[], SparkSession], path: str) -> list[Column]:
-    """Read the columns of the Parquet or Delta table at ``path``, from file names, a Delta log and one footer. Raises
-    :class:`InputError`. Spark starts only where it alone can tell them.
+def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: bool = False) -> list[Column]:
+    """Read the columns of the Parquet or Delta table at ``path``, from file names, a Delta log and one footer. Spark
+    starts only where it alone can tell them.
+
+    ``is_release``: whether the table is to be the input of a release, which must be a Delta table. Raises
+    :class:`InputError`.
     """
-    if local := read_local_schema(path, SparkSection(), delta=is_local_delta(path)):
-        return _list_columns(local.schema, local.partitions)
-    table = open_path(session, path, "--from", "Start from `wordveil docs conf/nightly.yaml` instead.")
+    is_delta = is_local_delta(path)
+    if is_delta or not is_release:
+        local = read_local_schema(path, SparkSection(), delta=is_delta)
+        if local is not None:
+            return _list_columns(local.schema, local.partitions)
+    table = open_path(session, path, "--from", "Draft an incremental release of it with --release.")
+    if is_release and not is_delta_path(table.sparkSession, path):
+        raise InputError(
+            f"--from = {path}: is a Parquet table, and a release reads a Delta table. Write it as one, for example "
+            'with spark.read.parquet(...).write.format("delta").save(...), or leave out --release.'
+        )
     return _list_columns(table.schema, _partition_columns(table))
 
 
