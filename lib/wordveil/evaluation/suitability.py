@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -43,7 +44,7 @@ PUBLIC_TEXT = "300 English news articles of 2000 and 2001 (gensim's lee_backgrou
 _QUANTILES = (0.05, 0.5, 0.95)
 _DISTANCES, _WORDS, _DIGIT_WORDS, _EXAMPLES = 128, 256, 200, 5
 # Epsilons that are tried: of pure mechanisms, and how many between the first and the last.
-_PURE, _STEPS = (0.5, 40.0), 32
+_PURE, _STEPS = (0.5, 40.0), 24
 # Shares of what can stay at all: between the first two an epsilon is worth looking at; beyond the others a value was
 # hardly meant.
 _LOW, _HIGH, _TOO_LOW, _TOO_HIGH = 0.1, 0.9, 0.02, 0.98
@@ -255,10 +256,12 @@ class _Tried:
             return _shorten(known[0]), _shorten(known[1])
         if self._shares is None:
             return None
-        levels = self._shares[-1] * np.array([_LOW, _HIGH])
-        if self._shares[0] >= levels[1]:  # as in a space so wide that the least epsilon keeps nearly every word
+        reached = self._shares / self._shares[-1]
+        if reached[0] >= _HIGH:  # as in a space so wide that the least epsilon keeps nearly every word
             return None
-        low, high = np.exp(np.interp(levels, self._shares, np.log(self._grid))).tolist()
+        # Between two epsilons the odds grow about as exponential functions do.
+        odds = logit(np.clip(reached, 1e-9, 1 - 1e-9))
+        low, high = np.interp(logit([_LOW, _HIGH]), odds, self._grid).tolist()
         return _shorten(low), _shorten(high)
 
     @cached_property
@@ -266,15 +269,18 @@ class _Tried:
         """What the configured epsilon does, and others from one end of the useful ones to the other."""
         if not self._settings.has_epsilon():
             return ()
-        words = np.concatenate([self._words, self._running])
-        rows = [(self._settings.nominal_epsilon, self._stays_here(words))]
-        if self.useful is not None:
-            low, high = self.useful
-            others = [low, _shorten(math.sqrt(low * high)), high]
-            stays = self._stays(others, words)
-            rows += zip(others, [] if stays is None else stays, strict=False)
-        known = {epsilon: stays for epsilon, stays in reversed(rows) if stays is not None and not np.isnan(stays).any()}
-        return tuple(self._summarise(epsilon, known[epsilon]) for epsilon in sorted(known))
+        words, own = np.concatenate([self._words, self._running]), self._settings.nominal_epsilon
+        ends = self.useful or ()
+        epsilons = sorted({own, *ends, *([_shorten(math.sqrt(math.prod(ends)))] if ends else [])})
+        rows = self._stays(epsilons, words)
+        if rows is None:  # it does not know itself at another epsilon
+            stays = self._stays_here(words)
+            epsilons, rows = [own], np.full((1, 1), np.nan) if stays is None else stays[None]
+        return tuple(
+            self._summarise(epsilon, stays)
+            for epsilon, stays in zip(epsilons, rows, strict=True)
+            if not np.isnan(stays).any()
+        )
 
     def _summarise(self, epsilon: float, stays: Float64) -> EpsilonFigures:
         words, running = np.split(stays, [len(self._words)])
