@@ -102,7 +102,7 @@ def _compare_files(
 ) -> tuple[str, str | None, str | None]:
     """A row of :meth:`Recipe.differences`: the contents of two files where both are known, else their places."""
     if mine and theirs and mine["digest"] and theirs["digest"]:
-        return f"content of mechanism.{setting}", mine["digest"][:16], theirs["digest"][:16]
+        return f"content of mechanism.{setting}", mine["digest"], theirs["digest"]
     return f"mechanism.{setting}", mine["name"] if mine else None, theirs["name"] if theirs else None
 
 
@@ -312,7 +312,7 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         )
     raise BundleError(
         f"bundle_store = {store}: none of its {len(found)} bundle(s) matches the configuration. The nearest is "
-        f"{nearest.name[:16]}: "
+        f"{nearest.name}: "
         + "; ".join(differences)
         + ". Run `wordveil build` with this configuration, or change the configuration to match the bundle."
     )

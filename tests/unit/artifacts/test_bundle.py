@@ -294,7 +294,7 @@ def test_find_tells_how_the_nearest_differs(tmp_path):
     with pytest.raises(BundleError) as caught:
         find(tmp_path, recipe(toy_embedding(), epsilon=1.0))
     message = str(caught.value)
-    assert f"none of its 2 bundle(s) matches the configuration. The nearest is {nearest.name[:16]}" in message
+    assert f"none of its 2 bundle(s) matches the configuration. The nearest is {nearest.name}:" in message
     assert "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration" in message
     assert "padding is" not in message
     assert "content of" not in message
@@ -354,7 +354,7 @@ def test_a_damaged_bundle_beside_the_first_is_refused(tmp_path):
         (with_counts("a" * 64, "moved.tsv"), ""),
         (with_counts(""), ""),
         (with_counts("", "moved.tsv"), "mechanism.frequencies is counts.tsv in the bundle, moved.tsv in the config"),
-        (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 16} in the bundle, {'b' * 16} in the"),
+        (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 64} in the bundle, {'b' * 64} in the"),
         (recipe(toy_embedding()), "mechanism.frequencies is counts.tsv in the bundle, None in the configuration"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -85,11 +86,36 @@ def test_another_key_is_refused():
         check_key(journal_of(begun(FIRST)), MasterKey(bytes(range(32, 64))), "support")
 
 
-def test_other_terms_are_named_with_what_they_were_in_the_first_run():
-    journal = journal_of(begun(FIRST), finished("night-1"), begun(replace(FIRST, run_id="night-2", seq=2)))
-    require_same_terms(journal, TERMS, "support")
-    with pytest.raises(ReleaseError, match="policy_fingerprint is p2 now and was p1 in its first run"):
-        require_same_terms(journal, {**TERMS, "policy_fingerprint": "p2"}, "support")
+def test_other_terms_are_named_whole_with_the_setting_that_changed():
+    old, new = "a" * 64, "b" * 64
+    terms = {**TERMS, "policy_fingerprint": old}
+    settings = {"text.n_max": "256", "text.case": "lower", "mechanism.epsilon": "8.0"}
+    unrecorded = replace(FIRST, terms=terms)
+    journal = journal_of(
+        begun(unrecorded), finished("night-1"), begun(replace(unrecorded, run_id="night-2", seq=2, settings=settings))
+    )
+    require_same_terms(journal, terms, settings, "support")
+    with pytest.raises(ReleaseError) as error:
+        require_same_terms(journal, {**terms, "policy_fingerprint": new}, {**settings, "text.n_max": "64"}, "support")
+    message = str(error.value)
+    assert "text.n_max is 64 now and was 256; " in message
+    assert f"policy_fingerprint is {new} now and was {old}" in message
+    assert "text.case" not in message
+    assert "mechanism.epsilon" not in message
+
+
+def test_a_release_that_recorded_no_settings_says_so():
+    with pytest.raises(ReleaseError, match="p2 now and was p1: a setting of the section text has changed, and older"):
+        require_same_terms(journal_of(begun(FIRST)), {**TERMS, "policy_fingerprint": "p2"}, {}, "support")
+
+
+def test_a_changed_column_is_named():
+    columns = {"id": "id", "text": "body", "author": None, "keep": ["day"]}
+    first = replace(FIRST, terms={"columns": json.dumps(columns)})
+    changed = json.dumps({**columns, "author": "user", "keep": []})
+    with pytest.raises(ReleaseError) as error:
+        require_same_terms(journal_of(begun(first)), {"columns": changed}, {}, "support")
+    assert "input.author is user now and was not set; input.keep is none now and was day" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ class Intent:
         how many records without an id the earlier runs over the slice have reported.
     ids
         records to withdraw.
+    settings
+        the settings behind the fingerprints of ``terms``; empty in runs of versions that did not record them.
     """
 
     run_id: str
@@ -84,6 +86,7 @@ class Intent:
     anew: bool = False
     null_id_count: int = 0
     ids: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def slice(self) -> str:

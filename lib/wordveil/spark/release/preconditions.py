@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from wordveil.crypto.keys import MasterKey, find_key_fault
 from wordveil.errors import ReleaseError
+from wordveil.records.fixed_settings import explain_change
 from wordveil.records.schema import REQUESTED, WITHDRAWN
 from wordveil.spark.release.journal import FROZEN, Intent, Journal
 from wordveil.spark.release.latest import latest_state
@@ -44,15 +45,20 @@ def check_key(journal: Journal, key: MasterKey, release: str) -> None:
         raise ReleaseError(f"release {release}: {problem}")
 
 
-def require_same_terms(journal: Journal, terms: Mapping[str, str], release: str) -> None:
-    """Raise :class:`ReleaseError` where ``terms`` differ from those that a release with runs began with."""
-    recorded = journal.intents()[0].terms
+def require_same_terms(journal: Journal, terms: Mapping[str, str], settings: Mapping[str, str], release: str) -> None:
+    """Raise :class:`ReleaseError` where ``terms`` differ from those that a release with runs began with. ``settings``:
+    those behind the fingerprints among them, by which the message says what has changed.
+    """
+    intents = journal.intents()
+    first = intents[0].terms
     for name, value in terms.items():
-        if recorded[name] != value:
+        if first[name] != value:
+            # All runs have the same terms; those of older versions did not record what is behind them.
+            recorded = next((intent.settings for intent in intents if intent.settings), None)
+            change = explain_change(name, value, first[name], settings, recorded)
             raise ReleaseError(
-                f"release {release}: {name} is {value[:60]} now and was {recorded[name][:60]} in its first run. A "
-                "release keeps one bundle, one text policy, one key and one set of columns. Use those of its first "
-                "run, or start a release under another name."
+                f"release {release}: {change} (in its first run). A release keeps one bundle, one text policy, one key "
+                "and one set of columns. Use those of its first run, or start a release under another name."
             )
 
 

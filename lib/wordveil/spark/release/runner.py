@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from wordveil.config.schema import InputSection
 from wordveil.errors import ReleaseError
+from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget
 from wordveil.spark.input.source import InputTable, open_input
@@ -107,6 +108,7 @@ class ReleaseRunner:
                 seq=0,
                 kind="withdraw",
                 terms=self._fixed_terms(),
+                settings=self._fixed_settings(),
                 epoch=self.materials.key.epoch,
                 epochs=self.materials.key.epoch_fingerprints,
                 shown=self.settings.shown,
@@ -179,7 +181,7 @@ class ReleaseRunner:
         require_live(journal, self._name)
         if journal.intents():
             check_key(journal, self.materials.key, self._name)
-            require_same_terms(journal, self._fixed_terms(), self._name)
+            require_same_terms(journal, self._fixed_terms(), self._fixed_settings(), self._name)
         return journal
 
     def _finish_open(self, journal: Journal) -> None:
@@ -236,6 +238,10 @@ class ReleaseRunner:
             "ledger": self._tables.ledger.table.path,
         }
 
+    def _fixed_settings(self) -> dict[str, str]:
+        """The settings behind the fingerprints among them."""
+        return list_settings(self.settings.policy, self.materials.bundle)
+
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """What a new run is going to do."""
         source = self.source
@@ -249,6 +255,7 @@ class ReleaseRunner:
             seq=0,
             kind="sanitise",
             terms=self._fixed_terms(),
+            settings=self._fixed_settings(),
             epoch=self.materials.key.epoch,
             epochs=self.materials.key.epoch_fingerprints,
             source=source.source,

@@ -13,6 +13,7 @@ from wordveil.config.arguments import parse_release, parse_run_id
 from wordveil.config.schema import ColumnsSection
 from wordveil.crypto.keys import KEY_BYTES, MasterKey, ReleaseKeys, load_key
 from wordveil.errors import ConfigError, Fault
+from wordveil.records.fixed_settings import explain_change, list_settings
 from wordveil.spark.platform.filesystem import Files
 from wordveil.text.policy import TextPolicy
 from wordveil.version import __version__
@@ -73,7 +74,8 @@ class Run:
         """Make a run of a release with the release's key.
 
         The run leaves a file ``<run_log_dir>/<release>/<run id>.json`` before it draws. The file holds the run id, when
-        the run began, the fingerprints of bundle, policy and key, and the columns; nothing secret. A release keeps the
+        the run began, the fingerprints of bundle, policy and key, the settings of bundle and policy, and the columns;
+        nothing secret. A release keeps the
         bundle, the policy and the key of its first run.
 
         Parameters
@@ -161,13 +163,14 @@ class Run:
             "key_fingerprint": self.key_fingerprint,
         }
         files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
+        settings = list_settings(policy, bundle)
         for other in files.list_matching("*.json"):
-            self._check_terms(terms, json.loads(files.read(other)))
+            self._check_terms(terms, settings, json.loads(files.read(other)))
         if files.exists():
             return  # the same run again, in the same terms
-        files.write_new(json.dumps(self._content(terms, columns), indent=1))
+        files.write_new(json.dumps(self._content(terms, settings, columns), indent=1))
 
-    def _check_terms(self, terms: dict[str, str], other: dict[str, Any]) -> None:
+    def _check_terms(self, terms: dict[str, str], settings: dict[str, str], other: dict[str, Any]) -> None:
         if other.get("record_version") != RECORD_VERSION:
             problem = (
                 f"its record {other.get('run_id')} has record_version {other.get('record_version')}, "
@@ -179,7 +182,8 @@ class Run:
             Fault(
                 "release",
                 self.release,
-                f"{name} is {value[:16]} now and {str(other[name])[:16]} in its record {other['run_id']}.",
+                f"{explain_change(name, value, str(other[name]), settings, other.get('settings'))} "
+                f"(in its record {other['run_id']}).",
                 "A release has one bundle, one text policy and one key. Use those, or choose another release name.",
             )
             for name, value in terms.items()
@@ -188,7 +192,7 @@ class Run:
         if faults:
             raise ConfigError("run record", faults)
 
-    def _content(self, terms: dict[str, str], columns: ColumnsSection) -> dict[str, Any]:
+    def _content(self, terms: dict[str, str], settings: dict[str, str], columns: ColumnsSection) -> dict[str, Any]:
         return {
             "record_version": RECORD_VERSION,
             "run_id": self.run_id,
@@ -196,5 +200,6 @@ class Run:
             "recorded": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "wordveil": __version__,
             **terms,
+            "settings": settings,
             "columns": columns.model_dump(),
         }

@@ -1,0 +1,78 @@
+"""The settings behind the fingerprints of a release: recorded with its first run, so that a refused change is named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.text.policy import TextPolicy
+
+_SECTIONS = {"mechanism_fingerprint": "mechanism", "policy_fingerprint": "text"}
+
+
+def list_settings(policy: TextPolicy, bundle: Bundle) -> dict[str, str]:
+    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration.
+
+    They are those of the configuration and digests of public files. Nothing is from records or from the key.
+    """
+    recipe = bundle.manifest["recipe"]
+    settings = {f"text.{name}": _plain(value) for name, value in asdict(policy).items()}
+    settings |= {
+        "mechanism.name": recipe["mechanism"],
+        "mechanism.embedding (SHA-256 of its content)": recipe["embedding_digest"],
+        "mechanism (version of its sampler)": str(bundle.manifest["content"]["sampler_version"]),
+    }
+    settings |= {f"mechanism.{name}": _plain(value) for name, value in recipe["settings"].items()}
+    files = recipe.get("inputs", {})
+    return settings | {f"mechanism.{name} (SHA-256 of its content)": files[name]["digest"] for name in sorted(files)}
+
+
+def _plain(value: Any) -> str:
+    """A value as text; of a list of words its digest, since it may be long."""
+    if isinstance(value, tuple | list) and value and isinstance(value[0], str):
+        return f"{len(value)} words, SHA-256 {hashlib.sha256(json.dumps(value).encode()).hexdigest()}"
+    return "not set" if value is None else str(value)
+
+
+def explain_change(
+    term: str, now: str, before: str, settings: Mapping[str, str], recorded: Mapping[str, str] | None
+) -> str:
+    """Say which settings make a fixed term of a release differ: ``mechanism.epsilon is 5.0 now and was 4.0``.
+
+    Parameters
+    ----------
+    term, now, before : str
+        the term, such as ``policy_fingerprint``, and its two values.
+    settings : mapping of str to str
+        those of :func:`list_settings` now.
+    recorded : mapping of str to str or None
+        those of the first run; None or empty where it was recorded by a version that did not keep them.
+    """
+    whole = f"{term} is {now} now and was {before}"
+    if term == "columns":
+        return "; ".join(_differences(dict(_columns(now)), dict(_columns(before)))) or whole
+    if (section := _SECTIONS.get(term)) is None:
+        return whole
+    if not recorded:
+        return f"{whole}: a setting of the section {section} has changed, and older runs did not record which"
+    mine, theirs = (_select(values, section) for values in (settings, recorded))
+    return "; ".join([*_differences(mine, theirs), whole])
+
+
+def _columns(text: str) -> Iterator[tuple[str, str]]:
+    for name, value in json.loads(text).items():
+        yield f"input.{name}", (", ".join(value) or "none") if isinstance(value, list) else _plain(value)
+
+
+def _select(settings: Mapping[str, str], section: str) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name.split(" ")[0].split(".")[0] == section}
+
+
+def _differences(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    names = sorted({*now, *before})
+    pairs = [(name, now.get(name, "not set"), before.get(name, "not set")) for name in names]
+    return [f"{name} is {mine} now and was {theirs}" for name, mine, theirs in pairs if mine != theirs]
