@@ -33,6 +33,10 @@ from wordveil.text.choices import Length, Profile, Repeat, Slots
 from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
 
 _SHOWN = 80
+_NO_LENGTH = (
+    "profile: strict (the default) hides the length and needs n_max: the public number of words to which every text is "
+    "cut or filled, 1 to 16777215, e.g. n_max: 64. Set it, or set length: as_is, which shows the length."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +113,9 @@ def find_text_faults(text: TextSection) -> Iterable[Fault]:
     """Settings of the policy that contradict each other, or the n-gram model."""
     settings = text.chosen_settings()
     for name, problem in find_faults(DraftPolicy(**settings)):
+        if name == "n_max" and text.profile == Profile.STRICT and text.length is None:
+            yield Fault("text.n_max", "", _NO_LENGTH)
+            continue
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
     if text.profile == Profile.STRICT and text.repeat == Repeat.SAME:
         problem = (

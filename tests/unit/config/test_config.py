@@ -112,7 +112,7 @@ def test_the_base_is_sound():
         ("input.id", "privacy", "input.id = privacy: is a name that the output reserves"),
         ("input.author", "body", "input.author = body: is the text column"),
         ("input.max_bytes", 0, "greater than or equal to 1"),
-        ("text.n_max", None, "text.n_max: length: pad needs a public number of tokens"),
+        ("text.n_max", None, "text.n_max: profile: strict (the default) hides the length and needs n_max"),
         ("text.n_max", 0, "greater than or equal to 1"),
         ("text.n_max", True, "valid integer"),
         ("text.unknwn", "mask", "text.unknwn: unknown key. Did you mean unknown?"),
