@@ -146,7 +146,7 @@ def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_fre
             return build(*arguments, **named)
 
         monkeypatch.setattr(kind, "build", watched)
-    compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat", lambda _: None)
+    compare_mechanisms(config(files, tmp_path / "bundles"), "the cat sat")
     chosen = seen["well-read"][0]
     assert all(value is not None for value in vars(chosen).values())
     assert seen["exponential"]

@@ -14,6 +14,7 @@ from wordveil.cli.options import (
     SetOption,
     prepare_session,
     read_config,
+    show_progress,
     show_status,
 )
 from wordveil.cli.output import print_json, print_note, print_table, results
@@ -68,6 +69,7 @@ def plan(
     --sample or --has-records.
     """
     from wordveil.config.artifacts import compare_mechanisms
+    from wordveil.neighbours.blocks import BuildContext
     from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
 
@@ -78,7 +80,11 @@ def plan(
         check_text(text, compare=compare, html=html)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words)
-            comparison = compare_mechanisms(settings, text, progress) if text and compare else None
+        comparison = None
+        if text and compare:
+            with show_progress() as (progress, steps):
+                comparison = compare_mechanisms(settings, text, BuildContext(progress, steps))
+        with show_status() as progress:
             progress("reading the schema")
             session = prepare_session(settings, is_short=True)
             result = make_plan(settings, session, params=values, look=has_records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from wordveil.version import __version__
 
 _PARTS = ".parts"
 _TRAINED = ".trained"
+_COMPARED = ".compared"
 
 
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
@@ -98,17 +99,22 @@ def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, 
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
 
 
-def compare_mechanisms(config: Config, text: str, progress: Callable[[str], None]) -> Comparison:
-    """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
-    section = config.mechanism
-    files = read_files(section.public_files, progress)
-    embedding = _load_embedding(
-        section, bundles.find_store(Path(config.bundle_store)), BuildContext(progress), read_pairs
-    )
+def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
+    """Show ``text`` under the configured mechanism and under the others.
+
+    Neighbours and clusters are kept in the bundle store, by the embedding's content, where it can be written: the next
+    comparison finds them there. They are public, as the embedding is. Raises as :func:`build_bundle`.
+    """
+    section, store = config.mechanism, bundles.find_store(Path(config.bundle_store))
+    work = work or BuildContext()
+    files = read_files(section.public_files, work.progress)
+    embedding = _load_embedding(section, store, work, read_pairs)
     inputs = files.fit(embedding.words).inputs
-    return compare(
-        embedding, config.policy, section.name, section.settings, text, progress, find_ngrams(config), inputs
-    )
+    with suppress(OSError):
+        (store / _COMPARED).mkdir(parents=True, exist_ok=True)
+    if os.access(store / _COMPARED, os.W_OK):
+        work = replace(work, kept=store / _COMPARED)
+    return compare(embedding, config.policy, section.name, section.settings, text, work, find_ngrams(config), inputs)
 
 
 def find_bundle(config: Config) -> Bundle | None:

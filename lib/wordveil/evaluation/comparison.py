@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -41,6 +41,8 @@ _NEIGHBOURS = 256
 _STEPS, _PURE_STEPS, _NEAR = 14, 6, 0.97
 # Shares that are measured by draws may miss by this much.
 _FEW = 0.01
+# Shares that differ by less are shown alike.
+_CLOSE = 0.001
 _MIN_EPSILON, _MAX_EPSILON = 0.05, 500.0
 _NAME = b"text"
 
@@ -100,7 +102,7 @@ def compare(
     name: str,
     settings: MechanismSettings,
     text: str,
-    progress: Callable[[str], None] = lambda _: None,
+    work: BuildContext | None = None,
     model: NgramModel | None = None,
     inputs: PublicInputs = NO_INPUTS,
 ) -> Comparison:
@@ -116,8 +118,9 @@ def compare(
         the configured mechanism.
     text : str
         a public sentence.
-    progress : callable
-        gets a line of text about each step.
+    work : BuildContext or None
+        where progress is reported, a step for each mechanism, and where neighbours and clusters are kept. None: nothing
+        is reported or kept.
     model : NgramModel or None
         the policy's n-gram model, if it names one.
     inputs : PublicInputs
@@ -134,22 +137,28 @@ def compare(
     BundleError
         where the configured mechanism cannot be built.
     """
+    work = work or BuildContext()
     with tempfile.TemporaryDirectory(prefix="wordveil-compare-") as directory:
-        bench = _Bench(embedding, policy, model, text, BuildContext(progress, kept=Path(directory)))
-        progress("the configured mechanism")
+        work = work if work.kept else replace(work, kept=Path(directory))
+        bench = _Bench(embedding, policy, model, text, work, Path(directory))
+        work.progress(f"building {name}")
         chosen = _Candidate(MECHANISMS[name], settings, inputs)
         configured = bench.build(chosen).line
         equal_kept, equal_pure = [], []
-        for candidate in _candidates(embedding, settings.terms, bench, PublicInputs(inputs.frequencies)):
-            progress(f"fitting {candidate.label}")
+        candidates = _candidates(embedding, settings.terms, bench, PublicInputs(inputs.frequencies))
+        for number, candidate in enumerate(candidates):
+            work.progress(f"fitting {candidate.label}")
+            work.steps(number + 1, len(candidates) + 1)
             if not candidate.settings.has_epsilon():
                 equal_kept.append(bench.build(candidate).line)
                 equal_pure.append(equal_kept[-1])
                 continue
             if candidate.label != configured.mechanism:
-                equal_kept.extend(bench.match_kept(candidate, configured.kept))
+                matched = bench.match_kept(candidate, configured.kept)
+                equal_kept.extend(matched)
                 if configured.pure > 0:  # nothing but random costs nothing
-                    equal_pure.extend(bench.match_pure(candidate, configured.pure))
+                    equal_pure.extend(bench.match_pure(candidate, configured.pure, matched))
+        work.steps(len(candidates) + 1, len(candidates) + 1)
     return Comparison(configured, equal_kept, equal_pure)
 
 
@@ -181,10 +190,18 @@ class _Bench:
     """Builds mechanisms over one embedding and looks at what they do to the sentence."""
 
     def __init__(
-        self, embedding: Embedding, policy: TextPolicy, model: NgramModel | None, text: str, work: BuildContext
+        self,
+        embedding: Embedding,
+        policy: TextPolicy,
+        model: NgramModel | None,
+        text: str,
+        work: BuildContext,
+        files: Path,
     ) -> None:
         self._embedding = embedding
-        self._work = work
+        # What mechanisms report of their own steps would hide the comparison's.
+        self._work = replace(work, progress=lambda _: None, steps=lambda _done, _all: None)
+        self._files = files
         vocabulary = Vocabulary(embedding.words)
         # The sentence is shown as it is: no padding, and only its words decide whether it can be shown.
         shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE)
@@ -195,15 +212,14 @@ class _Bench:
     def build(self, candidate: _Candidate) -> _Made:
         """Build the mechanism of ``candidate`` and show the sentence under it."""
         kind, settings = candidate.mechanism, candidate.settings
-        quiet = replace(self._work, progress=lambda _: None)
-        built = kind.build(self._embedding, settings, padding=False, work=quiet, inputs=candidate.inputs)
+        built = kind.build(self._embedding, settings, padding=False, work=self._work, inputs=candidate.inputs)
         mechanism = kind.load(self._embedding.size, built.parameters, built.arrays, self._write_files(built))
         epsilon = settings.nominal_epsilon if settings.has_epsilon() else None
         line = Line(candidate.label, epsilon, built.guarantee.pure, self._kept(mechanism), self._text(mechanism))
         return _Made(mechanism, line)
 
     def _write_files(self, built: MechanismArtifact) -> dict[str, Path]:
-        return built.write_files(Path(tempfile.mkdtemp(dir=self._work.kept))) if built.files else {}
+        return built.write_files(Path(tempfile.mkdtemp(dir=self._files))) if built.files else {}
 
     def _build_at(self, candidate: _Candidate, epsilon: float) -> _Made:
         return self.build(replace(candidate, settings=candidate.settings.at_epsilon(epsilon)))
@@ -227,6 +243,9 @@ class _Bench:
             nonlocal base
             changed: Mechanism[Any] | None = None
             with suppress(BundleError):
+                known = base.stays_at([epsilon], self._words) if base else None
+                if known is not None and not np.isnan(known).any():
+                    return float(known.mean())
                 changed = base.at_epsilon(epsilon) if base else None
             if changed is None:
                 try:
@@ -246,18 +265,27 @@ class _Bench:
     def _first_epsilon(self, candidate: _Candidate) -> float:
         return max(candidate.settings.nominal_epsilon, self._min_epsilon(candidate))
 
+    def _guess_epsilon(self, candidate: _Candidate, pure: float, matched: Sequence[Line]) -> float:
+        """Where a loss of ``pure`` may be: at such an epsilon where that is the loss, else in proportion."""
+        if candidate.mechanism.is_pure:
+            return max(_rounded_down(pure), self._min_epsilon(candidate))
+        for line in matched:
+            if line.epsilon and line.pure > 0:
+                return max(_rounded_down(line.epsilon * pure / line.pure), self._min_epsilon(candidate))
+        return self._first_epsilon(candidate)
+
     def _min_epsilon(self, candidate: _Candidate) -> float:
         return max(_MIN_EPSILON, candidate.mechanism.min_epsilon(self._embedding.dimension))
 
-    def match_pure(self, candidate: _Candidate, pure: float) -> list[Line]:
+    def match_pure(self, candidate: _Candidate, pure: float, matched: Sequence[Line]) -> list[Line]:
         """The line at an epsilon at which no token loses more than ``pure``, and hardly less; none where each epsilon
         loses more.
 
         A loss that the build computes is not proportional to epsilon, hence the steps; losses rise with epsilon, so
-        they come nearer.
+        they come nearer. ``matched``: lines of the same mechanism whose loss is known.
         """
         least = self._min_epsilon(candidate)
-        epsilon, best = self._first_epsilon(candidate), None
+        epsilon, best = self._guess_epsilon(candidate, pure, matched), None
         for _ in range(_PURE_STEPS):
             try:
                 line = self._build_at(candidate, epsilon).line
@@ -294,7 +322,11 @@ def _solve(share: Callable[[float], float], wanted: float, least: float) -> floa
     low, high = math.log(least), math.log(_MAX_EPSILON)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if share(math.exp(middle)) < wanted:
+        found = share(math.exp(middle))
+        if abs(found - wanted) < _CLOSE:
+            high = middle
+            break
+        if found < wanted:
             low = middle
         else:
             high = middle

@@ -174,6 +174,37 @@ def decode_row(alias: UInt64, share: Float64) -> None:
 
 
 @compiled
+def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more: Float64) -> int:
+    """A row's listed outputs, itself among them, rising, and what each has beyond ``t``: returns how many.
+
+    ``share``, ``ids`` and ``more`` are room for the row's columns, and one output more.
+    """
+    starts, _, table_ids, alias, alike, itself, own = table
+    start, columns = starts[row], starts[row + 1] - starts[row]
+    decode_row(alias[start : start + columns], share[:columns])
+    left = np.uint64(0) - alike[row] - itself[row]
+    inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
+    count, mine, output = 0, np.float64(itself[row]) / _WHOLE, own[row]
+    for j in range(columns):
+        beyond, listed = inside * share[j], table_ids[start + j]
+        if beyond <= 0:
+            continue
+        if mine > 0 and listed >= output:
+            ids[count], more[count] = output, mine
+            count += 1
+            mine = np.float64(0.0)
+        if count > 0 and ids[count - 1] == listed:
+            more[count - 1] += beyond
+        else:
+            ids[count], more[count] = listed, beyond
+            count += 1
+    if mine > 0:
+        ids[count], more[count] = output, mine
+        count += 1
+    return count
+
+
+@compiled
 def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
     """See :func:`wordveil.mechanisms.tables.certify`. ``share`` and ``law`` are room for the longest row."""
     offsets, ids, scores, cut, _ = rows

@@ -33,11 +33,11 @@ from wordveil.mechanisms.table_kernels import (
     RowArrays,
     TableArrays,
     UInt64,
-    decode_row,
     draw_floor_rows,
     draw_rows,
     fill_rows,
     largest_gap,
+    list_outputs,
 )
 
 # Weights under 2^-40 of the largest are raised to it, so that whole numbers below 2^64 hold every weight to enough
@@ -180,18 +180,12 @@ def listed_probabilities(table: Table, row: int) -> tuple[Int32, Float64, float]
 
     From the table's whole numbers.
     """
-    start, stop = table.starts[row], table.starts[row + 1]
-    share = np.empty(stop - start)
-    decode_row(table.alias[start:stop], share)
-    alike, itself = int(table.alike[row]), int(table.itself[row])
-    base = alike / 2**64 / int(table.outputs[0])
-    real = share > 0
-    ids = np.append(table.ids[start:stop][real], table.own[row])
-    more = np.append((2**64 - alike - itself) / 2**64 * share[real], itself / 2**64)
-    listed, place = np.unique(ids[more > 0], return_inverse=True)
+    columns = int(table.starts[row + 1] - table.starts[row])
+    ids, more = np.empty(columns + 1, np.int32), np.empty(columns + 1)
+    count = list_outputs(table.compiled, row, np.empty(columns), ids, more)
+    base = int(table.alike[row]) / 2**64 / int(table.outputs[0])
     with np.errstate(divide="ignore"):
-        logs = np.log(base + np.bincount(place, more[more > 0], len(listed)))
-        return listed, logs, float(np.log(base))
+        return ids[:count], np.log(base + more[:count]), float(np.log(base))
 
 
 def probabilities(table: Table, row: int) -> Float64:

@@ -339,7 +339,7 @@ def test_names_are_compared_where_a_file_is_not_at_hand(tmp_path):
 def test_a_missing_file_is_told_before_anything_is_built(tmp_path, monkeypatch):
     monkeypatch.setattr("wordveil.embeddings.embedding.load", lambda *_: pytest.fail("the embedding was read"))
     config = job(tmp_path, frequencies=str(tmp_path / "none.tsv"))
-    for command in (build_bundle, lambda config: compare_mechanisms(config, "the cat", lambda _: None)):
+    for command in (build_bundle, lambda config: compare_mechanisms(config, "the cat")):
         with pytest.raises(PublicFileError, match=r"mechanism.frequencies = .*none.tsv: no such file"):
             command(config)
     (tmp_path / "none.tsv").write_text("the\tx\n")
@@ -377,7 +377,7 @@ def test_the_comparison_has_the_frequencies(tmp_path, monkeypatch):
     words = random_embedding(60, 3).words.to_pylist()
     write_vectors(tmp_path / "words.txt", words)
     counts = write_counts(tmp_path / "counts.tsv", words)
-    compare_mechanisms(job(tmp_path, frequencies=counts), " ".join(words[:3]), lambda _: None)
+    compare_mechanisms(job(tmp_path, frequencies=counts), " ".join(words[:3]))
     assert seen
     for inputs in seen:
         assert inputs.frequencies is not None
