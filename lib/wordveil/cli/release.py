@@ -23,10 +23,18 @@ from wordveil.cli.options import (
     show_progress,
     show_status,
 )
-from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.output import print_json, print_note, print_table, print_whole, results
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.cli.tables import compact_table, gate_table, recovery_facts, release_facts, runs_table, verified_facts
+from wordveil.cli.tables import (
+    compact_table,
+    gate_table,
+    long_run_ids,
+    recovery_facts,
+    release_facts,
+    runs_table,
+    verified_facts,
+)
 from wordveil.errors import ConfigError, Fault, GateError
 from wordveil.privacy.recovery import Recovery
 
@@ -301,6 +309,8 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
     print_table(f"Release {facts['release']}", release_facts(facts))
     if facts["runs"]:
         results.print(runs_table(facts["runs"]))
+        for run_id in long_run_ids(facts["runs"]):
+            print_whole("run", run_id)
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:

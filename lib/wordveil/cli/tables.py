@@ -46,6 +46,8 @@ ALONE_NOTE = (
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
 
 _SHOWN_RUNS = 10
+# The length of a generated run id.
+_RUN_ID = 25
 
 
 def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
@@ -305,12 +307,17 @@ def release_facts(facts: Mapping[str, Any]) -> dict[str, str]:
     return shown
 
 
+def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The ids among the last runs that :func:`runs_table` breaks into several lines on a narrow terminal."""
+    return [run["run_id"] for run in runs[-_SHOWN_RUNS:] if len(run["run_id"]) > _RUN_ID]
+
+
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """The last runs."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
     table = Table(title=f"Runs{more}", title_justify="left")
     for heading in ("run", "kind", "input version", "epoch", "state"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", min_width=_RUN_ID if heading == "run" else None)
     for run in runs[-_SHOWN_RUNS:]:
         version = "" if run["input_version"] < 0 else str(run["input_version"])
         table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])

@@ -1,0 +1,53 @@
+"""What is to be copied is printed whole on a narrow terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from wordveil.cli import output
+from wordveil.cli.tables import long_run_ids, runs_table
+
+DIGEST = "0123456789abcdef" * 4
+PATH = "/lake/" + "deeper/" * 20 + "bundles"
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Standard output on a terminal of 80 columns."""
+    stream = io.StringIO()
+    monkeypatch.setattr(output, "results", Console(file=stream, width=80, highlight=False))
+    return stream
+
+
+def test_a_digest_and_a_path_are_lines_of_their_own_below_the_table(narrow: io.StringIO):
+    facts = {"words": 20, "fingerprint": DIGEST, "epsilon_pure_per_token": 8.0, "path": PATH, "[x]": f"[b]{PATH}"}
+    output.print_table("Bundle", facts)
+    lines = narrow.getvalue().splitlines()
+    assert f"fingerprint: {DIGEST}" in lines
+    assert lines[lines.index("path:") + 1] == PATH
+    assert lines[lines.index("[x]:") + 1] == f"[b]{PATH}"
+    table = [line for line in lines if "\u2502" in line]
+    assert [line.split()[1] for line in table] == ["words", "epsilon_pure_per_token"]
+
+
+def test_sentences_and_short_values_stay_in_the_table(narrow: io.StringIO):
+    output.print_table("Plan", {"run": "20261120T020000Z-abcdef01", "note": "many short words " * 9})
+    assert all(line[0] in "\u2502\u250c\u2514" for line in narrow.getvalue().splitlines()[1:])
+
+
+def test_paths_in_a_sentence_and_in_a_list_are_not_broken(narrow: io.StringIO):
+    output.print_table("DAGs", {"files": f"{PATH}1\n{PATH}2", "input": f"{PATH} of yesterday"})
+    lines = narrow.getvalue().splitlines()
+    assert {f"{PATH}1", f"{PATH}2", f"{PATH} of yesterday"} <= set(lines)
+
+
+def test_run_ids_are_whole(narrow: io.StringIO):
+    run = {"run_id": "20261120T020000Z-abcdef01", "kind": "sanitise", "input_version": 12345, "epoch": 1}
+    runs = [{**run, "state": "abandoned"}, {**run, "run_id": "scheduled-" * 6, "state": "finished"}]
+    output.results.print(runs_table(runs))
+    assert run["run_id"] in narrow.getvalue()
+    assert "abandoned" in narrow.getvalue()
+    assert long_run_ids(runs) == ["scheduled-" * 6]
