@@ -38,7 +38,10 @@ def test_a_table_becomes_a_configuration_that_plans(
     plan = json.loads(out)
     assert (plan["sample"]["records"], plan["sample"]["table_rows"], plan["tokens"]) == (20, 50, 256)
     assert [word["epsilon"] for word in plan["words"]] == [2.0, 4.0, 8.0]
-    assert run("plan", "--config", file, *filled, "--words", "zorblax")[0] == 2
+    assert [line["words"] for line in plan["output_words"]] == [0, 10, 100]
+    code, out, err = run("plan", "--config", file, *filled, "--words", "zorblax", "--json")
+    assert code == 0, err
+    assert [(word["word"], word["rule"]) for word in json.loads(out)["unknown_words"]] == [("zorblax", "mask")]
 
 
 def test_a_table_that_is_not_there_is_named(spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch):

@@ -69,6 +69,7 @@ def test_a_sample_counts_exactly_and_needs_no_key(spark, keyless: Workspace):
     assert (found.sample.cut, found.sample.padded, found.sample.tokens) == (2, 2, 8)
     values = found.to_dict()
     assert values["core_hours"] > 0
+    assert values["suggested"] == {"n_max": 8, "cut": 0, "epsilon_bound": pytest.approx(8 * found.token_price)}
     assert values["core_hours_a_million"] == pytest.approx(values["core_hours"] / 11 * 1_000_000)
 
 
@@ -159,8 +160,9 @@ def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
     for rows in (0, -1, MAX_RECORDS + 1):
         with pytest.raises(ConfigError, match="--sample"):
             check_preview(config, rows, None)
-    with pytest.raises(ConfigError, match="zorblax"):
-        check_preview(config, None, "zorblax")
+    with pytest.raises(ConfigError, match="at least one word"):
+        check_preview(config, None, " , ")
+    assert [item.word for item in check_preview(config, None, f"zorblax,{WORDS[3]}").unknown] == ["zorblax"]
 
 
 def test_a_table_says_which_columns_are_partitions(spark, workspace: Workspace):

@@ -168,8 +168,7 @@ def _columns(plan: Plan) -> list[dict[str, str]]:
 
 def describe_price(plan: Plan) -> list[str]:
     """What a plan's prices mean, in sentences."""
-    drawn = f"Each token is drawn by {plan.mechanism} with epsilon {plan.epsilon:g}, "
-    sentences = [drawn + f"the price {tables.unit_of_epsilon(plan.mechanism).removeprefix('and ')}."]
+    sentences = [f"Each token is drawn by {plan.mechanism} with epsilon {tables.price_plan(plan)}."]
     if plan.epsilon_bound is None:
         return [*sentences, "The price of a record is not known yet. It needs the bundle: run `wordveil build` first."]
     bound = tables.number(plan.epsilon_bound)

@@ -116,7 +116,7 @@ def check_text(text: str | None, *, compare: bool, html: str | None) -> None:
 
 def plan_facts(plan: Plan) -> dict[str, str]:
     """The rows of the table of a plan."""
-    from wordveil.cli.tables import number, recovery_facts, unit_of_epsilon
+    from wordveil.cli.tables import length_facts, number, price_plan, recovery_facts
     from wordveil.privacy.events import Composition
     from wordveil.privacy.recovery import Recovery
 
@@ -127,7 +127,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         "release": plan.release,
         "input": plan.input,
         "columns": ", ".join(f"{name} {kind}" for name, kind in plan.columns.items()),
-        "mechanism": f"{plan.mechanism}, epsilon {plan.epsilon:g} a token {unit_of_epsilon(plan.mechanism)}",
+        "mechanism": f"{plan.mechanism}, epsilon {price_plan(plan)} for each token",
         "bundle": plan.bundle or "none yet",
         "largest distance": number(plan.diameter),
         "composition": plan.composition,
@@ -144,13 +144,17 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         facts |= recovery_facts(Recovery.from_dict(plan.recovery) if plan.recovery else None)
     if plan.has_records is not None:
         facts["records to read"] = "some" if plan.has_records else "none"
+    if hidden and plan.output_words:
+        facts |= length_facts(plan.output_words)
     return facts
 
 
 def _plan_notes(plan: Plan) -> list[str]:
-    from wordveil.cli.tables import ALONE_NOTE
+    from wordveil.cli.tables import ALONE_NOTE, LENGTH_NOTE
 
     notes = [plan.bundle_problem] if plan.bundle_problem else []
+    if plan.tokens is not None and plan.output_words and plan.output_words[0].mean >= 1:
+        notes.append(LENGTH_NOTE)
     if plan.bundle is None:
         notes.append("prices need the embedding's diameter, which is in the bundle: run `wordveil build` first.")
     if plan.output_format != "delta":
@@ -177,10 +181,13 @@ def _print_preview(preview: Preview) -> None:
 
     if preview.sample:
         facts = tables.sample_facts(preview.sample.sample, preview.sample.to_dict())
-        print_table("Sample", facts, [tables.PRIVATE_NOTE, tables.SPEED_NOTE])
+        advice = [tables.ADVICE_NOTE] if preview.sample.sample.suggested else []
+        print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
         results.print(tables.word_table(preview.words))
         print_note(tables.WORDS_NOTE)
+    if preview.unknown:
+        print_table("Unknown words", tables.unknown_facts(preview.unknown))
 
 
 def _print_comparison(comparison: Comparison) -> None:

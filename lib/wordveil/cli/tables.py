@@ -12,8 +12,10 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison, Line
-    from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
+    from wordveil.evaluation.preview import Quantiles, Sample, UnknownWord, WordPreview
+    from wordveil.evaluation.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
+    from wordveil.spark.plan.plan import Plan
     from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
 
@@ -29,6 +31,14 @@ COMPARISON_NOTE = (
     "drawn with a throwaway key. kept: the share of words that stay, over words evenly spread over the vocabulary. "
     "pure: the largest loss of one token between any two words. Equal nominal epsilons of two mechanisms do not mean "
     "equal protection."
+)
+LENGTH_NOTE = (
+    "texts are filled up with padding, which is drawn like any word and may come out as one. A smaller text.n_max adds "
+    "fewer such words, and cuts more texts."
+)
+ADVICE_NOTE = (
+    "n_max is public, and what is suggested comes from the private lengths, in round numbers so that it says little "
+    "of them. Choose n_max once, by what is publicly known of such texts where you can, and do not tune it again."
 )
 CHANGES = {
     "all": "all: no record of this input was known yet",
@@ -67,6 +77,10 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     if sample.cut is not None:
         facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
         facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"
+    if found := figures.get("suggested"):
+        cut = _share(found["cut"], sample.released)
+        facts["suggested n_max"] = f"{found['n_max']:,}, the p95 rounded up; {cut} cut"
+        facts["epsilon of a record at that"] = number(found["epsilon_bound"])
     kept = sample.keep_rate
     facts["expected keep-rate"] = (
         "no known words" if kept is None else f"{kept:.1%} of {sample.keep_draws:,} known words stay"
@@ -109,6 +123,22 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
             cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
             table.add_row("" if number else word, *cells, end_section=last)
     return table
+
+
+def unknown_facts(words: Sequence[UnknownWord]) -> dict[str, str]:
+    """The rows of the table of words that the vocabulary lacks."""
+    return {word.word: f"unknown: {word.becomes} (text.unknown: {word.rule})" for word in words}
+
+
+def length_facts(lines: Sequence[OutputLength]) -> dict[str, str]:
+    """The rows that say how many words texts come out with."""
+    return {
+        f"a text of {line.words} words": f"{_about(line)} (standard deviation {line.deviation:.2g})" for line in lines
+    }
+
+
+def _about(line: OutputLength) -> str:
+    return f"comes out with {'about ' if line.draws else ''}{line.mean:,.4g} words"
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
@@ -157,7 +187,7 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
         "quarantined": _reasons(report.quarantined),
         "tokens drawn": f"{report.tokens:,}",
         "unknown words": "none seen" if rate is None else f"{rate:.1%} of {report.words:,}",
-        "epsilon a token": _priced(report.epsilon, report.metric.split(":")[0]),
+        "epsilon a token": price_epsilon(report.epsilon, report.metric),
         "epsilon a record": f"{_span(report.epsilon_bound)} between texts related by {report.relation}"
         if report.epsilon_bound
         else "nothing released",
@@ -171,15 +201,18 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
     }
 
 
-def _priced(epsilon: float, metric: str) -> str:
-    return f"{epsilon:g} " + ("between any two words" if metric == "discrete" else f"per unit of {metric} distance")
+def price_epsilon(epsilon: float, metric: str) -> str:
+    """An epsilon and what it is the price of. ``metric``: its identifier; empty where it is not known yet."""
+    name = metric.partition(":")[0]
+    per = "between any two words" if name == "discrete" else " ".join(filter(None, ("per unit of", name, "distance")))
+    return f"{epsilon:g} {per}"
 
 
-def unit_of_epsilon(mechanism: str) -> str:
-    """What a mechanism's epsilon is the price of."""
+def price_plan(plan: Plan) -> str:
+    """The epsilon of a plan's mechanism and what it is the price of, before a bundle tells the metric too."""
     from wordveil.mechanisms.registry import MECHANISMS
 
-    return "between any two words" if MECHANISMS[mechanism].is_pure else "and unit of distance"
+    return price_epsilon(plan.epsilon, plan.metric or ("discrete" if MECHANISMS[plan.mechanism].is_pure else ""))
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -25,10 +25,11 @@ from wordveil.errors import ConfigError, Fault
 from wordveil.evaluation.histogram import Bin, count_bins
 from wordveil.evaluation.output_law import OutputLaw, write_tokens
 from wordveil.evaluation.statistics import KeepProbability, SupportSize
+from wordveil.evaluation.text_lengths import Suggestion, suggest_length
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
-from wordveil.text.choices import Length, Refused
+from wordveil.text.choices import Length, Refused, UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
@@ -43,6 +44,15 @@ _FREQUENT = slice(200, 2_000)
 _DEFAULT_WORDS = 5
 _SHOWN = 4
 PADDING = "(padding)"
+# What the compiled scanner knows, what is left to Arrow, and what is refused. The first call of each compiles it.
+_WARM_UP = pa.array(["A text with 2 lines, for example.", "\u0915\u0948\u0938\u0947 \u0939\u094b", "\u6771\u4eac"])
+UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
+    UnknownWords.MASK: "is drawn as the unknown word: what comes out says nothing about it",
+    UnknownWords.DROP: "is left out",
+    UnknownWords.KEEP: "stays as it is, without protection",
+    UnknownWords.QUARANTINE: "refuses its record",
+}
+"""What happens to a word that the vocabulary lacks, for people."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,8 @@ class Sample:
         each``.
     cut, padded
         released records longer and shorter than ``n_max``; None where the policy does not pad.
+    suggested
+        another ``n_max`` for such records; None where the policy has none, or no record is released.
     tokens
         tokens that the job would charge the released records for.
     keep_rate
@@ -114,6 +126,7 @@ class Sample:
     distinct: Quantiles | None
     cut: int | None
     padded: int | None
+    suggested: Suggestion | None
     tokens: int
     keep_rate: float | None
     keep_draws: int
@@ -157,6 +170,15 @@ class WordPreview:
 
 
 @dataclass(frozen=True)
+class UnknownWord:
+    """A word that the vocabulary lacks. ``rule``: the policy's, ``text.unknown``; ``becomes``: what it means."""
+
+    word: str
+    rule: str
+    becomes: str
+
+
+@dataclass(frozen=True)
 class _Encoded:
     """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``, ``draws`` int64
     ``(released,)``, the same or, where repeated words are drawn once, the distinct words; ``seconds`` it took.
@@ -188,7 +210,7 @@ def inspect(
     emptied = {
         reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
     }
-    pads, width = policy.pads, policy.n_max or 0
+    pads, width, lengths = policy.pads, policy.n_max or 0, _measure_quantiles(encoded.lengths)
     return Sample(
         records=encoded.records,
         released=released,
@@ -196,11 +218,14 @@ def inspect(
         emptied=emptied,
         words=encoded.words,
         unknown=encoded.unknown,
-        lengths=_measure_quantiles(encoded.lengths),
+        lengths=lengths,
         histogram=count_bins(encoded.lengths),
         distinct=_measure_quantiles(encoded.draws) if policy.draws_once else None,
         cut=int((encoded.lengths > width).sum()) if pads else None,
         padded=int((encoded.lengths < width).sum()) if pads else None,
+        suggested=suggest_length(encoded.lengths, lengths.p95, bundle.mechanism.max_tokens)
+        if lengths and policy.n_max
+        else None,
         tokens=tokens,
         keep_rate=kept.rate,
         keep_draws=kept.words,
@@ -216,6 +241,7 @@ def _encode(
     codec = Codec(
         replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE), bundle.vocabulary, model
     )
+    codec.encode(_WARM_UP)
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()
@@ -284,21 +310,19 @@ def default_words(vocabulary: Vocabulary) -> list[str]:
     return plain[step // 2 :: step][:_DEFAULT_WORDS]
 
 
-def check_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> list[str]:
-    """Check words, and return them as they are looked up, each once. Raises :class:`ConfigError`, which names those
-    that are not in the vocabulary.
+def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
+    """Words as they are looked up, each once: those of the vocabulary, and the others with what becomes of them.
+
+    Raises :class:`ConfigError` where there is no word.
     """
     stripped = [word.strip() for word in words]
-    plain = [word if policy.case == "exact" else word.lower() for word in stripped if word]
-    ids = vocabulary.lookup(pa.array(plain, pa.string()))
-    missing = [word for word, found in zip(plain, ids.tolist(), strict=True) if found == vocabulary.unknown]
-    problem = "is not in the vocabulary, so text.unknown decides what it becomes. Name words of the vocabulary."
-    if missing or not plain:
-        faults = [Fault("--words", word, problem) for word in missing] or [
-            Fault("--words", "", "name at least one word.")
-        ]
-        raise ConfigError("command line", faults)
-    return list(dict.fromkeys(plain))
+    plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]
+    if not plain:
+        raise ConfigError("command line", [Fault("--words", "", "name at least one word.")])
+    ids = vocabulary.lookup(pa.array(plain, pa.string())).tolist()
+    known = [word for word, found in zip(plain, ids, strict=True) if found != vocabulary.unknown]
+    rule = policy.unknown
+    return known, [UnknownWord(word, str(rule), UNKNOWN_BECOMES[rule]) for word in plain if word not in known]
 
 
 def preview_words(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,8 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.evaluation import preview
-from wordveil.evaluation.preview import Quantiles, check_words, default_words, inspect, preview_words
+from wordveil.evaluation.preview import Quantiles, default_words, inspect, preview_words, sort_words
+from wordveil.evaluation.text_lengths import Suggestion
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
@@ -107,6 +109,37 @@ def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):
     assert "too_many_tokens" not in inspect([batch()], TextPolicy(length="pad", n_max=3), bundle).quarantined
 
 
+def test_compiling_is_not_charged_to_the_corpus(bundle, monkeypatch):
+    """The first call of a step takes 1,000 seconds of a clock that only these calls move, and each other call one."""
+    now, called = [0.0], set()
+
+    def slow(step, name):
+        def call(*arguments, **more):
+            now[0] += 1.0 if name in called else 1000.0
+            called.add(name)
+            return step(*arguments, **more)
+
+        return call
+
+    monkeypatch.setattr(preview, "time", SimpleNamespace(process_time=lambda: now[0]))
+    monkeypatch.setattr(preview.Codec, "encode", slow(preview.Codec.encode, "encode"))
+    monkeypatch.setattr(preview, "write_tokens", slow(preview.write_tokens, "draw"))
+    sample = inspect([batch(), batch()], OPEN, bundle)
+    assert sample.tokens_per_second == 2000  # one call, of 2,000 tokens
+    assert sample.seconds == pytest.approx(2 + sample.tokens / 2000)
+
+
+def test_a_shorter_public_length_is_suggested(bundle, monkeypatch):
+    records = batch(["near " * 9] * 97 + ["near " * 40] * 3, [None] * 100)
+    sample = inspect([records], TextPolicy(length="pad", n_max=256), bundle)
+    assert sample.suggested == Suggestion(n_max=12, cut=3)
+    assert sample.to_dict()["suggested"] == {"n_max": 12, "cut": 3}
+    assert inspect([records], OPEN, bundle).suggested is None
+    assert inspect([], TextPolicy(length="pad", n_max=256), bundle).suggested is None
+    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 10)
+    assert inspect([records], TextPolicy(length="pad", n_max=5), bundle).suggested == Suggestion(n_max=10, cut=3)
+
+
 @pytest.mark.parametrize("batches", [[], [batch([], [])], [batch([None], ["null_text"])]])
 def test_nothing_to_draw_is_no_error(bundle, batches):
     sample = inspect(batches, OPEN, bundle)
@@ -187,6 +220,10 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
     batch = helpers.token_batch([[*range(50), *([50] if padding else []), 51]])
     built = helpers.build_mechanism(embedding, {"epsilon": second}, padding=padding, mechanism=name)
     assert changed.draw(batch, helpers.KEYS).ids.tolist() == built.draw(batch, helpers.KEYS).ids.tolist()
+    words = np.arange(50, dtype=np.int32)
+    stays = helpers.build_mechanism(embedding, {"epsilon": first}, padding=padding, mechanism=name)
+    if (wanted := built.stay_probabilities(words)) is not None:
+        assert stays.stay_probabilities_at(words, second) == pytest.approx(wanted, rel=1e-6)
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="epsilon"):
             changed.at_epsilon(wrong)
@@ -207,13 +244,22 @@ def test_each_preview_has_keys_of_its_own(bundle):
 
 def test_words_are_looked_up_as_the_policy_does():
     vocabulary = Vocabulary(pa.array(["near", "Far"]))
-    assert check_words([" NEAR ", "near", ""], OPEN, vocabulary) == ["near"]
-    assert check_words(["Far"], TextPolicy(case="exact"), vocabulary) == ["Far"]
-    with pytest.raises(ConfigError) as error:
-        check_words(["near", "zorblax", "far"], OPEN, vocabulary)
-    assert [(fault.where, fault.value) for fault in error.value.faults] == [("--words", "zorblax"), ("--words", "far")]
+    assert sort_words([" NEAR ", "near", ""], OPEN, vocabulary) == (["near"], [])
+    assert sort_words(["Far"], TextPolicy(case="exact"), vocabulary) == (["Far"], [])
     with pytest.raises(ConfigError, match="at least one"):
-        check_words([" "], OPEN, vocabulary)
+        sort_words([" "], OPEN, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("rule", "becomes"),
+    [("mask", "drawn as the unknown word"), ("drop", "left out"), ("keep", "stays"), ("quarantine", "refuses")],
+)
+def test_a_word_that_the_vocabulary_lacks_is_unknown_and_shown_with_its_rule(rule: str, becomes: str):
+    vocabulary = Vocabulary(pa.array(["near", "Far"]))
+    known, unknown = sort_words(["near", "zorblax", "far"], TextPolicy(unknown=rule), vocabulary)
+    assert known == ["near"]
+    assert [(item.word, item.rule) for item in unknown] == [("zorblax", rule), ("far", rule)]
+    assert all(becomes in item.becomes for item in unknown)
 
 
 def test_default_words_are_a_few_from_the_front():
@@ -233,4 +279,8 @@ def test_what_people_see_holds_every_figure(bundle):
     assert facts["released as the empty text"] == "2 (1 oversize, 1 script_without_word_spaces)"
     assert facts["longer than n_max"] == "1 (16.7%), cut"
     assert facts["unknown words"] == "12.50% of 8"
+    suggested = {"n_max": 8, "cut": 1, "epsilon_bound": 40.0}
+    shown = sample_facts(sample, {"table_rows": 6, "core_hours": 0, "core_hours_a_million": 0, "suggested": suggested})
+    assert shown["suggested n_max"] == "8, the p95 rounded up; 1 (16.7%) cut"
+    assert shown["epsilon of a record at that"] == "40"
     assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).row_count == 3

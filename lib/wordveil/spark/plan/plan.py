@@ -10,6 +10,7 @@ from wordveil.config.artifacts import find_bundle
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
+from wordveil.evaluation.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.spark.input.local_schema import read_local_schema
@@ -32,7 +33,8 @@ class Plan:
     take the diameter from. ``output_format`` is ``delta`` where the output is a release that is updated incrementally.
     ``has_records`` says whether the input, under ``input.where``, has a record; None where it was not checked.
     ``recovery`` is what an attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it;
-    None where there is no bundle, or it does not say.
+    None where there is no bundle, or it does not say. ``output_words`` says how many words texts of some lengths come
+    out with (:class:`wordveil.evaluation.text_lengths.OutputLength`); empty where there is no bundle.
     """
 
     release: str
@@ -55,10 +57,11 @@ class Plan:
     output_format: str
     has_records: bool | None = None
     recovery: dict[str, Any] | None = None
+    output_words: tuple[OutputLength, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return dict(self.__dict__)
+        return {**self.__dict__, "output_words": [line.to_dict() for line in self.output_words]}
 
 
 def make_plan(
@@ -113,6 +116,7 @@ def make_plan(
         output_format=config.output.format,
         has_records=_has_records(table) if look and table is not None else None,
         recovery=bundle.recovery.to_dict() if bundle and bundle.recovery else None,
+        output_words=tuple(forecast_lengths(policy, bundle.mechanism, bundle.vocabulary.size)) if bundle else (),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,15 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.config.artifacts import find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, Fault
-from wordveil.evaluation.preview import Sample, WordPreview, check_words, default_words, inspect, preview_words
+from wordveil.evaluation.preview import (
+    Sample,
+    UnknownWord,
+    WordPreview,
+    default_words,
+    inspect,
+    preview_words,
+    sort_words,
+)
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
@@ -31,11 +39,12 @@ _A_MILLION = 1_000_000
 @dataclass(frozen=True)
 class TableSample:
     """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
-    ``input.where``.
+    ``input.where``. ``token_price``: the largest loss of a token.
     """
 
     sample: Sample
     rows: int
+    token_price: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -43,16 +52,21 @@ class TableSample:
             "core_hours": self.sample.core_hours(self.rows),
             "core_hours_a_million": self.sample.core_hours(_A_MILLION),
         }
-        return {**self.sample.to_dict(), "table_rows": self.rows, **hours}
+        found = self.sample.suggested
+        suggested = {**asdict(found), "epsilon_bound": found.n_max * self.token_price} if found else None
+        return {**self.sample.to_dict(), "suggested": suggested, "table_rows": self.rows, **hours}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a preview should show: ``rows`` of the corpus unless None, and ``words``; drawn with ``bundle``."""
+    """What a preview should show: ``rows`` of the corpus unless None, and ``words``; drawn with ``bundle``.
+    ``unknown``: words that its vocabulary lacks.
+    """
 
     bundle: Bundle
     rows: int | None
     words: list[str]
+    unknown: list[UnknownWord]
 
 
 @dataclass(frozen=True)
@@ -61,11 +75,17 @@ class Preview:
 
     sample: TableSample | None
     words: list[WordPreview]
+    unknown: list[UnknownWord] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """The parts that were asked for, as plain values."""
         sample = {"sample": self.sample.to_dict()} if self.sample else {}
-        return {**sample, **({"words": [word.to_dict() for word in self.words]} if self.words else {})}
+        words = {"words": [word.to_dict() for word in self.words]} if self.words else {}
+        return {
+            **sample,
+            **words,
+            **({"unknown_words": [asdict(word) for word in self.unknown]} if self.unknown else {}),
+        }
 
 
 def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted | None:
@@ -83,12 +103,9 @@ def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted
             f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "
             "`wordveil build` first."
         )
-    chosen = (
-        default_words(bundle.vocabulary)
-        if words is None
-        else check_words(words.split(","), config.policy, bundle.vocabulary)
-    )
-    return Wanted(bundle, rows, chosen)
+    if words is None:
+        return Wanted(bundle, rows, default_words(bundle.vocabulary), [])
+    return Wanted(bundle, rows, *sort_words(words.split(","), config.policy, bundle.vocabulary))
 
 
 def make_preview(
@@ -111,9 +128,8 @@ def make_preview(
         if wanted.rows is None
         else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params)
     )
-    return Preview(
-        sample, preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
-    )
+    previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
+    return Preview(sample, previews, wanted.unknown)
 
 
 def sample_table(
@@ -141,7 +157,8 @@ def sample_table(
         # disks.
         rows_read = records.limit(rows).collect()
     progress("drawing with a throwaway key")
-    return TableSample(inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config)), number)
+    sample = inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config))
+    return TableSample(sample, number, bundle.guarantee.pure)
 
 
 def _make_batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
