@@ -12,8 +12,19 @@ from rich.console import Console
 
 from wordveil.cli.ledger import ledger_table, plain_row, write_csv, write_json
 from wordveil.cli.release import read_ids
-from wordveil.cli.tables import compact_table, gate_table, release_facts, report_facts, runs_table
+from wordveil.cli.tables import (
+    compact_table,
+    gate_table,
+    length_facts,
+    price_epsilon,
+    release_facts,
+    report_facts,
+    runs_table,
+    unknown_facts,
+)
 from wordveil.errors import ConfigError
+from wordveil.evaluation.preview import UnknownWord
+from wordveil.evaluation.text_lengths import OutputLength
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
@@ -205,3 +216,29 @@ def test_the_last_runs_are_shown_and_files_before_and_after():
     assert "night-1 " not in text
     counts = {"files_before": 1200, "files": 3, "bytes_before": 5000, "bytes": 4000}
     assert "1,200" in shown(compact_table({"draws": counts}))
+
+
+@pytest.mark.parametrize(
+    ("metric", "priced"),
+    [
+        ("discrete:1f0c", "8 between any two words"),
+        ("discrete", "8 between any two words"),
+        ("euclidean:1f0c", "8 per unit of euclidean distance"),
+        ("", "8 per unit of distance"),
+    ],
+)
+def test_an_epsilon_says_what_it_is_the_price_of(metric: str, priced: str):
+    assert price_epsilon(8.0, metric) == priced
+
+
+def test_the_words_that_come_out_are_shown_with_their_spread():
+    shown = length_facts([OutputLength(0, 64.306, 6.94), OutputLength(10, 71.79, 6.8, draws=1000)])
+    assert shown == {
+        "a text of 0 words": "comes out with 64.31 words (standard deviation 6.9)",
+        "a text of 10 words": "comes out with about 71.79 words (standard deviation 6.8)",
+    }
+
+
+def test_an_unknown_word_is_shown_with_what_becomes_of_it():
+    shown = unknown_facts([UnknownWord("zorblax", "drop", "is left out")])
+    assert shown == {"zorblax": "unknown: is left out (text.unknown: drop)"}

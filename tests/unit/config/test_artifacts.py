@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from helpers import random_embedding
 from wordveil.artifacts import bundle as bundles
 from wordveil.cli.app import app
-from wordveil.config.artifacts import build_bundle, find_recovery
+from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_recovery
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError
 from wordveil.evaluation.recovery import measure_recovery
 from wordveil.mechanisms.inputs import rank_frequencies
-from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.blocks import BuildContext, compute_here
 
 SIZE = 50
 
@@ -121,3 +121,29 @@ def test_what_is_measured_of_an_embedding_changes_no_fingerprint(settings: dict[
     other = parse_config({**settings, "bundle_store": str(tmp_path / "others")}, "job")
     assert build_bundle(other).fingerprint == plain
     assert build_bundle(other).suitability["neighbour"] == 3
+
+
+def test_a_second_comparison_finds_the_lists_of_the_first(settings: dict[str, Any], tmp_path: Path):
+    settings["mechanism"] |= {"neighbours": 5}
+    config, searched, steps = parse_config(settings, "job"), [], []
+
+    def compute(task, spans):
+        searched.extend(spans)
+        return compute_here(task, spans)
+
+    work = BuildContext(steps=lambda done, known: steps.append((done, known)), compute=compute)
+    first = compare_mechanisms(config, "waaa waab", work)
+    assert searched
+    assert steps[-1][0] == steps[-1][1] == len(steps)
+    searched.clear()
+    second = compare_mechanisms(config, "waaa waab", work)
+    assert not searched
+    assert [line.mechanism for line in second.equal_pure] == [line.mechanism for line in first.equal_pure]
+    assert {path.name for path in (tmp_path / "bundles").iterdir()} == {".compared"}
+    build_bundle(config)  # what is kept is no bundle
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing(settings: dict[str, Any], tmp_path: Path):
+    settings["bundle_store"] = str(tmp_path / "words.vec" / "bundles")
+    settings["mechanism"] |= {"neighbours": 5}
+    assert compare_mechanisms(parse_config(settings, "job"), "waaa waab").equal_kept

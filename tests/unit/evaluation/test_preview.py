@@ -223,7 +223,7 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
     words = np.arange(50, dtype=np.int32)
     stays = helpers.build_mechanism(embedding, {"epsilon": first}, padding=padding, mechanism=name)
     if (wanted := built.stay_probabilities(words)) is not None:
-        assert stays.stay_probabilities_at(words, second) == pytest.approx(wanted, rel=1e-6)
+        assert stays.stays_at([second], words)[0] == pytest.approx(wanted, rel=1e-6)
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="epsilon"):
             changed.at_epsilon(wrong)
