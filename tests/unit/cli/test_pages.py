@@ -245,7 +245,7 @@ def test_whatever_a_page_is_given_is_escaped():
         ({"epsilon_pure": None, "relation": "same_skeleton"}, "texts that agree in everything that is copied or shown"),
         ({"epsilon_pure": None}, "There is no bound for any two texts at all"),
         ({"delta": 1.5e-9}, "With a probability of at most 1.5e-09 an output may exceed this price."),
-        ({"mechanism": "laplace"}, "with epsilon 8 per unit of distance."),
+        ({"mechanism": "laplace", "metric": "euclidean:aa"}, "with epsilon 8 per unit of euclidean distance."),
     ],
 )
 def test_the_price_is_said_in_words(changes: dict[str, Any], said: str):
