@@ -79,10 +79,7 @@ from wordveil.spark.platform.errors import job_errors
 os.environ["JAVA_HOME"] = "/nowhere"
 refused = [refusal(SparkSection(master="local[1]"))]
 del os.environ["JAVA_HOME"]
-before = os.environ.pop("SPARK_SUBMIT_OPTS")
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+NoSuchOption"
-refused.append(refusal(SparkSection(master="local[1]")))
-os.environ["SPARK_SUBMIT_OPTS"] = before
+refused.append(refusal(SparkSection(master="local[1]", options={"spark.driver.memory": "12q"})))
 refused.append(refusal(SparkSection(master="local[x]")))
 spark = build_session(SparkSection(master="local[1]"), is_short=True)
 try:
@@ -96,10 +93,10 @@ except SparkJobError as error:
     environment["TMPDIR"] = str(tmp_path)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    no_java, no_option, no_master, failed = json.loads(done.stdout)
+    no_java, no_memory, no_master, failed = json.loads(done.stdout)
     assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 or newer")
-    assert "Spark did not start: " in no_option
-    assert "Unrecognized VM option 'NoSuchOption'" in no_option
+    assert "Spark did not start: " in no_memory
+    assert "Invalid maximum heap size: -Xmx12q" in no_memory
     assert "Could not parse Master URL: 'local[x]'" in no_master
     assert "USER_RAISED_EXCEPTION. Spark's log, without values of records, is " in failed
     text = Path(failed.rsplit(" is ", 1)[1].rstrip(".")).read_text("utf-8")

@@ -10,7 +10,7 @@ from rich.table import Table
 UNKNOWN = "not measured: delete the bundle's directory and build it again"
 FIGURES_NOTE = (
     "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely a "
-    "guesser recovers at least as many. All figures are of public words: docs/choosing.md."
+    "guesser recovers at least as many. All figures are of public words: `wordveil docs choosing`."
 )
 
 

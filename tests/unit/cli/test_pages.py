@@ -19,6 +19,7 @@ from wordveil.evaluation.comparison import Comparison, Line
 from wordveil.evaluation.histogram import Bin, count_bins
 from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
 from wordveil.evaluation.sentence import SentencePreview
+from wordveil.evaluation.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateRules, Measured, evaluate
@@ -65,6 +66,7 @@ SAMPLE = Sample(
     lengths=Quantiles(0, 60, 114, 3000),
     histogram=count_bins(LENGTHS),
     distinct=None,
+    suggested=Suggestion(n_max=128, cut=4),
     cut=57,
     padded=64,
     tokens=7744,
@@ -94,7 +96,8 @@ DECISION = GateDecision(
 
 
 def plan_page(plan: Plan = PLAN, sample: Sample | None = SAMPLE, **given: Any) -> str:
-    preview = Preview(TableSample(sample, 1_000_000) if sample else None, given.pop("words", WORDS if sample else []))
+    table = TableSample(sample, 1_000_000, token_price=8.0) if sample else None
+    preview = Preview(table, given.pop("words", WORDS if sample else []))
     return render_plan(plan, plan_facts(plan), given.pop("notes", []), preview, **given)
 
 

@@ -16,6 +16,7 @@ import pytest
 from helpers import random_embedding
 from slotting import make_model
 from unit.support import WORDS
+from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts import content_store
 from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.inputs import SETTINGS, FittedInputs, digest_files, read_files
@@ -293,7 +294,7 @@ def test_a_changed_file_means_another_bundle(tmp_path):
     assert find_bundle(job(tmp_path, frequencies=moved)).path == first.path
     write_counts(tmp_path / "counts.tsv", WORDS, 6)
     with pytest.raises(
-        BundleError, match=r"content of mechanism.frequencies is \w{16} in the bundle, \w{16} in the con"
+        BundleError, match=r"content of mechanism.frequencies is \w{64} in the bundle, \w{64} in the con"
     ):
         find_bundle(config)
     second = build_bundle(config)
@@ -355,9 +356,7 @@ def test_bundles_of_older_versions_match_configurations_without_files(tmp_path):
     assert manifest["recipe"].pop("inputs") == {}
     facts = {name: value for name, value in manifest.items() if name not in ("content", "fingerprint", "seal")}
     file.unlink()
-    content_store.write_manifest(
-        bundle.path, content_store.Kind("bundle", BundleError, "fingerprint", 1), manifest["content"], facts
-    )
+    content_store.write_manifest(bundle.path, bundles.KIND, manifest["content"], facts)
     assert find_bundle(config).path == build_bundle(config).path == bundle.path
     counted = job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS))
     with pytest.raises(BundleError, match=r"mechanism\.frequencies is None in the bundle"):
