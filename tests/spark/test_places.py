@@ -114,13 +114,7 @@ def test_a_first_run_that_failed_leaves_nothing_in_the_way(lake: Lake, monkeypat
             lake.run()
     monkeypatch.setattr(DeltaTable, "create", create)
     assert lake.run().released == 6
-    assert sorted(path.name for path in lake.home.iterdir()) == [
-        ".draws.lock",
-        ".journal.lock",
-        ".release.lock",
-        "draws",
-        "journal",
-    ]
+    assert {path.name for path in lake.home.glob("[!.]*")} == {"draws", "journal"}
 
 
 def test_an_error_that_spark_finds_before_it_reads_is_told(spark: Any):
