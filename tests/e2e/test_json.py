@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -16,11 +17,18 @@ from sparking import SMALL, Workspace, clean_environment, delta_jars
 from wordveil.cli import key
 from wordveil.cli.app import app
 
-# All in one process, whose Java process inherits what it inherits of any command.
+# All in one process, whose Java process inherits what it inherits of any command. The input is written there too.
 SCRIPT = """
 import json, sys
+from pathlib import Path
 from wordveil.cli.app import main
-for arguments in json.load(sys.stdin):
+from wordveil.config.load import load_config
+from wordveil.spark.platform.session import build_session
+config, source, calls = json.load(sys.stdin)
+settings = load_config(Path(config))
+spark = build_session(settings.spark, delta=True)
+spark.read.parquet(source).write.format("delta").save(settings.input.path)
+for arguments in calls:
     try:
         main([*arguments, "--json"])
     except SystemExit as left:
@@ -38,32 +46,38 @@ def commands_with_json(group: TyperGroup, *path: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def steps(workspace: Workspace) -> dict[str, tuple[list[str], int]]:
-    """Arguments and exit code of a call of each command, in an order in which they work."""
-    root = workspace.root
-    table, home = workspace.write_corpus(corpus_with_authors(12)), root / "release"
-    config = workspace.write_config(
+def config(workspace: Workspace) -> Path:
+    """The configuration of a release, whose input is not there yet."""
+    return workspace.write_config(
         release="support",
-        input={"author": "author"},
-        output={"path": str(home), "format": "delta"},
-        ledger={"path": str(root / "ledger")},
+        input={"path": str(workspace.root / "input"), "format": "delta", "author": "author"},
+        output={"path": str(workspace.root / "release"), "format": "delta"},
+        ledger={"path": str(workspace.root / "ledger")},
         spark={"delta_jars": str(delta_jars()), "options": SMALL},
     )
+
+
+@pytest.fixture
+def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]]:
+    """Arguments and exit code of a call of each command, in an order in which they work."""
+    root = workspace.root
+    table, public = str(root / "input"), str(root / "release" / "public")
     file, chosen = str(root / "other"), ["--config", str(config)]
-    ngrams = ["--input", str(table), "--text", "body", "--output", str(root / "ngrams"), "--public"]
+    ngrams = ["--input", table, "--text", "body", "--output", str(root / "ngrams"), "--public"]
     return {
+        "docs": ([], 0),
         "key new": ([file], 0),
         "key fingerprint": (["--file", file], 0),
         "key rotate": ([file], 0),
-        "init": (["--from", str(table), "--output", str(root / "drafted.yaml")], 0),
+        "init": (["--from", table, "--output", str(root / "drafted.yaml")], 0),
         "build": (chosen, 0),
         "plan": ([*chosen, "--sample", "5"], 0),
         "ngrams": ([*ngrams, "--min-count", "1"], 0),
         "sanitise": (chosen, 0),
         "release gate": (chosen, 0),
         "release publish": (chosen, 0),
-        "release verify": (["--table", str(home / "public")], 0),
-        "analytics": (["--table", str(home / "public"), "--output", str(root / "terms"), "--topics", "2"], 0),
+        "release verify": (["--table", public], 0),
+        "analytics": (["--table", public, "--output", str(root / "terms"), "--topics", "2"], 0),
         "release withdraw": ([*chosen, "--id", "r00003"], 0),
         "release show": (chosen, 0),
         "release purge": (chosen, 0),
@@ -75,14 +89,15 @@ def steps(workspace: Workspace) -> dict[str, tuple[list[str], int]]:
     }
 
 
-def test_standard_output_is_one_document(steps: dict[str, tuple[list[str], int]]):
+def test_standard_output_is_one_document(workspace: Workspace, config: Path, steps: dict[str, tuple[list[str], int]]):
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     assert set(commands_with_json(group)) == set(steps)
+    source = workspace.write_corpus(corpus_with_authors(12))
     calls = [[*name.split(), *arguments] for name, (arguments, _) in steps.items()]
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        input=json.dumps(calls),
+        input=json.dumps([str(config), str(source), calls]),
         capture_output=True,
         text=True,
         check=False,

@@ -80,8 +80,10 @@ os.environ["JAVA_HOME"] = "/nowhere"
 refused = [refusal(SparkSection(master="local[1]"))]
 del os.environ["JAVA_HOME"]
 refused.append(refusal(SparkSection(master="local[1]", options={"spark.driver.memory": "12q"})))
-refused.append(refusal(SparkSection(master="local[x]")))
-spark = build_session(SparkSection(master="local[1]"), is_short=True)
+refused.append(refusal(SparkSection(master="local[1]", options={"spark.serializer": "no.Such"})))
+# Java keeps the options that it was started with.
+options = {"spark.serializer": "org.apache.spark.serializer.JavaSerializer"}
+spark = build_session(SparkSection(master="local[1]", options=options), is_short=True)
 try:
     with job_errors():
         spark.range(3).selectExpr("raise_error(concat('zqxcanary', id))").collect()
@@ -93,11 +95,11 @@ except SparkJobError as error:
     environment["TMPDIR"] = str(tmp_path)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    no_java, no_memory, no_master, failed = json.loads(done.stdout)
+    no_java, no_memory, no_class, failed = json.loads(done.stdout)
     assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 or newer")
     assert "Spark did not start: " in no_memory
     assert "Invalid maximum heap size: -Xmx12q" in no_memory
-    assert "Could not parse Master URL: 'local[x]'" in no_master
+    assert "Spark did not start: java.lang.ClassNotFoundException: no.Such. Its log is " in no_class
     assert "USER_RAISED_EXCEPTION. Spark's log, without values of records, is " in failed
     text = Path(failed.rsplit(" is ", 1)[1].rstrip(".")).read_text("utf-8")
     assert "\n  at org.apache.spark." in text

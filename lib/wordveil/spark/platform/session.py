@@ -141,7 +141,7 @@ def _describe_failure(error: Exception, options: dict[str, str]) -> str:
             "that has Delta's jars; `wordveil docs operations` lists them."
         )
     log = java_log.name()
-    return f"Spark did not start: {reason or error}{f' Its log is {log}.' if log else ''}"
+    return f"Spark did not start: {str(reason or error).rstrip('.')}.{f' Its log is {log}.' if log else ''}"
 
 
 def _check(session: SparkSession, section: SparkSection, *, delta: bool) -> SparkSession:
