@@ -106,7 +106,7 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     workspace.write_corpus(corpus(3), name="plain")
     code, _, err = run("init", "--from", "plain", "--release", "--output", "other.yaml")
     assert code == 4
-    assert "--from = plain: is a Parquet table, and a release reads a Delta table" in err
+    assert f"--from = {workspace.root / 'plain'}: is a Parquet table, and a release reads a Delta table" in err
     assert not (workspace.root / "other.yaml").exists()
 
 

@@ -305,7 +305,8 @@ def test_a_damaged_commit_of_a_delta_log_is_named(spark, workspace: Workspace):
 def test_what_is_no_table_is_named(job: Job, kind: str):
     assert f"input.path = {job.path}: there is no such file or directory." in job.fails(InputError)
     job.path.write_text(CANARY)
-    assert f"input.path = {job.path}: cannot be read as a {kind.title()} table" in job.fails(InputError)
+    said = "It is not a Parquet file." if kind == "parquet" else "cannot be read as a Delta table"
+    assert f"input.path = {job.path}: {said}" in job.fails(InputError)
     below = job.path / "more"
     assert f"input.path = {below}: there is no such file or directory." in job.fails(
         InputError, input={"path": str(below)}

@@ -132,9 +132,10 @@ def parse_config(
     except ValidationError as error:
         for details in error.errors(include_url=False):
             found.extend(make_faults(details))
-    known = tuple(f"{fault.where}." for fault in found)
+    # What is missing from a section may be what was left out of it as faulty.
+    known = {place for fault in found for place in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
-    found.extend(fault for fault in others if not any(where.startswith(f"{fault.where}.") for where in known))
+    found.extend(fault for fault in others if fault.where not in known)
     if found or config is None:
         raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
     return config
