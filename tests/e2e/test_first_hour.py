@@ -112,8 +112,9 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
 
 def test_a_file_of_another_format_is_not_called_damaged(workspace: Workspace, run: Command, monkeypatch):
     monkeypatch.chdir(workspace.root)
-    (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')
+    file = workspace.root / "t.jsonl"
+    file.write_text('{"id": 1, "body": "x"}\n')
     code, _, err = run("init", "--from", "t.jsonl")
     assert code == 4
-    assert "--from = t.jsonl: It is not a Parquet file; by its name it is JSON lines. wordveil reads Parquet and" in err
+    assert f"--from = {file}: It is not a Parquet file; by its name it is JSON lines. wordveil reads Parquet and" in err
     assert "Convert it: python -c" in err
