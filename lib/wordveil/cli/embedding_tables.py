@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.table import Table
 
-UNKNOWN = "not measured: delete the bundle's directory and build it again"
+from wordveil.cli.tables import NOT_MEASURED
+
 FIGURES_NOTE = (
     "stay: words that stay themselves, each word of the vocabulary counted once. Where all words are equally likely a "
     "guesser recovers at least as many. All figures are of public words: `wordveil docs choosing`."
@@ -17,7 +18,7 @@ FIGURES_NOTE = (
 def suitability_facts(suits: Mapping[str, Any] | None) -> dict[str, str]:
     """The rows that say how the embedding suits the mechanism. None: of a bundle that does not say."""
     if suits is None:
-        return {"embedding": UNKNOWN}
+        return {"embedding": NOT_MEASURED}
     cosine = suits["measure"] == "cosine"
     unit = "cosine" if cosine else f"{suits['measure']} distance"
     facts = {f"{unit}, nearest": _spread(suits["nearest"]), f"{unit}, word {suits['neighbour']}": _spread(suits["far"])}

@@ -48,6 +48,8 @@ CHANGES = {
     "withdraw": "withdraw: records were withdrawn as asked",
 }
 """What the ``changes`` of a run mean, for people."""
+NOT_MEASURED = "not measured: move the bundle's directory out of the store and build it again"
+"""What stands for figures that a bundle of an older version does not have."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
@@ -218,7 +220,7 @@ def price_plan(plan: Plan) -> str:
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
     """The rows that say what an attacker recovers of single words; None: of a bundle that does not say."""
     if recovery is None:
-        return {"words recovered": "not measured: move the bundle's directory out of the store and build it again"}
+        return {"words recovered": NOT_MEASURED}
     return {
         "words recovered": f"a guesser who knows how frequent words are recovers {_recovered(recovery.frequency)}",
         "rare words too": f"where all words are equally likely, a guesser recovers {_recovered(recovery.uniform)}",

@@ -27,7 +27,6 @@ from scipy.special import logit
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.errors import BundleError
 from wordveil.evaluation.nearness import COSINE, measure_neighbours
 from wordveil.evaluation.recovery import OtherLengthError, draw_publicly
 from wordveil.geometry.euclidean import round_up
@@ -298,18 +297,7 @@ class _Tried:
         known = self._mechanism.stays_at(epsilons, words)
         if known is not None:
             return known
-        rows = []
-        for epsilon in epsilons:
-            try:
-                changed = self._mechanism.at_epsilon(epsilon)
-            except (ValueError, BundleError):
-                rows.append(np.full(len(words), np.nan))
-                continue
-            drawn = None if changed is None else self._draw(changed, words)
-            if drawn is None:
-                return None
-            rows.append(drawn)
-        return np.array(rows)
+        return self._mechanism.measure_at(epsilons, len(words), lambda changed: self._draw(changed, words))
 
     @staticmethod
     def _draw(mechanism: Mechanism[Any], words: Int32) -> Float64 | None:

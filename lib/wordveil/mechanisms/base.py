@@ -256,17 +256,27 @@ class Mechanism(ABC, Generic[Settings]):
 
         None where the mechanism at another epsilon is not at hand (:meth:`at_epsilon`), or must be drawn from.
         """
+        return self.measure_at(epsilons, len(words), lambda changed: changed.stay_probabilities(words))
+
+    def measure_at(
+        self, epsilons: Sequence[float], count: int, measure: Callable[[Self], NDArray[np.float64] | None]
+    ) -> NDArray[np.float64] | None:
+        """What ``measure`` finds of the mechanism at other epsilons, float64 ``(count,)`` each: float64 ``(epsilons,
+        count)``. A row is NaN where there is no such mechanism.
+
+        None where the mechanism at another epsilon is not at hand (:meth:`at_epsilon`), or ``measure`` finds None.
+        """
         rows = []
         for epsilon in epsilons:
             try:
                 changed = self.at_epsilon(epsilon)
             except (ValueError, BundleError):
-                rows.append(np.full(len(words), np.nan))
+                rows.append(np.full(count, np.nan))
                 continue
-            stays = None if changed is None else changed.stay_probabilities(words)
-            if stays is None:
+            found = None if changed is None else measure(changed)
+            if found is None:
                 return None
-            rows.append(stays)
+            rows.append(found)
         return np.array(rows)
 
     def useful_epsilons(self) -> tuple[float, float] | None:
