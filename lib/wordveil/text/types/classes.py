@@ -1,0 +1,90 @@
+"""The classes of tokens that are not words, and what may happen to each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TokenType(StrEnum):
+    """What a token is. The first fourteen are found in a text's characters (:mod:`wordveil.text.types.recogniser`), the
+    last three in lists of words (:mod:`wordveil.text.types.names`).
+    """
+
+    EMAIL = "email"
+    """An e-mail address."""
+    URL = "url"
+    """A web address, with or without its scheme."""
+    PHONE = "phone"
+    """A telephone number."""
+    IP = "ip"
+    """An IP address, version 4 or 6."""
+    DATE = "date"
+    """A day, month or both with a year, in figures or with the month's English name."""
+    TIME = "time"
+    """A time of day."""
+    NUMBER = "number"
+    """A number in figures, with its separators and sign."""
+    AMOUNT = "amount"
+    """A number with a currency or a per cent sign."""
+    ACCOUNT = "account"
+    """An IBAN, a social security number, or a row of eight digits and more that is nothing else."""
+    CARD = "card"
+    """A payment card's number: 13 to 19 digits with a sound Luhn check digit."""
+    MENTION = "mention"
+    """``@name``."""
+    HASHTAG = "hashtag"
+    """``#topic``."""
+    EMOJI = "emoji"
+    """An emoji, with its modifiers."""
+    MARKUP = "markup"
+    """A tag of HTML or XML, or a character entity."""
+    FIRST_NAME = "first_name"
+    """A first name of the public list."""
+    SURNAME = "surname"
+    """A surname of the public list."""
+    PLACE = "place"
+    """A city, region or country of the public list."""
+
+
+TYPES = tuple(TokenType)
+"""The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
+
+
+class TypeAction(StrEnum):
+    """What happens to the tokens of a class."""
+
+    WORDS = "words"
+    """They are not told apart: they are cut into words, which are replaced like any."""
+    MASK = "mask"
+    """Each is one unknown word."""
+    TAG = "tag"
+    """The name of the class is written, ``<email>``."""
+    SURROGATE = "surrogate"
+    """A value is drawn uniformly from a public list of the class. Nothing of the original shows but its class."""
+    RESAMPLE = "resample"
+    """A value is drawn uniformly from those of the same shape: as many digits, the same separators, the same form of a
+    date. Class and shape show.
+    """
+
+
+class TypeSpans(NamedTuple):
+    """Tokens found in a string array, in the order of their places; none overlap.
+
+    Attributes
+    ----------
+    starts, ends
+        int64 ``(found,)``, byte offsets into the array's data buffer. A span never cuts a character.
+    kinds
+        int8 ``(found,)``, places in :data:`TYPES`.
+    offsets
+        int64 ``(records + 1,)``, the spans of each record.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    kinds: NDArray[np.int8]
+    offsets: NDArray[np.int64]
