@@ -86,6 +86,7 @@ def relay_settings(airflow: Airflow, config: Path, **more: Any) -> dict[str, Any
     return {"config": str(config), "spark_submit": str(airflow.relay), **more}
 
 
+@pytest.mark.long
 def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, airflow: Airflow, tmp_path: Path):
     table = records([DAY, "2026-11-21"])
     texts = [f"{CANARY} {text}" for text in table["body"].to_pylist()]

@@ -138,7 +138,7 @@ def test_an_existing_output_has_its_own_code(spark, workspace: Workspace, run: C
     assert run("sanitise", "--config", workspace.write_config())[0] == 6
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number: int):
     """The texts are enough for many seconds of work; the signal comes once the draft is being written."""
     texts = [" ".join(random_texts(30, seed=i)) for i in range(1000)]

@@ -96,6 +96,7 @@ def test_workers_that_see_only_their_own_scratch_give_the_rows_of_local_mode(
         assert secret not in log.read_text(errors="replace")
 
 
+@pytest.mark.long
 def test_a_killed_executor_loses_and_repeats_nothing(cluster: Cluster, workspace: Workspace, local_rows: list[dict]):
     process = cluster.submit("--config", config_file(workspace, "killed"), "--json", scratch=workspace.root / "driver")
     killed: list[int] = []

@@ -224,7 +224,8 @@ def test_files_and_rows_of_a_job_are_the_same(jobs):
     assert {row["privacy"]["tokens"] for row in rows if row["reason"] is None} == {N_MAX}
 
 
-KINDS = pytest.mark.parametrize("kind", ["jobs", "releases"])
+# The releases take a minute more.
+KINDS = pytest.mark.parametrize("kind", ["jobs", pytest.param("releases", marks=pytest.mark.long)])
 # A fixture that is asked for by its name is not known when tests are grouped: another process would run all this again.
 ON_SPARK = pytest.mark.usefixtures("packed")
 
@@ -246,6 +247,7 @@ def test_what_follows_the_texts_is_documented_as_internal():
     assert "event log" in internal
 
 
+@pytest.mark.long
 def test_a_public_tables_files_and_rows_are_the_same(releases):
     """Whatever the sizes of the texts, and in whichever run a record was edited."""
     files = same(releases, lambda seen: seen.files)
@@ -256,11 +258,13 @@ def test_a_public_tables_files_and_rows_are_the_same(releases):
     assert "r0119" in ids
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["draws", "ledger", "journal", "manifest"])
 def test_a_releases_tables_are_the_same(releases, name: str):
     assert same(releases, lambda seen: seen.tables[name])
 
 
+@pytest.mark.long
 def test_budgets_refuse_the_same_records(releases):
     """The last record of each author that has more than the limit allows, and the one that was edited."""
     first, second = same(releases, lambda seen: [report.quarantined for report in seen.reports])
