@@ -32,6 +32,13 @@ ParamOption = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="The value of :NAME in input.where, a string. Repeatable."),
 ]
+SnapshotOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-snapshot",
+        help="The input is the whole corpus: withdraw records of the release that it does not have.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 JarsOption = Annotated[
     str | None,

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from wordveil.cli.decisions import print_decision, print_publication, require_passed
+from wordveil.cli.night import night
 from wordveil.cli.options import (
     ConfigOption,
     JarsOption,
@@ -28,20 +30,19 @@ from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, s
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import (
     compact_table,
-    gate_table,
     long_run_ids,
     recovery_facts,
     release_facts,
     runs_table,
     verified_facts,
 )
-from wordveil.errors import ConfigError, Fault, GateError
-from wordveil.privacy.recovery import Recovery
+from wordveil.errors import ConfigError, Fault
 
 releases = typer.Typer(
     help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
     no_args_is_help=True,
 )
+releases.command()(night)
 RETAIN_HOURS = 168
 _UNPINNED = (
     "no public key was pinned, so this check finds damage but not forgery: the manifest was checked with the key "
@@ -78,15 +79,8 @@ def gate(
         if as_json:
             print_json(gated.to_dict())
         else:
-            results.print(gate_table(gated.result, gated.release, gated.draws_version))
-            if not gated.result.results:
-                print_note("the configuration has no section gate, so every version passes.")
-        if not gated.result.passed:
-            names = ", ".join(result.name for result in gated.result.failures)
-            raise GateError(
-                f"gate: version {gated.draws_version} of the draws did not pass: {names}. Nothing is published, and "
-                "what the draws cost stays charged."
-            )
+            print_decision(gated)
+        require_passed(gated)
 
 
 @releases.command()
@@ -103,19 +97,8 @@ def publish(
         tell(made.to_dict())
     if as_json:
         print_json(made.to_dict())
-        return
-    manifest = made.document["manifest"]
-    facts = {
-        "table": made.table,
-        "manifest": made.place,
-        "records": f"{manifest['records']:,}",
-        "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
-        "relation": manifest["relation"],
-        "exposes": ", ".join(manifest["exposes"]) or "nothing",
-        **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
-        "public key": made.document["public_key"],
-    }
-    print_table(f"Published {settings.release}", facts, ["send readers the public key separately from the table."])
+    else:
+        print_publication(made, settings.release)
 
 
 @releases.command()

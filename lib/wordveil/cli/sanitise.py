@@ -12,6 +12,7 @@ from wordveil.cli.options import (
     ParamOption,
     RunOption,
     SetOption,
+    SnapshotOption,
     prepare_session,
     print_report,
     read_config,
@@ -35,13 +36,7 @@ def sanitise(
         bool,
         typer.Option("--overwrite", help="Replace an existing output. Not for releases (output.format: delta)."),
     ] = False,
-    full_snapshot: Annotated[
-        bool,
-        typer.Option(
-            "--full-snapshot",
-            help="The input is the whole corpus: withdraw records of the release that it does not have.",
-        ),
-    ] = False,
+    full_snapshot: SnapshotOption = False,
     run_id: RunOption = None,
     as_json: JsonOption = False,
     report: ReportOption = None,

@@ -1,0 +1,48 @@
+"""How the commands that gate and publish a release print what they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordveil.cli.output import print_note, print_table, results
+from wordveil.cli.tables import gate_table, recovery_facts
+from wordveil.errors import GateError
+from wordveil.privacy.recovery import Recovery
+
+if TYPE_CHECKING:
+    from wordveil.spark.release.gate import GateDecision
+    from wordveil.spark.release.publish import Publication
+
+
+def print_decision(decision: GateDecision) -> None:
+    """Print the gate's rules and what was measured."""
+    results.print(gate_table(decision.result, decision.release, decision.draws_version))
+    if not decision.result.results:
+        print_note("the configuration has no section gate, so every version passes.")
+
+
+def require_passed(decision: GateDecision) -> None:
+    """Raise :class:`GateError`, which names the rules, for a version that did not pass."""
+    if decision.result.passed:
+        return
+    names = ", ".join(result.name for result in decision.result.failures)
+    raise GateError(
+        f"gate: version {decision.draws_version} of the draws did not pass: {names}. Nothing is published, and "
+        "what the draws cost stays charged."
+    )
+
+
+def print_publication(made: Publication, release: str) -> None:
+    """Print what was published."""
+    manifest = made.document["manifest"]
+    facts = {
+        "table": made.table,
+        "manifest": made.place,
+        "records": f"{manifest['records']:,}",
+        "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
+        "relation": manifest["relation"],
+        "exposes": ", ".join(manifest["exposes"]) or "nothing",
+        **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),
+        "public key": made.document["public_key"],
+    }
+    print_table(f"Published {release}", facts, ["send readers the public key separately from the table."])

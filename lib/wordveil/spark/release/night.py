@@ -1,0 +1,95 @@
+"""A night of a release in one Spark session: update it, gate it and publish it, by the steps of the three commands.
+
+Nothing of a night is kept outside the release. So a night that was stopped is called again, and does what the three
+commands would do: it finishes the run, gates the draws and publishes what passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from wordveil.config.load import Config
+from wordveil.spark.input.source import NO_PARAMS
+from wordveil.spark.platform.progress import TaskProgress, ignore
+from wordveil.spark.release.gate import GateDecision, run_gate
+from wordveil.spark.release.publish import Publication, publish
+from wordveil.spark.release.run import run_release
+from wordveil.spark.sanitise.report import RunReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Night:
+    """What the steps of a night did; None for a step that has not ended.
+
+    Attributes
+    ----------
+    report
+        of the run, as ``wordveil sanitise`` gives it.
+    decision
+        the gate's.
+    publication
+        what was published; None where the gate did not pass, too.
+    """
+
+    report: RunReport | None = None
+    decision: GateDecision | None = None
+    publication: Publication | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: ``sanitise``, ``gate`` and ``publish``, each as its own command gives it, or None."""
+        parts = {"sanitise": self.report, "gate": self.decision, "publish": self.publication}
+        return {name: part.to_dict() if part else None for name, part in parts.items()}
+
+
+def run_night(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+    run_id: str | None = None,
+    full_snapshot: bool = False,
+    progress: Callable[[str], None] = ignore,
+    tasks: TaskProgress = ignore,
+    done: Callable[[Night], None] = ignore,
+) -> Night:
+    """Update a release from its input, gate it and, where it passes, publish it.
+
+    Parameters
+    ----------
+    config
+        a configuration with ``output.format: delta``.
+    session
+        starts the Spark session, or returns the running one.
+    params, run_id, full_snapshot, progress, tasks
+        as :func:`wordveil.spark.release.run.run_release` takes them.
+    done
+        told what has been done after each step, also where a later step fails.
+
+    Raises
+    ------
+    WordveilError
+        What a step raises; the steps after it are not begun, and what the steps before it did stays. A gate that does
+        not pass is no error: the night then has no publication.
+    """
+    report = run_release(
+        config,
+        session,
+        params=params,
+        run_id=run_id,
+        full_snapshot=full_snapshot,
+        progress=progress,
+        tasks=tasks,
+    )
+    night = Night(report)
+    done(night)
+    night = replace(night, decision=(decision := run_gate(config, session, progress=progress)))
+    done(night)
+    if decision.result.passed:
+        night = replace(night, publication=publish(config, session, progress=progress))
+        done(night)
+    return night

@@ -1,0 +1,122 @@
+"""A night in one session leaves what the three commands leave, also where it was stopped in between."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from releasing import Lake
+from sparking import Workspace, corpus
+from wordveil.spark.platform import delta_table
+from wordveil.spark.release.journal import GATE, PUBLISHED
+from wordveil.spark.release.night import Night, run_night
+
+
+class DiedError(Exception):
+    """The process is gone."""
+
+
+@pytest.fixture
+def lake(spark: Any, workspace: Workspace) -> Lake:
+    """An input with a release over it that has not run."""
+    found = Lake(spark, workspace)
+    found.write(corpus(8))
+    return found
+
+
+def beside(lake: Lake) -> Lake:
+    """Another release of the same name over the same input."""
+    other = Lake(lake.spark, lake.workspace)
+    other.home, other.ledger = lake.root / "other" / "release", lake.root / "other" / "ledger"
+    other.public = other.home / "public"
+    return other
+
+
+def spend_night(lake: Lake, **sections: Any) -> Night:
+    return run_night(lake.config(**sections), lambda: lake.spark, run_id="night-1")
+
+
+def manifest_of(lake: Lake) -> dict[str, Any]:
+    """The manifest without what names places and times."""
+    found = json.loads((lake.public / "_manifest.json").read_text("utf-8"))["manifest"]
+    return {name: value for name, value in found.items() if name not in ("created", "files")}
+
+
+def events(lake: Lake, names: tuple[str, ...] = ("intent", "finished", GATE, PUBLISHED)) -> list[str]:
+    rows = sorted(lake.rows(lake.home / "journal"), key=lambda row: row["seq"])
+    return [row["event"] for row in rows if row["event"] in names]
+
+
+def outcome(lake: Lake) -> tuple[Any, ...]:
+    """All that a night leaves but places, times, and how often it looked."""
+    return lake.draws(), lake.entries(), lake.rows(lake.public), manifest_of(lake)
+
+
+def test_a_night_leaves_what_the_three_commands_leave(lake: Lake):
+    apart = beside(lake)
+    apart.run(run_id="night-1")
+    apart.release()
+    made = spend_night(lake)
+    assert made.report is not None
+    assert made.decision is not None
+    assert made.publication is not None
+    assert (made.report.released, made.decision.result.passed) == (8, True)
+    assert outcome(lake) == outcome(apart)
+    assert events(lake) == events(apart) == ["intent", "finished", GATE, PUBLISHED]
+
+
+def test_a_night_whose_gate_does_not_pass_publishes_nothing(lake: Lake):
+    made = spend_night(lake, gate={"min_records": 100})
+    assert made.decision is not None
+    assert [one.name for one in made.decision.result.failures] == ["min_records"]
+    assert made.publication is None
+    assert not lake.public.exists()
+    assert events(lake) == ["intent", "finished", GATE]
+    assert spend_night(lake).publication is not None, "the next call measures again, and draws nothing again"
+    assert sum(lake.spent().values()) == 8 * 24
+
+
+def test_a_night_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """Each start makes one commit and dies. At the end there is what an undisturbed night leaves."""
+    reference = beside(lake)
+    spend_night(reference)
+    steps: list[str] = []
+
+    def committed(step: str) -> None:
+        steps.append(step)
+        raise DiedError(step)
+
+    monkeypatch.setattr(delta_table, "after_commit", committed)
+    for _ in range(9):
+        with pytest.raises(DiedError):
+            spend_night(lake)
+        lake.forget()
+    assert steps == [
+        *("create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"),
+        "gate",
+    ]
+    # From here on a call that dies has measured once more: only whole gates lead to a publication.
+    monkeypatch.setattr(delta_table, "after_commit", lambda step: committed(step) if step == "public table" else None)
+    with pytest.raises(DiedError):
+        spend_night(lake)
+    lake.forget()
+    monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
+    made = spend_night(lake)
+    assert made.publication is not None
+    assert outcome(lake) == outcome(reference)
+    assert lake.reserved() == 0
+
+
+def test_the_next_night_in_the_same_session_sees_the_tables_as_they_are(lake: Lake):
+    """Nothing of the first night is remembered: what another process has written since is read."""
+    spend_night(lake)
+    lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
+    lake.write(corpus(10).slice(8, 2))
+    config = lake.config(input={"changes": "feed"})
+    made = run_night(config, lambda: lake.spark, run_id="night-2")
+    assert made.report is not None
+    assert (made.report.records, made.report.withdrawn) == (2, 1)
+    published = {row["id"] for row in lake.rows(lake.public)}
+    assert published == {f"r{number:05d}" for number in range(10)} - {"r00001"}
