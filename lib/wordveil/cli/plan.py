@@ -24,6 +24,7 @@ from wordveil.config.parameters import parse_params
 from wordveil.errors import BundleError, ConfigError, Fault
 
 if TYPE_CHECKING:
+    from wordveil.config.artifacts import FindBundle
     from wordveil.config.load import Config
     from wordveil.evaluation.comparison import Comparison
     from wordveil.evaluation.sentence import SentencePreview
@@ -68,7 +69,7 @@ def plan(
     """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
     --sample or --has-records.
     """
-    from wordveil.config.artifacts import compare_mechanisms
+    from wordveil.config.artifacts import compare_mechanisms, find_once
     from wordveil.neighbours.blocks import BuildContext
     from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
@@ -78,8 +79,9 @@ def plan(
         settings = read_config(config, overrides)
         values = parse_params(params or ())
         check_text(text, compare=compare, html=html)
+        find = find_once(settings)
         with show_status() as progress:
-            wanted = check_preview(settings, sample, words)
+            wanted = check_preview(settings, sample, words, find)
         comparison = None
         if text and compare:
             with show_progress() as (progress, steps):
@@ -87,13 +89,13 @@ def plan(
         with show_status() as progress:
             progress("reading the schema")
             session = prepare_session(settings, is_short=True)
-            result = make_plan(settings, session, params=values, look=has_records)
+            result = make_plan(settings, session, params=values, look=has_records, find=find)
             preview = make_preview(settings, wanted, session, progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
         document = {**result.to_dict(), **preview.to_dict(), **compared}
         tell(document)
         if page:
-            sentence = _sentence(settings, text)
+            sentence = _sentence(settings, find, text)
             save_page(page, render_plan(result, plan_facts(result), _plan_notes(result), preview, sentence, comparison))
             print_note(f"{page}: {PAGE_NOTE}")
     if as_json:
@@ -162,13 +164,13 @@ def _plan_notes(plan: Plan) -> list[str]:
     return notes
 
 
-def _sentence(config: Config, text: str | None) -> SentencePreview | None:
+def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePreview | None:
     """A public sentence before and after; None where there is no bundle, or none fits the vocabulary."""
-    from wordveil.config.artifacts import find_bundle, find_ngrams
+    from wordveil.config.artifacts import find_ngrams
     from wordveil.evaluation.sentence import preview_default, preview_sentence
 
     with suppress(BundleError):
-        if (bundle := find_bundle(config)) is not None:
+        if (bundle := find()) is not None:
             model = find_ngrams(config)
             if text is None:
                 return preview_default(bundle, config.policy, model)

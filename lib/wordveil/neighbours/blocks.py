@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +129,19 @@ class BuildContext:
         if self.kept:
             with suppress(OSError):  # it holds another build's blocks
                 self.kept.rmdir()
+
+    def forget_unused(self, seconds: float) -> None:
+        """Delete what is kept in the same directory and no build has used for so many seconds; mark what this one
+        used.
+        """
+        if self.kept is None:
+            return
+        with suppress(OSError):  # another process tidies up, or may alone
+            for place in self.used:
+                os.utime(place)
+            for place in self.kept.iterdir():
+                if time.time() - place.stat().st_mtime > seconds:
+                    shutil.rmtree(place, ignore_errors=True)
 
 
 def _file(place: Path, span: Span) -> Path:

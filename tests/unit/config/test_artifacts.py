@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 from helpers import random_embedding
 from wordveil.artifacts import bundle as bundles
 from wordveil.cli.app import app
-from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_recovery
+from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_once, find_recovery
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError
 from wordveil.evaluation.recovery import measure_recovery
@@ -147,3 +149,29 @@ def test_a_store_that_cannot_be_written_keeps_nothing(settings: dict[str, Any], 
     settings["bundle_store"] = str(tmp_path / "words.vec" / "bundles")
     settings["mechanism"] |= {"neighbours": 5}
     assert compare_mechanisms(parse_config(settings, "job"), "waaa waab").equal_kept
+
+
+def test_what_no_comparison_has_used_for_a_day_is_deleted(settings: dict[str, Any], tmp_path: Path):
+    settings["mechanism"] |= {"neighbours": 5}
+    config, kept = parse_config(settings, "job"), tmp_path / "bundles" / ".compared"
+    compare_mechanisms(config, "waaa waab")
+    used = {path.name for path in kept.iterdir()}
+    long_ago = time.time() - 25 * 60 * 60
+    for name in ("lists-of-another-embedding", "lists-of-today"):
+        (kept / name).mkdir()
+        (kept / name / "block.npz").touch()
+    os.utime(kept / "lists-of-another-embedding", (long_ago, long_ago))
+    for name in used:
+        os.utime(kept / name, (long_ago, long_ago))
+    compare_mechanisms(config, "waaa waab")
+    assert {path.name for path in kept.iterdir()} == {*used, "lists-of-today"}
+
+
+def test_a_bundle_that_is_found_once_is_opened_once(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    config = parse_config(settings, "job")
+    built, opened, open_bundle = build_bundle(config), [], bundles.open_bundle
+    monkeypatch.setattr(bundles, "open_bundle", lambda path: opened.append(path) or open_bundle(path))
+    find = find_once(config)
+    assert opened == []
+    assert find() is find()
+    assert opened == [built.path]

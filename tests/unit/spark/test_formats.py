@@ -15,7 +15,7 @@ import pytest
 
 from wordveil.errors import InputError
 from wordveil.spark.platform.errors import describe_cause
-from wordveil.spark.platform.formats import require_parquet
+from wordveil.spark.platform.formats import require_parquet, walk_files
 
 TABLE = pa.table({"id": [1, 2], "body": ["a, b\nc", 'he said "x"']})
 CSV = 'id,body\n1,"a, b\nc"\n2,"he said ""x"""\n'
@@ -105,3 +105,17 @@ def test_parquet_by_any_name_and_what_is_not_here_is_left_to_spark(tmp_path):
 def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
     error = ValueError(f": java.lang.X: [CANNOT_READ_FILE_FOOTER] Could not read footer for file: {file}. Please")
     assert said in describe_cause(error)
+
+
+def test_files_are_walked_as_spark_lists_them(tmp_path):
+    """In the order of names, without what Spark skips; a directory ``_column=value`` is one of the table."""
+    kept = ["a.parquet", "ds=1/b.parquet", "ds=1/hour=2/c", "_ds=3/d.parquet", "empty.parquet"]
+    for name in (*kept, "_SUCCESS", ".a.parquet.crc", "_temporary/e", ".part=1/f", "g._COPYING_"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = [str(file.relative_to(tmp_path)) for file in walk_files(tmp_path)]
+    assert sorted(found) == sorted(kept)
+    assert found[:2] == ["a.parquet", "empty.parquet"]
+    assert [*walk_files(tmp_path / "a.parquet")] == [tmp_path / "a.parquet"]
+    assert [*walk_files(tmp_path / "none")] == []

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from sparking import Workspace, corpus
+from sparking import WORDS, Command, Workspace, corpus
+from wordveil.artifacts import bundle as bundles
+from wordveil.config.artifacts import build_bundle
 from wordveil.config.schema import SparkSection
 from wordveil.config.template import Column
 from wordveil.errors import ConfigError
@@ -78,3 +80,17 @@ def test_a_running_session_is_asked(workspace: Workspace, monkeypatch: pytest.Mo
     monkeypatch.setattr(SparkContext, "_active_spark_context", object())
     path = workspace.write_corpus(corpus(3))
     assert read_local_schema(str(path), SparkSection(), delta=False) is None
+
+
+def test_a_plan_with_a_page_verifies_the_bundle_once(
+    workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    workspace.write_corpus(corpus(3))
+    build_bundle(workspace.config())
+    opened: list[Any] = []
+    open_bundle = bundles.open_bundle
+    monkeypatch.setattr(bundles, "open_bundle", lambda path: opened.append(path) or open_bundle(path))
+    page = workspace.root / "plan.html"
+    code, _, err = run("plan", "-c", workspace.write_config(), "--words", WORDS[3], "--html", page)
+    assert (code, page.exists()) == (0, True), err
+    assert len(opened) == 1

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wordveil.config.schema import SparkSection
+from wordveil.spark.platform.formats import walk_files
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -29,6 +30,8 @@ _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
 # Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
 _PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
+# Files by which Spark reads a table otherwise than by its data files, or not at all.
+_SUMMARIES = ("_metadata", "_common_metadata", "_delta_log")
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 # Features of a Delta table that change how rows are read, but neither names nor types.
@@ -112,18 +115,15 @@ def _read_parquet(root: Path) -> LocalSchema | None:
     return LocalSchema(StructType(fields), frozenset(partitions))
 
 
-def _data_files(root: Path) -> Iterable[Path]:
+def _data_files(root: Path) -> list[Path]:
     """The files of a table in directories named ``column=value``. Raises :class:`ValueError` for other directories."""
-    for path in root.iterdir():
-        if path.name.startswith((".", "_")):
-            if path.name in ("_metadata", "_common_metadata", "_delta_log") or "=" in path.name:
-                raise ValueError(path.name)
-        elif path.is_dir():
-            if "=" not in path.name:
-                raise ValueError(path.name)
-            yield from _data_files(path)
-        else:
-            yield path
+    files = [*walk_files(root)]
+    folders = {root, *(folder for file in files for folder in file.parents if root in folder.parents)}
+    if any((folder / name).exists() for folder in folders for name in _SUMMARIES):
+        raise ValueError(root)
+    if any("=" not in folder.name or folder.name.startswith("_") for folder in folders - {root}):
+        raise ValueError(root)
+    return files
 
 
 def _partition_types(root: Path, files: Iterable[Path]) -> dict[str, DataType] | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.artifacts import find_bundle
+from wordveil.config.artifacts import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
@@ -65,11 +65,16 @@ class Plan:
 
 
 def make_plan(
-    config: Config, session: Callable[[], SparkSession], *, params: Mapping[str, str] = NO_PARAMS, look: bool = False
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+    look: bool = False,
+    find: FindBundle | None = None,
 ) -> Plan:
     """Check the configuration against the input's schema and price the public maximum length. ``params``: those of
     ``input.where``; ``look``: also look for one record that the run would read. Spark starts only where it has to look,
-    or where it alone can tell the schema.
+    or where it alone can tell the schema. ``find``: finds the bundle, where a command has other uses of it.
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
@@ -77,7 +82,7 @@ def make_plan(
     policy = config.policy
     problem = None
     try:
-        bundle = find_bundle(config)
+        bundle = find() if find else find_bundle(config)
     except BundleError as error:
         bundle, problem = None, str(error)
     schema = None if look else _read_schema(config)

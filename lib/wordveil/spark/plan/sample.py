@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import find_bundle, find_ngrams
+from wordveil.config.artifacts import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, Fault
 from wordveil.evaluation.preview import (
@@ -88,8 +88,9 @@ class Preview:
         }
 
 
-def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted | None:
+def check_preview(config: Config, rows: int | None, words: str | None, find: FindBundle | None = None) -> Wanted | None:
     """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
+    ``find``: finds the bundle, where a command has other uses of it.
 
     Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
@@ -97,7 +98,7 @@ def check_preview(config: Config, rows: int | None, words: str | None) -> Wanted
         raise ConfigError("command line", [Fault("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")])
     if rows is None and words is None:
         return None
-    bundle = find_bundle(config)
+    bundle = find() if find else find_bundle(config)
     if bundle is None:
         raise BundleError(
             f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "

@@ -45,23 +45,28 @@ def require_parquet(setting: str, path: str) -> None:
     empty files, what cannot be read, and damaged files whose name says Parquet are left to Spark.
     """
     local = Path(path.removeprefix("file:"))
-    found = next(_data_files(local), None)
+    found = next((file for file in walk_files(local) if file.stat().st_size), None)
     if found is not None and found.suffix != ".parquet" and not _is_parquet(found):
         within = f" (looked at {found.relative_to(local)})" if local.is_dir() else ""
         raise InputError(f"{setting} = {path}{within}: {describe_foreign(found.name)} {_conversion(path, found.name)}")
 
 
-def _data_files(path: Path) -> Iterator[Path]:
-    """The files of a table with content, in the order of their names; Spark skips hidden ones and what is in hidden
-    directories.
+def walk_files(path: Path) -> Iterator[Path]:
+    """The files of a table on this machine's disk in the order of their names: ``path`` itself, or those below it that
+    Spark does not skip.
     """
     if path.is_file():
         yield path
     for folder, inner, names in os.walk(path):
-        inner[:] = sorted(name for name in inner if not name.startswith((".", "_")))
-        for name in sorted(names):
-            if not name.startswith((".", "_")) and (Path(folder) / name).stat().st_size:
-                yield Path(folder) / name
+        inner[:] = sorted(name for name in inner if not is_hidden(name))
+        yield from (Path(folder) / name for name in sorted(names) if not is_hidden(name))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Spark skips a file or a directory of that name below a table (``HadoopFSUtils.shouldFilterOutPathName``,
+    but for Parquet's summary files, which have no rows).
+    """
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
 def _is_parquet(file: Path) -> bool:
