@@ -41,7 +41,7 @@ def spend_night(lake: Lake, **sections: Any) -> Night:
 def manifest_of(lake: Lake) -> dict[str, Any]:
     """The manifest without what names places and times."""
     found = json.loads((lake.public / "_manifest.json").read_text("utf-8"))["manifest"]
-    return {name: value for name, value in found.items() if name not in ("created", "files")}
+    return {name: value for name, value in found.items() if name not in ("created", "files", "checksum")}
 
 
 def events(lake: Lake, names: tuple[str, ...] = ("intent", "finished", GATE, PUBLISHED)) -> list[str]:

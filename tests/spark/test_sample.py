@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from wordveil.cli import app
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
+from wordveil.spark.plan import spread
 from wordveil.spark.plan.sample import MAX_RECORDS, check_preview, make_preview
 
 CANARY = "zqxcanaryzqx"
@@ -39,10 +41,12 @@ def awkward() -> pa.Table:
     return pa.table({"id": ids, "body": pa.array(raw, pa.binary()), "day": ["d"] * len(ids)})
 
 
-def preview_of(spark, workspace: Workspace, rows: int | None, words: str | None = None, **sections):
+def preview_of(
+    spark, workspace: Workspace, rows: int | None, words: str | None = None, seed: int | None = None, **sections
+):
     config = workspace.config(**sections)
     build_bundle(config)
-    return make_preview(config, check_preview(config, rows, words), lambda: spark)
+    return make_preview(config, check_preview(config, rows, words, seed=seed), lambda: spark)
 
 
 @pytest.fixture
@@ -73,19 +77,57 @@ def test_a_sample_counts_exactly_and_needs_no_key(spark, keyless: Workspace):
     assert values["core_hours_a_million"] == pytest.approx(values["core_hours"] / 11 * 1_000_000)
 
 
-def test_only_the_first_files_are_read(spark, workspace: Workspace):
-    """All files but the first hold a footer and damaged data: reading more than was asked for would fail."""
-    path = workspace.write_corpus(corpus(4000), files=4)
-    first = Path(spark.read.parquet(str(path)).inputFiles()[0]).name
-    for file in path.glob("*.parquet"):
-        if file.name != first:
-            raw = bytearray(file.read_bytes())
-            raw[4:2000] = b"\0" * 1996
-            file.write_bytes(raw)
-    found = preview_of(spark, workspace, 1000).sample
-    assert (found.rows, found.sample.records, found.sample.released) == (4000, 1000, 1000)
+def damage(file: Path) -> None:
+    """Leave the footer alone, and overwrite what it describes."""
+    raw = bytearray(file.read_bytes())
+    raw[4:2000] = b"\0" * 1996
+    file.write_bytes(raw)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_only_the_files_that_were_chosen_are_read(spark, workspace: Workspace, monkeypatch, kind: str):
+    """All others hold a footer and damaged data: reading one of them fails."""
+    monkeypatch.setattr(spread.spread_records, "__defaults__", (2,))
+    path = workspace.root / "corpus"
+    if kind == "parquet":
+        workspace.write_corpus(corpus(4000), files=8)
+    else:
+        spark.createDataFrame(corpus(4000)).repartition(8).write.format("delta").save(str(path))
+    files = {f"file:{file}": pq.read_metadata(file).num_rows for file in path.glob("*.parquet")}
+    chosen = [set(spread.spread_records(files, 100, seed)) for seed in range(50)]
+    seed = next(number for number, names in enumerate(chosen) if len(names) == 2)
+    other = next(number for number, names in enumerate(chosen) if not names & chosen[seed])
+    for name in files.keys() - chosen[seed]:
+        damage(Path(name.removeprefix("file:")))
+        Path(name.removeprefix("file:")).with_name(f".{Path(name).name}.crc").unlink(missing_ok=True)
+    found = preview_of(spark, workspace, 100, seed=seed, input={"format": kind}).sample
+    assert (found.rows, found.sample.records, found.sample.released) == (4000, 100, 100)
+    assert (found.files, found.files_read, found.seed) == (8, 2, seed)
     with pytest.raises(SparkJobError, match="no sample was read"):
-        preview_of(spark, workspace, 1001)
+        preview_of(spark, workspace, 100, seed=other, input={"format": kind})
+
+
+def test_a_table_sorted_by_length_is_represented(spark, workspace: Workspace):
+    """The first records have no words. The mean of a sample is near the table's, the same seed gives the same sample,
+    and each record is read once.
+    """
+    lengths = np.sort(np.random.default_rng(3).geometric(1 / 12, 3000) - 1)
+    bodies = [" ".join([WORDS[number % 300]] * length) for number, length in enumerate(lengths.tolist())]
+    names = [f"r{number:05d}" for number in range(3000)]
+    workspace.write_corpus(pa.table({"id": names, "body": bodies, "day": ["d"] * 3000}), files=60)
+    policy = {"profile": "strict", "length": "as_is"}
+    means = []
+    for seed in (1, 1, 2, None):
+        found = preview_of(spark, workspace, 300, seed=seed, text=policy).sample
+        assert (found.rows, found.sample.records, found.files) == (3000, 300, 60)
+        assert found.files_read <= 2 * spread.PLACES
+        means.append((found.sample.words, found.sample.lengths, found.seed))
+    assert means[0] == means[1]
+    assert means[2][:2] != means[0][:2]
+    for words, _, _ in means:
+        # Singly drawn, the deviation is 0.67; the first 300 records have a mean of 0.5 and the last of 40.
+        assert abs(words / 300 - lengths.mean()) < 2
+    assert lengths[:300].mean() < lengths.mean() - 5
 
 
 def test_partitions_with_names_that_are_escaped_are_sampled(spark, workspace: Workspace):
@@ -134,10 +176,7 @@ def test_no_text_of_the_corpus_gets_out(spark, keyless: Workspace, capfd, monkey
 
 
 def test_words_need_no_rows(spark, keyless: Workspace):
-    path = keyless.write_corpus(corpus(2000)) / "part-0.parquet"
-    raw = bytearray(path.read_bytes())
-    raw[4:2000] = b"\0" * 1996
-    path.write_bytes(raw)
+    damage(keyless.write_corpus(corpus(2000)) / "part-0.parquet")
     found = preview_of(spark, keyless, None, f"{WORDS[3]},{WORDS[9].upper()}")
     assert found.sample is None
     assert [(item.word, item.epsilon) for item in found.words] == [
@@ -160,6 +199,11 @@ def test_what_cannot_be_shown_is_refused_before_spark(workspace: Workspace):
     for rows in (0, -1, MAX_RECORDS + 1):
         with pytest.raises(ConfigError, match="--sample"):
             check_preview(config, rows, None)
+    with pytest.raises(ConfigError, match=r"--seed = 3: chooses a sample. Add --sample N"):
+        check_preview(config, None, "word", seed=3)
+    for seed in (-1, spread.MAX_SEED + 1):
+        with pytest.raises(ConfigError, match="--seed"):
+            check_preview(config, 10, None, seed=seed)
     with pytest.raises(ConfigError, match="at least one word"):
         check_preview(config, None, " , ")
     assert [item.word for item in check_preview(config, None, f"zorblax,{WORDS[3]}").unknown] == ["zorblax"]

@@ -155,7 +155,7 @@ def test_tables_of_the_catalogue_are_read_by_name(spark, catalogue: str):
     for name, count in (("old", 4), ("few", 2)):
         source = open_input(spark, section(None, table=f"{catalogue}.{name}", **plain))
         assert (source.latest_version, source.table_id, source.is_delta) == (None, None, False)
-        assert ids(source.read()) == ids(source.read_first_files(count)) == names(0, count)
+        assert ids(source.read()) == ids(source.read_with_files()) == names(0, count)
         with pytest.raises(ConfigError, match=r"input\.version = 0: only Delta tables have versions"):
             open_input(spark, section(None, table=f"{catalogue}.{name}", version=0, **plain))
         with pytest.raises(InputError, match="only Delta tables have a change data feed"):

@@ -40,8 +40,14 @@ def plan(
     sample: Annotated[
         int | None,
         typer.Option(
-            "--sample", metavar="N", help="Read the first N records and show rates, lengths, keep-rate and core-hours."
+            "--sample",
+            metavar="N",
+            help="Read N random records, spread over the table, and show rates, lengths, keep-rate and core-hours.",
         ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="SEED", help="Take the sample that had this seed; by default a new one."),
     ] = None,
     words: Annotated[
         str | None,
@@ -81,7 +87,7 @@ def plan(
         check_text(text, compare=compare, html=html)
         find = find_once(settings)
         with show_status() as progress:
-            wanted = check_preview(settings, sample, words, find)
+            wanted = check_preview(settings, sample, words, find, seed=seed)
         comparison = None
         if text and compare:
             with show_progress() as (progress, steps):

@@ -63,10 +63,12 @@ _RUN_ID = 25
 
 
 def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
-    """The rows of the table of a sample. ``figures`` has ``table_rows``, ``core_hours``, ``core_hours_a_million``."""
+    """The rows of the table of a sample. ``figures`` has ``table_rows``, ``core_hours``, ``core_hours_a_million``, and
+    of a random sample ``files``, ``files_read`` and ``seed``.
+    """
     rate, lengths = sample.unknown_rate, sample.lengths
     facts = {
-        "records read": f"{sample.records:,} of {figures['table_rows']:,}, the first of the table",
+        "records read": f"{sample.records:,} of {figures['table_rows']:,}{_drawn_from(sample, figures)}",
         "released": f"{sample.released:,}",
         "quarantined": _reasons(sample.quarantined),
         "unknown words": "no words" if rate is None else f"{rate:.2%} of {sample.words:,}",
@@ -91,6 +93,13 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     facts["core-hours, this table"] = _hours(figures["core_hours"])
     facts["core-hours, a million records"] = _hours(figures["core_hours_a_million"])
     return facts
+
+
+def _drawn_from(sample: Sample, figures: Mapping[str, Any]) -> str:
+    """How the records were chosen."""
+    if sample.records >= figures["table_rows"]:
+        return ", all of the table"
+    return f", at random, from {figures['files_read']:,} of {figures['files']:,} files; --seed {figures['seed']}"
 
 
 def _quantiles(found: Quantiles) -> str:

@@ -274,13 +274,15 @@ def test_default_words_are_a_few_from_the_front():
 
 def test_what_people_see_holds_every_figure(bundle):
     sample = inspect([batch()], TextPolicy(length="pad", n_max=3, refused="empty"), bundle)
-    facts = sample_facts(sample, {"table_rows": 1234, "core_hours": 0.5, "core_hours_a_million": None})
-    assert facts["records read"].startswith("6 of 1,234")
+    drawn = {"seed": 42, "files": 9, "files_read": 2}
+    facts = sample_facts(sample, {"table_rows": 1234, **drawn, "core_hours": 0.5, "core_hours_a_million": None})
+    assert facts["records read"] == "6 of 1,234, at random, from 2 of 9 files; --seed 42"
     assert facts["released as the empty text"] == "2 (1 oversize, 1 script_without_word_spaces)"
     assert facts["longer than n_max"] == "1 (16.7%), cut"
     assert facts["unknown words"] == "12.50% of 8"
     suggested = {"n_max": 8, "cut": 1, "epsilon_bound": 40.0}
     shown = sample_facts(sample, {"table_rows": 6, "core_hours": 0, "core_hours_a_million": 0, "suggested": suggested})
+    assert shown["records read"] == "6 of 6, all of the table"
     assert shown["suggested n_max"] == "8, the p95 rounded up; 1 (16.7%) cut"
     assert shown["epsilon of a record at that"] == "40"
     assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).row_count == 3

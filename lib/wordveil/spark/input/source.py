@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from wordveil.config.load import Config
 
+FILE_COLUMN = "__wordveil_file"
+"""The column of :meth:`InputTable.read_with_files`."""
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
 _FEED = "delta.enableChangeDataFeed"
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
@@ -84,22 +86,29 @@ class InputTable:
         check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
         return self._filter(frame)
 
-    def read_first_files(self, rows: int) -> DataFrame:
-        """Read the records of the first files that hold ``rows`` records: a limit alone would open every file.
+    def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
+        """Read the records with :data:`FILE_COLUMN`, the file of each; of the files ``names`` alone where they are
+        given, and no other file is opened.
 
-        A table without files of its own is read completely. Raises as :meth:`read`, and Spark's errors.
+        In a table without files of its own, such as a view, the column is empty, and ``names`` choose nothing. Raises
+        as :meth:`read`.
         """
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as F  # noqa: N812
+
         frame = self._load_version(None)
-        files = frame.inputFiles()
-        taken = 1
-        while taken < len(files):
+        check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
+        try:
+            with silence_query_logs():
+                place = frame.metadataColumn("_metadata").getField("file_path")
+                placed = frame.withColumn(FILE_COLUMN, place)
+        except AnalysisException:
+            return self._filter(frame.withColumn(FILE_COLUMN, F.lit("")))
+        if names is not None:
             # Spark lists local files as file:///x and calls them file:/x in their metadata.
-            names = [*files[:taken], *(name.replace("file:///", "file:/", 1) for name in files[:taken])]
-            part = self._filter(frame.where(frame.metadataColumn("_metadata").getField("file_path").isin(names)))
-            if part.count() >= rows:
-                return part
-            taken *= 4
-        return self._filter(frame)
+            both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
+            placed = frame.where(place.isin(*both)).withColumn(FILE_COLUMN, place)
+        return self._filter(placed)
 
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version

@@ -1,4 +1,4 @@
-"""Reads a few records of the corpus as the job reads them, and counts the rest."""
+"""Reads some random records of the corpus as the job reads them, and counts the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from wordveil.evaluation.preview import (
 )
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.spark.input.screening import screen_input
-from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.input.source import FILE_COLUMN, NO_PARAMS, InputTable, open_input
+from wordveil.spark.plan.spread import MAX_SEED, choose_records, draw_rate, new_seed, spread_records
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 
@@ -34,17 +35,22 @@ if TYPE_CHECKING:
 MAX_RECORDS = 100_000
 _BATCH = 1024
 _A_MILLION = 1_000_000
+_RATE, _DRAWN = "__wordveil_rate", "__wordveil_drawn"
 
 
 @dataclass(frozen=True)
 class TableSample:
     """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
-    ``input.where``. ``token_price``: the largest loss of a token.
+    ``input.where``, in ``files``, of which ``files_read`` were read. ``token_price``: the largest loss of a token.
+    ``seed``: gives the same sample of the same table again.
     """
 
     sample: Sample
     rows: int
     token_price: float
+    seed: int = 0
+    files: int = 1
+    files_read: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -54,19 +60,21 @@ class TableSample:
         }
         found = self.sample.suggested
         suggested = {**asdict(found), "epsilon_bound": found.n_max * self.token_price} if found else None
-        return {**self.sample.to_dict(), "suggested": suggested, "table_rows": self.rows, **hours}
+        drawn = {"seed": self.seed, "files": self.files, "files_read": self.files_read}
+        return {**self.sample.to_dict(), "suggested": suggested, "table_rows": self.rows, **drawn, **hours}
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What a preview should show: ``rows`` of the corpus unless None, and ``words``; drawn with ``bundle``.
-    ``unknown``: words that its vocabulary lacks.
+    ``unknown``: words that its vocabulary lacks. ``seed``: decides which rows; None: a new one.
     """
 
     bundle: Bundle
     rows: int | None
     words: list[str]
     unknown: list[UnknownWord]
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,14 +96,21 @@ class Preview:
         }
 
 
-def check_preview(config: Config, rows: int | None, words: str | None, find: FindBundle | None = None) -> Wanted | None:
+def check_preview(
+    config: Config, rows: int | None, words: str | None, find: FindBundle | None = None, *, seed: int | None = None
+) -> Wanted | None:
     """Check what to show before Spark starts; None if neither ``rows`` nor ``words`` (separated by commas) are given.
-    ``find``: finds the bundle, where a command has other uses of it.
+    ``find``: finds the bundle, where a command has other uses of it. ``seed``: decides which rows.
 
     Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
     if rows is not None and not 1 <= rows <= MAX_RECORDS:
         raise ConfigError("command line", [Fault("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")])
+    if seed is not None:
+        if rows is None:
+            raise ConfigError("command line", [Fault("--seed", str(seed), "chooses a sample. Add --sample N.")])
+        if not 0 <= seed <= MAX_SEED:
+            raise ConfigError("command line", [Fault("--seed", str(seed), f"allowed: 0 to {MAX_SEED}.")])
     if rows is None and words is None:
         return None
     bundle = find() if find else find_bundle(config)
@@ -105,8 +120,8 @@ def check_preview(config: Config, rows: int | None, words: str | None, find: Fin
             "`wordveil build` first."
         )
     if words is None:
-        return Wanted(bundle, rows, default_words(bundle.vocabulary), [])
-    return Wanted(bundle, rows, *sort_words(words.split(","), config.policy, bundle.vocabulary))
+        return Wanted(bundle, rows, default_words(bundle.vocabulary), [], seed)
+    return Wanted(bundle, rows, *sort_words(words.split(","), config.policy, bundle.vocabulary), seed)
 
 
 def make_preview(
@@ -127,7 +142,7 @@ def make_preview(
     sample = (
         None
         if wanted.rows is None
-        else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params)
+        else sample_table(config, wanted.bundle, session, wanted.rows, progress, params=params, seed=wanted.seed)
     )
     previews = preview_words(wanted.bundle, wanted.words, config.mechanism.nominal_epsilon, progress=progress)
     return Preview(sample, previews, wanted.unknown)
@@ -141,25 +156,47 @@ def sample_table(
     progress: Callable[[str], None] = ignore,
     *,
     params: Mapping[str, str] = NO_PARAMS,
+    seed: int | None = None,
 ) -> TableSample:
-    """Read the first ``rows`` records of the corpus and say what the job would do to them.
+    """Read ``rows`` random records of the corpus and say what the job would do to them.
 
-    The records do not leave this process, and no key is loaded. Duplicate ids are those in the files that were read.
-    Raises a :class:`WordveilError`.
+    Each record has the same chance, and few files are read, as :func:`spread_records` says. ``seed``: decides which;
+    None: a new one. The records do not leave this process, and no key is loaded. Duplicate ids are those in the files
+    that were read. Raises a :class:`WordveilError`.
     """
+    seed = new_seed() if seed is None else seed
     source = open_input(session(), config.input, params)
-    table = source.read()
     with job_errors("no sample was read"):
         progress("counting rows")
-        number = table.count()
+        counts = {row[0]: row[1] for row in source.read_with_files().groupBy(FILE_COLUMN).count().collect()}
+        number = sum(counts.values())
         progress(f"reading {min(rows, number):,} records")
-        records = screen_input(source.read_first_files(rows), config.input).select(TEXT_COLUMN, REASON_COLUMN)
-        # Collected with the limit last: elsewhere, and with toArrow, a limit shuffles the texts through executors'
-        # disks.
-        rows_read = records.limit(rows).collect()
+        taken = spread_records(counts, rows, seed)
+        rows_read = _read_records(source, taken, counts, seed)
     progress("drawing with a throwaway key")
     sample = inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config))
-    return TableSample(sample, number, bundle.guarantee.pure)
+    return TableSample(sample, number, bundle.guarantee.pure, seed, len(counts), len(taken))
+
+
+def _read_records(
+    source: InputTable, taken: Mapping[str, int], counts: Mapping[str, int], seed: int
+) -> list[tuple[str | None, str | None]]:
+    """Text and reason of random records: of each file the number that is ``taken`` of its ``counts``.
+
+    The executors pass on each record with a chance that lets hardly too few through, and the superfluous ones are left
+    out here: to choose an exact number there would shuffle the texts through their disks, and so would a limit.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not taken:
+        return []
+    rates = {FILE_COLUMN: [*taken], _RATE: [draw_rate(number, counts[name]) for name, number in taken.items()]}
+    table = source.read_with_files(taken)
+    table = table.join(F.broadcast(source.spark.createDataFrame(pa.table(rates))), FILE_COLUMN)
+    table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
+    records = screen_input(table, source.section, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
+    found = records.select(TEXT_COLUMN, REASON_COLUMN, FILE_COLUMN).collect()
+    return [found[place][:2] for place in choose_records([row[2] for row in found], taken, seed)]
 
 
 def _make_batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,87 @@
+"""A sample gives each record the same chance, takes exactly as many as were asked for, and reads few files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wordveil.spark.plan.spread import PLACES, choose_records, draw_rate, new_seed, spread_records
+
+UNEVEN = {"a": 1, "b": 500, "c": 3, "d": 120, "e": 1, "f": 1, "g": 2000, "h": 74}
+SEEDS = 3000
+
+
+@pytest.mark.parametrize("counts", [UNEVEN, {"a": 10}, {"a": 0, "b": 9}, {f"f{n:04d}": 1 for n in range(900)}, {}])
+@pytest.mark.parametrize("rows", [1, 7, 33, 500, 899, 2700, 5000])
+def test_as_many_as_were_asked_for_and_never_more_than_a_file_has(counts: dict[str, int], rows: int):
+    for seed in range(20):
+        taken = spread_records(counts, rows, seed)
+        assert sum(taken.values()) == min(rows, sum(counts.values()))
+        assert all(0 < number <= counts[name] for name, number in taken.items())
+        assert list(taken) == sorted(taken)
+
+
+def shares(counts: dict[str, int], rows: int) -> dict[str, float]:
+    """The mean over many seeds of the share of each file's records that is taken."""
+    sums = dict.fromkeys(counts, 0)
+    for seed in range(SEEDS):
+        for name, number in spread_records(counts, rows, seed).items():
+            sums[name] += number
+    return {name: sums[name] / (SEEDS * counts[name]) for name in counts}
+
+
+@pytest.mark.parametrize("rows", [5, 40, 1600])
+def test_each_record_has_the_same_chance(rows: int):
+    """Of a file of one record the mean is a share of ``SEEDS`` draws, so within five of its deviations; to take as many
+    of each file, or as many of each of some files, misses by far.
+    """
+    chance = rows / sum(UNEVEN.values())
+    deviation = (chance * (1 - chance) / SEEDS) ** 0.5
+    for name, share in shares(UNEVEN, rows).items():
+        assert abs(share - chance) < 5 * deviation, name
+    a_file = rows / len(UNEVEN)
+    assert any(abs(a_file / count - chance) > 5 * deviation for count in UNEVEN.values())
+
+
+def test_many_files_are_left_alone_and_the_others_lie_all_over_the_table():
+    counts = {f"part-{number:05d}": 1000 for number in range(10_000)}
+    for seed in range(10):
+        taken = spread_records(counts, 1000, seed)
+        assert PLACES <= len(taken) <= 2 * PLACES
+        places = [int(name.removeprefix("part-")) for name in taken]
+        assert max(np.diff([*places, places[0] + 10_000])) <= 10_000 / PLACES + 1
+    assert len(spread_records({f"f{number}": 1 for number in range(5000)}, 1000, 1)) == 1000
+
+
+def test_a_seed_gives_the_same_again_and_another_one_another():
+    assert spread_records(UNEVEN, 40, 7) == spread_records(UNEVEN, 40, 7)
+    assert len({str(spread_records(UNEVEN, 40, seed)) for seed in range(20)}) > 5
+    files = ["a"] * 50 + ["b"] * 50
+    assert choose_records(files, {"a": 5, "b": 7}, 1) == choose_records(files, {"a": 5, "b": 7}, 1)
+    assert choose_records(files, {"a": 5, "b": 7}, 1) != choose_records(files, {"a": 5, "b": 7}, 2)
+    assert len({new_seed() for _ in range(20)}) == 20
+
+
+def test_of_each_file_as_many_as_are_wanted_are_kept_each_with_the_same_chance():
+    files = ["a"] * 9 + ["b"] * 4 + ["c"]
+    hits = np.zeros(len(files))
+    for seed in range(SEEDS):
+        kept = choose_records(files, {"a": 3, "b": 2, "c": 5}, seed)
+        assert kept == sorted(kept)
+        assert [files[place] for place in kept] == ["a"] * 3 + ["b"] * 2 + ["c"]
+        hits[kept] += 1
+    expected = np.array([3 / 9] * 9 + [2 / 4] * 4 + [1.0])
+    assert np.abs(hits / SEEDS - expected).max() < 5 * 0.5 / SEEDS**0.5
+    assert choose_records([], {"a": 3}, 1) == []
+
+
+@pytest.mark.parametrize(("number", "count"), [(1, 10**6), (16, 10**5), (3000, 10**7), (90, 100), (5, 5)])
+def test_hardly_ever_too_few_are_let_through(number: int, count: int):
+    """By the exact binomial law; a rate without the surplus fails half of the time."""
+    from scipy.stats import binom
+
+    rate = draw_rate(number, count)
+    assert rate <= 1
+    assert binom.cdf(number - 1, count, rate) < 1e-6
+    if number > 5 and number < count / 2:
+        assert binom.cdf(number - 1, count, number / count) > 0.1
