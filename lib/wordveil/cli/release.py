@@ -284,8 +284,7 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
 
     settings = read_release_config(config, overrides)
     with show_status() as progress:
-        progress("starting Spark")
-        facts = show_release(settings, prepare_session(settings, is_short=True))
+        facts = show_release(settings, prepare_session(settings, is_short=True), progress=progress)
     if as_json:
         print_json(facts)
         return

@@ -7,10 +7,8 @@ another file system, types that are not plain, partition values of unclear type,
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -21,21 +19,14 @@ import pyarrow.parquet as pq
 
 from wordveil.config.schema import SparkSection
 from wordveil.spark.platform.formats import walk_files
+from wordveil.spark.platform.local_delta import find_local, read_log
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
-# By these a user tells Spark of another file system, or of options.
-_SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
-# Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
-_PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
 # Files by which Spark reads a table otherwise than by its data files, or not at all.
 _SUMMARIES = ("_metadata", "_common_metadata", "_delta_log")
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
-# Features of a Delta table that change how rows are read, but neither names nor types.
-_READER_FEATURES = {"deletionVectors", "vacuumProtocolCheck"}
 # Words that a number can be made of.
 _NUMBERS = {"nan", "inf", "infinity"}
 # By Parquet's physical type and the essence of its logical one.
@@ -80,22 +71,13 @@ def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSc
     LocalSchema or None
         None where only Spark can tell, or can tell what is wrong with the table.
     """
-    if not _PLAIN_PATH.fullmatch(path) or not _is_plain(spark):
+    root = find_local(path, spark)
+    if root is None:
         return None
-    root = Path(path.removeprefix("file:"))
     try:
-        return _read_delta(root / "_delta_log") if delta else _read_parquet(root)
+        return _read_delta(root) if delta else _read_parquet(root)
     except (OSError, ValueError, KeyError, ImportError, pa.ArrowException):
         return None
-
-
-def _is_plain(spark: SparkSection) -> bool:
-    """Whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
-    if spark.options or not (spark.master or "local").startswith("local"):
-        return False
-    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-    is_running = getattr(context, "_active_spark_context", None) is not None
-    return not is_running and not any(name in os.environ for name in _SPARK_VARIABLES)
 
 
 def _read_parquet(root: Path) -> LocalSchema | None:
@@ -187,32 +169,7 @@ def _parse_schema(written: str | bytes) -> StructType | None:
     return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
 
 
-def _read_delta(log: Path) -> LocalSchema | None:
-    names = [path.name for path in log.iterdir()]
-    commits = {int(match[1]): log / match[0] for name in names if (match := _COMMIT.fullmatch(name))}
-    checkpoints = {int(match[1]): log / match[0] for name in names if (match := _CHECKPOINT.fullmatch(name))}
-    first, last = max(checkpoints, default=-1), max(commits)
-    found: dict[str, Any] = {}
-    for version in range(last, first, -1):
-        actions = [json.loads(line) for line in commits[version].read_bytes().splitlines()]
-        found = {**{name: value for action in actions for name, value in action.items()}, **found}
-    if checkpoints:
-        found = {**_read_checkpoint(checkpoints[first]), **found}
-    if not _is_plain_protocol(found["protocol"]):
-        return None
-    schema = _parse_schema(found["metaData"]["schemaString"])
-    return None if schema is None else LocalSchema(schema, frozenset(found["metaData"]["partitionColumns"]))
-
-
-def _read_checkpoint(path: Path) -> dict[str, Any]:
-    """The table's metadata and protocol, each in one row of a checkpoint."""
-    table = pq.read_table(path, columns=["metaData", "protocol"])
-    return {
-        name: next(value for value in table[name].drop_null().to_pylist() if value is not None)
-        for name in ("metaData", "protocol")
-    }
-
-
-def _is_plain_protocol(protocol: Mapping[str, Any]) -> bool:
-    features = set(protocol.get("readerFeatures") or ())
-    return protocol["minReaderVersion"] in (1, 3) and features <= _READER_FEATURES
+def _read_delta(root: Path) -> LocalSchema | None:
+    log = read_log(root, files=False)
+    schema = _parse_schema(log.metadata["schemaString"])
+    return None if schema is None else LocalSchema(schema, frozenset(log.metadata["partitionColumns"]))

@@ -8,7 +8,7 @@ import difflib
 import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.platform.columns import check_columns
-from wordveil.spark.platform.delta import DELTA_LOG, require_delta
+from wordveil.spark.platform.delta import DELTA_LOG, read_delta_files, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import require_parquet
@@ -104,11 +104,18 @@ class InputTable:
                 placed = frame.withColumn(FILE_COLUMN, place)
         except AnalysisException:
             return self._filter(frame.withColumn(FILE_COLUMN, F.lit("")))
-        if names is not None:
-            # Spark lists local files as file:///x and calls them file:/x in their metadata.
-            both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
-            placed = frame.where(place.isin(*both)).withColumn(FILE_COLUMN, place)
-        return self._filter(placed)
+        return self._filter(placed if names is None else self._read_files(frame, names))
+
+    def _read_files(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
+        from py4j.protocol import Py4JError
+
+        # Spark lists local files as file:///x and calls them file:/x in their metadata.
+        both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
+        if (snapshot := _find_snapshot(frame)) is not None:
+            with suppress(Py4JError):  # another Delta: it then opens the other files too, and finds no row in them
+                frame = read_delta_files(self.spark, snapshot.deltaLog(), int(snapshot.version()), names)
+        place = frame.metadataColumn("_metadata").getField("file_path")
+        return frame.where(place.isin(*both)).withColumn(FILE_COLUMN, place)
 
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version

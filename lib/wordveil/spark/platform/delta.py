@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.jvm import java_class
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -65,6 +66,33 @@ def require_delta(session: SparkSession) -> None:
         )
     if session.conf.get("spark.sql.catalog.spark_catalog", "") != CATALOG:
         raise PlatformError(f"the Spark session has Delta's extension but not Delta's catalog. {hint}")
+
+
+def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collection[str]) -> DataFrame:
+    """Read the rows of some data files of a Delta table, and open no other file: for a condition on the names of files
+    Delta opens them all. It has no Python for this.
+
+    ``log``: Delta's own object of the table. ``names``: as Spark's metadata column ``file_path`` has them. Raises
+    py4j's error where Delta's classes are not those of the version that was tested.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql import functions as F  # noqa: N812
+
+    none = java_class(spark, "scala.Option").apply(None)
+    snapshot = log.getSnapshotAt(version, none, none, False)
+    files = snapshot.allFiles()
+    paths = [row[0] for row in DataFrame(files.toDF(), spark).select("path").collect()]
+    ends = {f"/{path}" for path in paths}
+    chosen = [found[1:] for name in names if (found := _find_end(name, ends)) is not None]
+    rows = files.filter(F.col("path").isin(*chosen)._jc).collectAsList()  # noqa: SLF001 - what else keeps the rows' type
+    parts = java_class(spark, "org.apache.spark.api.python.PythonUtils").toSeq(rows)
+    return DataFrame(log.createDataFrame(snapshot, parts, False, none), spark)
+
+
+def _find_end(name: str, ends: Collection[str]) -> str | None:
+    """The longest of ``ends`` that a file's name has; None where it has none."""
+    places = [place for place, letter in enumerate(name) if letter == "/"]
+    return next((name[place:] for place in places if name[place:] in ends), None)
 
 
 def fetched_jars(ivy: str | None = None) -> list[Path]:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
 """The maximum number of rows of a file that is appended, unless an output says otherwise."""
-_VERSION_PROPERTY = "wordveil.formatVersion"
+VERSION_PROPERTY = "wordveil.formatVersion"
 _SWAP = "wordveil swap"
 # After a conflict the table is read again. A table that changes during this many attempts is not used as intended.
 _ATTEMPTS = 50
 PROPERTIES: dict[str, str] = {
-    _VERSION_PROPERTY: str(TABLE_VERSION),
+    VERSION_PROPERTY: str(TABLE_VERSION),
     # A purge must rewrite files: a deletion vector would leave the text in them.
     "delta.enableDeletionVectors": "false",
 }
@@ -109,7 +109,7 @@ class DeltaTable:
 
     def check(self) -> None:
         """Raise :class:`ReleaseError` unless this version of wordveil reads the table."""
-        found = self._snapshot().metadata().configuration().get(_VERSION_PROPERTY)
+        found = self._snapshot().metadata().configuration().get(VERSION_PROPERTY)
         version = str(found.get()) if found.isDefined() else None
         if version != str(TABLE_VERSION):
             problem = (

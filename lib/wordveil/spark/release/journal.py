@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -125,64 +125,11 @@ class Event:
     body: dict[str, Any]
 
 
-class Journal:
-    """The events of one release as they were when this object was made, and those that :meth:`add` has seen since."""
+class Events:
+    """Events of one release, oldest first, and what they add up to."""
 
-    def __init__(self, table: DeltaTable) -> None:
-        self._table = table
-        self.events: list[Event] = self._load(table.read()) if table.exists() else []
-
-    @staticmethod
-    def create(table: DeltaTable) -> None:
-        """Make the table if there is none."""
-        from pyspark.sql.types import StructType
-
-        schema = StructType.fromDDL(_SCHEMA)
-        assert isinstance(schema, StructType)
-        table.create(schema)
-
-    @staticmethod
-    def _load(events: DataFrame) -> list[Event]:
-        rows = sorted(events.collect(), key=lambda row: row.seq)
-        return [Event(row.seq, row.event, row.run_id, row["at"], json.loads(row.body)) for row in rows]
-
-    def add(
-        self,
-        event: str,
-        run_id: str,
-        body: Callable[[int], dict[str, Any]],
-        *,
-        unless: Callable[[list[Event]], bool] = lambda _: False,
-    ) -> Event | None:
-        """Write one event and return it. ``body`` makes its body from its number.
-
-        Returns None, and writes nothing, where ``unless`` is true of the events that are there by then.
-        """
-        import pyarrow as pa
-
-        def decide(events: DataFrame, version: int) -> Decision[Event | None]:
-            if version != self._version():
-                self.events = self._load(events)
-            if unless(self.events):
-                return Decision(None, None)
-            seq = len(self.events) + 1
-            made = Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq))
-            values = {**asdict(made), "body": json.dumps(made.body, sort_keys=True)}
-            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer
-            # than the commit.
-            rows = events.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
-            return Decision(rows, made)
-
-        added = self._table.compare_and_append(decide, step=event)
-        if added is not None:
-            self.events.append(added)
-        return added
-
-    def _version(self) -> int:
-        """The table's version if only this object has written since it was read: the first commit makes the table, and
-        each further one adds an event.
-        """
-        return len(self.events)
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
 
     def open_intents(self) -> list[Intent]:
         """Runs that have begun and not ended, oldest first. A run that was refused has ended, and may begin again."""
@@ -253,10 +200,81 @@ class Journal:
             if event.event == FINISHED and event.run_id in runs
         )
 
+    def newest_version(self, name: str) -> int:
+        """The newest version of a table that an event has seen, by the name of the version in events' bodies; -1 where
+        none has.
+        """
+        return max((int(event.body.get(name, -1)) for event in self.events), default=-1)
+
     def latest(self, event: str) -> Event | None:
         """The last event of a kind."""
         found = [item for item in self.events if item.event == event]
         return found[-1] if found else None
+
+
+class Journal(Events):
+    """The events of one release as they were when this object was made, and those that :meth:`add` has seen since."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self._table = table
+        super().__init__(self._load(table.read()) if table.exists() else [])
+
+    @staticmethod
+    def create(table: DeltaTable) -> None:
+        """Make the table if there is none."""
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromDDL(_SCHEMA)
+        assert isinstance(schema, StructType)
+        table.create(schema)
+
+    @staticmethod
+    def _load(events: DataFrame) -> list[Event]:
+        return parse_events(row.asDict() for row in events.collect())
+
+    def add(
+        self,
+        event: str,
+        run_id: str,
+        body: Callable[[int], dict[str, Any]],
+        *,
+        unless: Callable[[list[Event]], bool] = lambda _: False,
+    ) -> Event | None:
+        """Write one event and return it. ``body`` makes its body from its number.
+
+        Returns None, and writes nothing, where ``unless`` is true of the events that are there by then.
+        """
+        import pyarrow as pa
+
+        def decide(events: DataFrame, version: int) -> Decision[Event | None]:
+            if version != self._version():
+                self.events = self._load(events)
+            if unless(self.events):
+                return Decision(None, None)
+            seq = len(self.events) + 1
+            made = Event(seq, event, run_id, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", body(seq))
+            values = {**asdict(made), "body": json.dumps(made.body, sort_keys=True)}
+            # Spark reads an Arrow table itself; for a list of rows it would start Python workers, which takes longer
+            # than the commit.
+            rows = events.sparkSession.createDataFrame(pa.Table.from_pylist([values]), _SCHEMA).coalesce(1)
+            return Decision(rows, made)
+
+        added = self._table.compare_and_append(decide, step=event)
+        if added is not None:
+            self.events.append(added)
+        return added
+
+    def _version(self) -> int:
+        """The table's version if only this object has written since it was read: the first commit makes the table, and
+        each further one adds an event.
+        """
+        return len(self.events)
+
+
+def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The events of a journal's rows, oldest first."""
+    found = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
+    return sorted(found, key=lambda event: event.seq)
 
 
 def intent_body(intent: Intent) -> dict[str, Any]:

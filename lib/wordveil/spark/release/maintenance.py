@@ -15,10 +15,12 @@ from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.journal import FROZEN, GATE, PUBLISHED, PURGED, VACUUMED, Journal
+from wordveil.spark.release.journal import FROZEN, PURGED, VACUUMED, Journal
 from wordveil.spark.release.latest import count_statuses, latest_state
+from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_no_open_runs
+from wordveil.spark.release.state import describe_records, describe_release
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.run_log import new_run_id
 
@@ -135,19 +137,17 @@ def freeze(config: Config, session: Callable[[], SparkSession], *, progress: Cal
     return frozen.at
 
 
-def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
-    """The state of a release: its runs, its records, what was published, and withdrawn text that is still there."""
-    with open_release(config, session, outcome="nothing was changed", is_locked=False) as release:
-        tables, journal = release.tables, release.journal
-        facts: dict[str, Any] = {
-            "release": config.release,
-            "path": tables.path,
-            "runs": journal.list_runs(),
-            "open_runs": [intent.run_id for intent in journal.open_intents()],
-            "frozen": (event := journal.latest(FROZEN)) and event.at,
-            "gate": (event := journal.latest(GATE)) and {"at": event.at, **event.body},
-            "published": (event := journal.latest(PUBLISHED)) and {"at": event.at, **event.body},
-        }
+def show(
+    config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
+) -> dict[str, Any]:
+    """The state of a release: its runs, its records, what was published, and withdrawn text that is still there. Spark
+    starts only where it has to read the tables.
+    """
+    if (found := read_local_state(config)) is not None:
+        return found
+    with open_release(config, session, progress, outcome="nothing was changed", is_locked=False) as release:
+        tables = release.tables
+        facts = describe_release(config.release, tables.path, release.journal)
         if tables.draws.exists():
             facts |= _count_records(tables, config.input.id)
     return facts
@@ -156,7 +156,7 @@ def show(config: Config, session: Callable[[], SparkSession]) -> dict[str, Any]:
 def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
     """How many records have which status, and where text of withdrawn ones is. ``name``: the id column."""
     counts = count_statuses(tables.draws.read(), name)
-    withdrawn, in_draws = counts.get(WITHDRAWN, (0, 0))
+    withdrawn, _ = counts.get(WITHDRAWN, (0, 0))
     in_public = 0
     if withdrawn and tables.public.exists():
         ids = latest_state(tables.draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id")
@@ -166,17 +166,7 @@ def _count_records(tables: ReleaseTables, name: str) -> dict[str, Any]:
         for table in (tables.draws, tables.public)
         if table.exists()
     }
-    return {
-        "draws_version": tables.draws.version(),
-        "records": {status: records for status, (records, _) in counts.items()},
-        "withdrawn": {
-            "records": withdrawn,
-            "in_draws": in_draws,
-            "in_public_table": in_public,
-            "files_of_old_versions": old,
-            "gone": not (in_draws or in_public or any(old.values())),
-        },
-    }
+    return describe_records(tables.draws.version(), counts, in_public, old)
 
 
 @contextmanager

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
 RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
+PUBLIC = "public"
+"""The directory of the public table, where the configuration names no other."""
 # In bodies of events: the versions of the tables then.
 DRAWS_VERSION, LEDGER_VERSION = "draws_version", "ledger_version"
 
@@ -50,7 +52,7 @@ class ReleaseTables:
         self.path = output.path.rstrip("/")
         self.draws = DeltaTable(spark, f"{self.path}/{DRAWS}", "draws")
         self._journal = DeltaTable(spark, f"{self.path}/{JOURNAL}", "journal")
-        self.public = DeltaTable(spark, output.public or f"{self.path}/public", "public table")
+        self.public = DeltaTable(spark, output.public or f"{self.path}/{PUBLIC}", "public table")
         self.ledger = Ledger(DeltaTable(spark, ledger_path, "ledger"))
         self._partition_by = output.partition_by
 
@@ -110,7 +112,7 @@ class ReleaseTables:
         """Raise :class:`ReleaseError` where a table is gone, or older than the journal has seen it: only this table was
         restored from a backup.
         """
-        version, seen = table.version(), max((int(event.body.get(name, -1)) for event in journal.events), default=-1)
+        version, seen = table.version(), journal.newest_version(name)
         if version < 0:
             raise ReleaseError(
                 f"{table.kind} {table.path}: is gone, though release {self.release} has runs. Without it records would "

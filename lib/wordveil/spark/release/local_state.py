@@ -1,0 +1,127 @@
+"""The state of a release whose tables are on this machine's disk, without Java: as Spark finds it, or not at all.
+
+What is unusual is left to Spark, and so is all that is wrong: it says what, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from wordveil.config.load import Config
+from wordveil.records.schema import RELEASED, WITHDRAWN
+from wordveil.spark.platform.delta import DELTA_LOG
+from wordveil.spark.platform.delta_table import TABLE_VERSION, VERSION_PROPERTY
+from wordveil.spark.platform.local_delta import DeltaLog, UnusualTableError, find_local, read_log
+from wordveil.spark.platform.places import DRAWS, JOURNAL, require_free_places
+from wordveil.spark.release.journal import Events, parse_events
+from wordveil.spark.release.state import describe_records, describe_release
+from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION, PUBLIC, SEQ_COLUMN
+
+MAX_ROWS = 5_000_000
+"""More draws are left to Spark, which needs no memory for all ids at once."""
+
+
+def read_local_state(config: Config) -> dict[str, Any] | None:
+    """What ``wordveil release show`` says of the release of ``config``; None where Spark has to read it.
+
+    Raises :class:`ConfigError` as opening the release does.
+    """
+    assert config.ledger is not None
+    public = config.output.public or f"{config.output.path.rstrip('/')}/{PUBLIC}"
+    places = [find_local(path.rstrip("/"), config.spark) for path in (config.output.path, public, config.ledger.path)]
+    home, public_place, ledger_place = places
+    if home is None or public_place is None or ledger_place is None:
+        return None
+    require_free_places(None, config.output, config.ledger)
+    try:
+        journal = _open_table(home / JOURNAL)
+        events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
+        intents = events.intents()
+        if not intents or intents[0].terms["release"] != config.release:
+            return None
+        draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
+        _open_table(ledger_place, events.newest_version(LEDGER_VERSION))
+        published = _open_table(public_place) if (public_place / DELTA_LOG).exists() else None
+        facts = describe_release(config.release, config.output.path.rstrip("/"), events)
+        return facts | _count_records(draws, published, config.input.id)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        return None
+
+
+def _open_table(root: Path, version: int = 0) -> DeltaLog:
+    """The log of a table of this format that is at ``version`` or a newer one. Raises :class:`UnusualTableError` for
+    others.
+    """
+    log = read_log(root)
+    if log.metadata["configuration"].get(VERSION_PROPERTY) != str(TABLE_VERSION) or log.version < version:
+        raise UnusualTableError(root)
+    return log
+
+
+def _read_rows(log: DeltaLog, columns: Sequence[str]) -> pa.Table:
+    """Columns of the table's newest version. Raises :class:`UnusualTableError` for values that are in directory names,
+    and for more than :data:`MAX_ROWS` rows.
+    """
+    if set(columns) & set(log.metadata["partitionColumns"]):
+        raise UnusualTableError(columns)
+    opened = [pq.ParquetFile(log.root / name) for name in log.list_files()]
+    if sum(file.metadata.num_rows for file in opened) > MAX_ROWS:
+        raise UnusualTableError("rows")
+    parts = [file.read(columns=list(columns)).select(list(columns)) for file in opened]
+    return pa.concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in columns})
+
+
+def _count_records(draws: DeltaLog, public: DeltaLog | None, name: str) -> dict[str, Any]:
+    """As :func:`describe_records`, of the tables' files. ``name``: the id column."""
+    rows = _read_rows(draws, [name, "status", SEQ_COLUMN])
+    rows = rows.filter(pc.is_valid(rows[name]))
+    counts, withdrawn = count_latest(rows[name], rows["status"], rows[SEQ_COLUMN])
+    in_public = 0
+    if len(withdrawn) and public is not None:
+        in_public = pc.sum(pc.is_in(_read_rows(public, [name])[name], withdrawn)).as_py() or 0
+    tables = {"draws": draws, **({"public table": public} if public is not None else {})}
+    old = {kind: len(set(_walk_data(log.root)) - set(log.list_files())) for kind, log in tables.items()}
+    return describe_records(draws.version, counts, in_public, old)
+
+
+def count_latest(
+    ids: pa.ChunkedArray, statuses: pa.ChunkedArray, seqs: pa.ChunkedArray
+) -> tuple[dict[str, tuple[int, int]], pa.Array]:
+    """As :func:`wordveil.spark.release.latest.count_statuses`, of the columns of draws, whose ids are not null.
+
+    Returns
+    -------
+    counts : dict of str to (int, int)
+        for each status how many records there are, and of how many the draws have a text.
+    withdrawn : pyarrow.Array
+        the ids of the withdrawn records.
+    """
+    if not len(ids):
+        return {}, pa.array([], ids.type)
+    coded = pc.dictionary_encode(ids).combine_chunks()
+    code = coded.indices.to_numpy()
+    seq = seqs.to_numpy()
+    order = np.lexsort((seq, code))
+    is_last = np.append(code[order][1:] != code[order][:-1], True)
+    newest = statuses.combine_chunks().take(pa.array(order[is_last]))
+    drawn = code[pc.equal(statuses, RELEASED).to_numpy() & (seq >= 0)]
+    has_text = np.bincount(drawn, minlength=len(coded.dictionary)) > 0  # by code, as the rows of newest are
+    table = pa.table({"status": newest, "text": has_text.astype(np.int64)})
+    grouped = table.group_by("status").aggregate([("text", "count"), ("text", "sum")]).to_pylist()
+    counts = {row["status"]: (row["text_count"], row["text_sum"]) for row in grouped}
+    return counts, coded.dictionary.filter(pc.equal(newest, WITHDRAWN))
+
+
+def _walk_data(root: Path) -> Iterator[str]:
+    """The data files below ``root``, whether the newest version needs them or not."""
+    for path in root.rglob("*.parquet"):
+        name = str(path.relative_to(root))
+        if f"{DELTA_LOG}/" not in name and path.is_file():
+            yield name
