@@ -26,6 +26,11 @@ from wordveil.spark.platform.delta import DELTA_LOG
 _SPARK_VARIABLES = ("HADOOP_CONF_DIR", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
 # Hadoop takes what follows two slashes for a host, expands wildcards, and splits lists.
 _PLAIN_PATH = re.compile(r"(file:(//)?(?=/[^/]))?(?!//)[\w./ +=@-]+", re.ASCII)
+# Options that change neither where nor how a table is read.
+_HARMLESS = re.compile(
+    r"spark\.(driver|executor)\.(memory|memoryOverhead|cores|maxResultSize)|spark\.(memory|task|ui|shuffle)\..+"
+    r"|spark\.local\.dir|spark\.sql\.shuffle\.partitions"
+)
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 # Features of a Delta table that change how rows are read, but neither names nor types.
@@ -82,7 +87,8 @@ def find_local(path: str, spark: SparkSection) -> Path | None:
 
 def is_plain(spark: SparkSection) -> bool:
     """Whether a path without a scheme is on this machine, and nothing changes how Spark reads a table."""
-    if spark.options or not (spark.master or "local").startswith("local"):
+    is_changed = any(not _HARMLESS.fullmatch(name) for name in spark.options)
+    if is_changed or not (spark.master or "local").startswith("local"):
         return False
     context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     is_running = getattr(context, "_active_spark_context", None) is not None
