@@ -6,7 +6,7 @@ feed on, and two releases of it. In each round 1% of the records are edited. The
 night` and the other by `sanitise`, `release gate` and `release publish`, in turns, each command a process of its own.
 After that `release show` looks at a release, without Java and with Spark, in turns.
 
-    python benchmarks/night.py [--quick]
+    python benchmarks/night.py [--rounds N] [--quick]
 
 Writes benchmarks/results/night.json and prints a table.
 """
@@ -98,8 +98,10 @@ def write_config(home: Path, name: str) -> Path:
 def main() -> None:
     """All rounds."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one round")
-    quick = parser.parse_args().quick
+    parser.add_argument("--quick", action="store_true", help="one round; nothing is kept")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="how many nights either release has")
+    chosen = parser.parse_args()
+    quick, rounds = chosen.quick, 1 if chosen.quick else chosen.rounds
     content: dict[str, Any] = {"machine": machine(), "records": RECORDS, "one": [], "three": [], "by_command": []}
     content |= {"show": [], "show_by_spark": []}
     with tempfile.TemporaryDirectory() as directory:
@@ -113,7 +115,7 @@ def main() -> None:
         one, three = write_config(home, "one"), write_config(home, "three")
         for config in (one, three):
             command(config, "release night")
-        for _ in range(1 if quick else ROUNDS):
+        for _ in range(rounds):
             run_apart(home / "input", [])
             content["one"].append(command(one, "release night"))
             parts = [command(three, name) for name in COMMANDS]

@@ -182,6 +182,28 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
 
 
+def test_a_night_by_one_command(lake: Lake, run: Command):
+    """As a user types it, in words and in JSON; the state is then told without Java, in a process of its own."""
+    config = write_config(lake, gate={"min_records": 5})
+    code, out, err = run("release", "night", "-c", config, "--run-id", "night-1")
+    assert code == 0, err
+    for words in ("all: no record of this input was known yet", "night-1", "min_records", "Published support"):
+        assert words in out
+    code, out, _ = run("release", "night", "-c", config, "--run-id", "night-1", "--json")
+    assert code == 0
+    again = json.loads(out)
+    assert (again["sanitise"]["run_id"], again["gate"]["passed"]) == ("night-1", True)
+    assert again["publish"]["manifest"]["run_ids"] == ["night-1"]
+    assert sum(lake.spent().values()) == 12 * 24, "it was charged once"
+    command = [sys.executable, "-m", "wordveil", "release", "show", "-c", str(config), "--json"]
+    without_java = {**clean_environment(), "PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=without_java)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown == json.loads(run("release", "show", "-c", config, "--json")[1])
+    assert (shown["records"], shown["open_runs"]) == ({"released": 12}, [])
+
+
 def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Command):
     config = write_config(
         lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6}
