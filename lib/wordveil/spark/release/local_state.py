@@ -40,6 +40,8 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
     if home is None or public_place is None or ledger_place is None:
         return None
     require_free_places(None, config.output, config.ledger)
+    if not any((place / DELTA_LOG).exists() for place in (home / JOURNAL, home / DRAWS, ledger_place)):
+        return describe_release(config.release, config.output.path.rstrip("/"), Events([]))  # nothing has run yet
     try:
         journal = _open_table(home / JOURNAL)
         events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
