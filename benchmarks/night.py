@@ -102,8 +102,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="how many nights either release has")
     chosen = parser.parse_args()
     quick, rounds = chosen.quick, 1 if chosen.quick else chosen.rounds
-    content: dict[str, Any] = {"machine": machine(), "records": RECORDS, "one": [], "three": [], "by_command": []}
-    content |= {"show": [], "show_by_spark": []}
+    content: dict[str, Any] = {"machine": machine(), "seconds": {}}
+
+    def measure(config: Path, label: str, name: str, **environment: str) -> None:
+        content["seconds"].setdefault(label, []).append(command(config, name, **environment))
+
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         (home / "key").touch(mode=0o600)
@@ -117,23 +120,16 @@ def main() -> None:
             command(config, "release night")
         for _ in range(rounds):
             run_apart(home / "input", [])
-            content["one"].append(command(one, "release night"))
-            parts = [command(three, name) for name in COMMANDS]
-            content["three"].append(sum(parts))
-            content["by_command"].append(parts)
-            content["show"].append(command(one, "release show"))
-            content["show_by_spark"].append(command(one, "release show", **BY_SPARK))
-    content["ratio"] = statistics.median(content["one"]) / statistics.median(content["three"])
+            measure(one, "release night", "release night")
+            for name in COMMANDS:
+                measure(three, name, name)
+            measure(one, "release show", "release show")
+            measure(one, "release show, by Spark", "release show", **BY_SPARK)
+    parts = [content["seconds"][name] for name in COMMANDS]
+    content["seconds"]["the three commands"] = [sum(night) for night in zip(*parts, strict=True)]
     save_results("night", quick, content)
-    table = Table("what", "seconds, median", title=f"A night of {content['records']:,} records, 1% edited")
-    rows = {
-        "release night": content["one"],
-        "the three commands": content["three"],
-        **{name: [parts[place] for parts in content["by_command"]] for place, name in enumerate(COMMANDS)},
-        "release show": content["show"],
-        "release show, by Spark": content["show_by_spark"],
-    }
-    for label, seconds in rows.items():
+    table = Table("what", "seconds, median", title=f"A night of {content['records']:,} records")
+    for label, seconds in content["seconds"].items():
         table.add_row(label, f"{statistics.median(seconds):.1f}")
     Console().print(table)
 
