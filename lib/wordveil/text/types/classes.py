@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +54,15 @@ class TokenType(StrEnum):
 
 TYPES = tuple(TokenType)
 """The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
+NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
+"""The classes that are found in lists of words."""
+CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
+"""The classes that are found in a text's characters."""
+DIGIT_TYPES = (
+    *(TokenType.PHONE, TokenType.DATE, TokenType.TIME, TokenType.NUMBER, TokenType.AMOUNT),
+    *(TokenType.ACCOUNT, TokenType.CARD),
+)
+"""The classes whose tokens are words with digits where they are not told apart."""
 
 
 class TypeAction(StrEnum):
@@ -69,6 +80,34 @@ class TypeAction(StrEnum):
     """A value is drawn uniformly from those of the same shape: as many digits, the same separators, the same form of a
     date. Class and shape show.
     """
+
+
+SHOWN_ACTIONS = (TypeAction.TAG, TypeAction.SURROGATE, TypeAction.RESAMPLE)
+"""The actions that show a token's class."""
+DRAWN_ACTIONS = (TypeAction.SURROGATE, TypeAction.RESAMPLE)
+"""The actions that draw from public lists, which the bundle holds."""
+
+_ALWAYS = (TypeAction.WORDS, TypeAction.MASK, TypeAction.TAG)
+SHAPED_TYPES = (*DIGIT_TYPES, TokenType.IP, TokenType.MARKUP, *NAME_TYPES)
+"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`)."""
+ALLOWED: Mapping[TokenType, tuple[TypeAction, ...]] = MappingProxyType(
+    {
+        kind: (*_ALWAYS, TypeAction.SURROGATE, *((TypeAction.RESAMPLE,) if kind in SHAPED_TYPES else ()))
+        for kind in TokenType
+    }
+)
+"""What may happen to the tokens of each class: all, but ``resample`` only where a class has shapes."""
+
+READABLE_ACTIONS: Mapping[TokenType, TypeAction] = MappingProxyType(
+    {kind: TypeAction.RESAMPLE if kind in SHAPED_TYPES else TypeAction.SURROGATE for kind in CHARACTER_TYPES}
+)
+"""What reads best: values of the same shape where a class has shapes, else values of its public list."""
+MASKED: Mapping[TokenType, TypeAction] = MappingProxyType(dict.fromkeys(CHARACTER_TYPES, TypeAction.MASK))
+"""Every class that is found in characters is one unknown word."""
+
+
+LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+"""The languages that have public lists (:mod:`wordveil.text.types.lists`), by their ISO 639-1 codes."""
 
 
 class TypeSpans(NamedTuple):

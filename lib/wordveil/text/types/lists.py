@@ -1,0 +1,207 @@
+"""Public lists: first names, surnames, places, words and emoji, from which names are known and values are drawn.
+
+They come with the package (``data/lists``; `make lists` makes them from public sources). A bundle keeps the bytes of
+:meth:`PublicLists.serialise`, so that a release keeps its lists when the package changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.text.types.classes import LISTED_LANGUAGES as LANGUAGES
+
+FIRST, SUR, PLACE = 1, 2, 4
+"""Bits of :attr:`NameTable.roles`: a first name, a surname, a place."""
+TITLE, LOCATIVE = 8, 16
+"""More bits: a form of address that a surname follows ("Mrs"); a word that a place follows ("in")."""
+
+CERTAIN, RARE, ORDINARY, CAPITALISED = 0, 1, 2, 3
+"""Levels of a name, :attr:`NameTable.levels`: it is no ordinary word; it is one, but seldom ("john"); it is one
+("rose"); it is one that is written with a capital as well ("May", German nouns).
+"""
+
+_KEY_BITS = 17
+_HEADER = "wordveil-lists\t1"
+_NAMES = {"first_name": FIRST, "surname": SUR, "place": PLACE}
+_OTHER = ("word", "emoji", "title", "locative")
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """The names of all lists, folded as :func:`wordveil.text.tokeniser.fold_words` folds words, each once.
+
+    Attributes
+    ----------
+    index
+        finds a folded word's number.
+    roles
+        uint8 ``(names,)``, in which lists it is.
+    levels
+        uint8 ``(names,)``, how much of an ordinary word it is.
+    keys
+        bool ``(131072,)``, the values of :func:`key_of` that names have. They tell most words apart without their hash.
+    """
+
+    index: WordIndex
+    roles: NDArray[np.uint8]
+    levels: NDArray[np.uint8]
+    keys: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class PublicLists:
+    """The lists of one language. All are sorted by their bytes, in normalisation form C, without duplicates.
+
+    Attributes
+    ----------
+    language
+        ISO 639-1 code.
+    first_names, surnames, places
+        string arrays, in their usual case: single words.
+    name_levels
+        for each of these three, int64 of its length: :data:`CERTAIN` and the like.
+    words
+        string array: lower-case words of ASCII letters, for addresses, mentions and hashtags.
+    emoji
+        string array: each of one character.
+    titles, locatives
+        string arrays in lower case: forms of address, and words that a place follows.
+    """
+
+    language: str
+    first_names: pa.StringArray
+    surnames: pa.StringArray
+    places: pa.StringArray
+    name_levels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    words: pa.StringArray
+    emoji: pa.StringArray
+    titles: pa.StringArray
+    locatives: pa.StringArray
+
+    @classmethod
+    def load(cls, language: str) -> PublicLists:
+        """The lists of the package. Raises :class:`ValueError` for a language that is not one of :data:`LANGUAGES`."""
+        if language not in LANGUAGES:
+            raise ValueError(f"There are no public lists for {language!r}. There are lists for {', '.join(LANGUAGES)}.")
+        return cls.from_bytes((files("wordveil") / "data" / "lists" / f"{language}.tsv").read_bytes())
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> PublicLists:
+        """The lists that :meth:`serialise` wrote. Raises :class:`ValueError` for other bytes."""
+        try:
+            lines = content.decode("utf-8").split("\n")
+        except UnicodeDecodeError:
+            raise ValueError("These are not the bytes of public lists: they are not UTF-8.") from None
+        if lines[0] != _HEADER or lines[-1] or len(lines) < 3 or not lines[1].startswith("language\t"):
+            raise ValueError(f"These are not the bytes of public lists: the first line must be {_HEADER!r}.")
+        rows: dict[str, list[list[str]]] = {kind: [] for kind in (*_NAMES, *_OTHER)}
+        for number, line in enumerate(lines[2:-1], 3):
+            kind, *fields = line.split("\t")
+            if kind not in rows or len(fields) != (2 if kind in _NAMES else 1):
+                raise ValueError(f"Line {number} of the public lists cannot be read.")
+            rows[kind].append(fields)
+        if empty := [kind for kind, found in rows.items() if not found]:
+            raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
+        if any(level not in ("0", "1", "2", "3") for kind in _NAMES for _, level in rows[kind]):
+            raise ValueError("The public lists have a name whose level is not 0, 1, 2 or 3.")
+        first, sur, places = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _NAMES)
+        strings = {kind: pa.array([fields[0] for fields in found], pa.string()) for kind, found in rows.items()}
+        return cls(
+            language=lines[1].split("\t")[1],
+            first_names=strings["first_name"],
+            surnames=strings["surname"],
+            places=strings["place"],
+            name_levels=(first, sur, places),
+            words=strings["word"],
+            emoji=strings["emoji"],
+            titles=strings["title"],
+            locatives=strings["locative"],
+        )
+
+    def serialise(self) -> bytes:
+        """The lists as bytes, the same for equal lists: UTF-8, one entry a line."""
+        lines = [_HEADER, f"language\t{self.language}"]
+        names = (self.first_names, self.surnames, self.places)
+        for kind, array, levels in zip(_NAMES, names, self.name_levels, strict=True):
+            lines += [f"{kind}\t{name}\t{level}" for name, level in zip(array.to_pylist(), levels, strict=True)]
+        for kind, array in zip(_OTHER, (self.words, self.emoji, self.titles, self.locatives), strict=True):
+            lines += [f"{kind}\t{value}" for value in array.to_pylist()]
+        return ("\n".join(lines) + "\n").encode()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of :meth:`serialise`, in hex."""
+        return hashlib.sha256(self.serialise()).hexdigest()
+
+    @cached_property
+    def names(self) -> NameTable:
+        """What :func:`wordveil.text.types.names.find_names` looks words up in."""
+        roles: dict[str, int] = {}
+        levels: dict[str, int] = {}
+        arrays = (self.first_names, self.surnames, self.places, self.titles, self.locatives)
+        none = [np.zeros(len(array), np.int64) for array in arrays[3:]]
+        bits = (FIRST, SUR, PLACE, TITLE, LOCATIVE)
+        for array, bit, ranks in zip(arrays, bits, (*self.name_levels, *none), strict=True):
+            for name, level in zip(pc.utf8_lower(array).to_pylist(), ranks.tolist(), strict=True):
+                roles[name] = roles.get(name, 0) | bit
+                levels[name] = max(levels.get(name, 0), level)
+        index = WordIndex(pa.array(list(roles), pa.string()))
+        keys = np.zeros(1 << _KEY_BITS, np.bool_)
+        _mark_keys(index.data, index.offsets, keys)
+        return NameTable(
+            index, np.array(list(roles.values()), np.uint8), np.array(list(levels.values()), np.uint8), keys
+        )
+
+    @cached_property
+    def plain_first_names(self) -> pa.StringArray:
+        """First names in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        return _plain(self.first_names)
+
+    @cached_property
+    def plain_surnames(self) -> pa.StringArray:
+        """Surnames in lower-case ASCII letters, for addresses; sorted, without duplicates."""
+        return _plain(self.surnames)
+
+
+@compiled
+def key_of(text: NDArray[np.uint8], start: int, stop: int) -> Any:
+    """A number below 131072 of a word's length, first four bytes and last byte, without the case of ASCII letters; -1
+    for a word that folding may change otherwise: with another character there, or with an apostrophe near its end.
+    """
+    length = stop - start
+    code = np.uint64(length)
+    every = np.uint8(0)
+    for place in range(start, min(start + 4, stop)):
+        every |= text[place]
+        code = (code << np.uint64(8)) | np.uint64(text[place] | 0x20)
+    last = text[stop - 1]
+    code = (code << np.uint64(8)) | np.uint64(last | 0x20)
+    if (every | last) & 0x80 or (length > 2 and (text[stop - 2] == 0x27 or text[stop - 2] & 0x80)):
+        return -1
+    return np.int64((code * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - _KEY_BITS))
+
+
+@compiled
+def _mark_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], keys: NDArray[np.bool_]) -> None:
+    for word in range(len(offsets) - 1):
+        key = key_of(data, offsets[word], offsets[word + 1])
+        if key >= 0:
+            keys[key] = True
+
+
+def _plain(names: pa.StringArray) -> pa.StringArray:
+    """Names without marks, in lower case; those that need other letters are left out."""
+    bare = pc.utf8_lower(pc.replace_substring_regex(pc.utf8_normalize(names, form="NFKD"), r"\p{M}", ""))
+    kept = bare.filter(pc.match_substring_regex(bare, "^[a-z]+$"))
+    return pa.array(sorted(set(kept.to_pylist())), pa.string())

@@ -1,0 +1,230 @@
+"""What is shown of a token beside its class, where its value is drawn among those of the same shape.
+
+A shape is a function of the token alone. It has the token's separators and lengths, and signs from short public lists
+(currencies, elements of HTML). Every digit is written as ``0``, every letter of an account as ``A``, a month's name as
+``Month`` or ``Mon``, am or pm as ``xm``. What does not fit the grammar of its class, or is longer than 40 characters,
+has the one default shape of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeAction
+
+LONGEST = 40
+"""How many characters a shape may have."""
+
+DEFAULTS: Mapping[TokenType, str] = {
+    TokenType.PHONE: "(000) 000-0000",
+    TokenType.IP: "v4",
+    TokenType.DATE: "0000-00-00",
+    TokenType.TIME: "00:00",
+    TokenType.NUMBER: "000",
+    TokenType.AMOUNT: "$000",
+    TokenType.ACCOUNT: "00000000",
+    TokenType.CARD: "0000 0000 0000 0000",
+    TokenType.MARKUP: "<span>",
+    TokenType.FIRST_NAME: "Aa",
+    TokenType.SURNAME: "Aa",
+    TokenType.PLACE: "Aa",
+}
+"""The classes that have shapes, and the shape of what fits no grammar."""
+
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+"""The months as shapes know them."""
+
+_ELEMENTS = (
+    "a abbr address article aside audio b big blockquote body br button canvas caption center cite code col dd "
+    "del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 head header hr "
+    "html i iframe img input ins kbd label legend li link main mark menu meta nav noscript object ol optgroup "
+    "option output p picture pre q s samp script section select small source span strike strong style sub summary "
+    "sup svg table tbody td template textarea tfoot th thead time title tr tt u ul var video wbr"
+)
+ELEMENTS = tuple(_ELEMENTS.split())
+"""The elements of HTML that a shape may name."""
+
+ENTITIES = ("&amp;", "&lt;", "&gt;", "&quot;", "&apos;", "&nbsp;", "&#39;", "&#34;", "&ndash;", "&mdash;")
+"""The character entities that a shape may name."""
+
+_CURRENCIES = (
+    r"(?:(?:US|HK|NZ|[ACRS])\$|[$\x{20AC}\x{A3}\x{A5}\x{A2}\x{20B9}\x{20BD}\x{20A9}\x{20AA}\x{20BA}]|"
+    r"(?:AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|ILS|INR|JPY|KRW|MXN|NOK|NZD|PLN|RUB|SEK|SGD|TRY|USD|ZAR)|"
+    r"euros?|dollars?|pounds?|cents?|yen|Euro|Rs\.?|Fr\.)"
+)
+_SCALE = r"(?: ?(?:k|K|m|M|bn|B|million|billion|thousand))"
+_GROUPS = r"[.,]?0+(?:[.,'\x{2019}\x{A0}\x{202F} ]0+)*"
+_DATE_NAME = r"Mon(?:th)?\.?"
+_DAY = "00?(?:th)?"
+
+# RE2, after digits and names have become placeholders.
+_GRAMMARS: Mapping[TokenType, str] = {
+    TokenType.PHONE: r"[+(]{0,2}0[0()\-. /\x{A0}\x{2010}\x{2011}]*0(?: ?(?:[xX]|[eE]xt\.?) ?0{1,6})?",
+    TokenType.DATE: "|".join(
+        (
+            *(rf"0000{sep}00?{sep}00?|00?{sep}00?{sep}(?:00){{1,2}}|00?{sep}0000" for sep in ("-", "/", r"\.")),
+            rf"{_DATE_NAME} {_DAY}(?:,? 0000)?",
+            rf"{_DAY}(?: of)? {_DATE_NAME}(?:,? 0000)?",
+            rf"{_DAY}-{_DATE_NAME}-(?:00){{1,2}}|0000-{_DATE_NAME}-{_DAY}",
+            rf"{_DATE_NAME},? 0000",
+        )
+    ),
+    TokenType.TIME: r"T?00?:00(?::00(?:[.,]0{1,9})?)?(?: ?(?:xm|XM|x\.m\.|X\.M\.))?(?:Z|[+-]00(?::?00)?)?"
+    r"|00? ?(?:xm|XM|x\.m\.|X\.M\.)",
+    TokenType.NUMBER: rf"[+\-\x{{2212}}]?{_GROUPS}(?:/0+|[eE][+-]?0{{1,3}})?|0[0,]*th",
+    TokenType.AMOUNT: rf"[+\-\x{{2212}}]?(?:{_CURRENCIES} ?)?[+\-\x{{2212}}]?{_GROUPS}{_SCALE}?"
+    rf"(?:[ \x{{A0}}\x{{202F}}-]?(?:{_CURRENCIES}|[%\x{{2030}}]|percent|per cent))?",
+    TokenType.ACCOUNT: r"[A0][A0 \-./]*[A0]",
+    TokenType.CARD: r"0(?:[ -]?0){12,18}",
+    TokenType.IP: "v4|v6",
+    TokenType.MARKUP: rf"</?(?:{'|'.join(ELEMENTS)})>|<(?:{'|'.join(ELEMENTS)})/>|<!-- -->|{'|'.join(ENTITIES)}",
+    **dict.fromkeys(NAME_TYPES, r"(?:Aa|AA|a)(?:['\x{2019}][sS])?"),
+}
+
+_HALVES = (
+    (r"(0 ?)[ap]\.m\.", r"\1x.m."),
+    (r"(0 ?)[AP]\.M\.", r"\1X.M."),
+    (r"(0 ?)[AP]M", r"\1XM"),
+    (r"(0 ?)[ap]m", r"\1xm"),
+)
+_DATE_NAMES = (
+    (r"\s+", " "),
+    (rf"(?i)\b(?:{'|'.join(MONTHS)})\b", "Month"),
+    (rf"(?i)\b(?:sept|{'|'.join(month[:3] for month in MONTHS)})\b", "Mon"),
+)
+_ORDINAL = ("0(?:st|nd|rd|th|ST|ND|RD|TH)", "0th")
+
+
+def _make_table(*, letters: bool) -> NDArray[np.uint8]:
+    table = np.arange(256, dtype=np.uint8)
+    table[ord("0") : ord("9") + 1] = ord("0")
+    if letters:
+        table[ord("A") : ord("Z") + 1] = table[ord("a") : ord("z") + 1] = ord("A")
+    return table
+
+
+_DIGITS, _LETTERS = _make_table(letters=False), _make_table(letters=True)
+
+
+def find_shapes(
+    kinds: NDArray[np.int8], actions: Mapping[TokenType, TypeAction], originals: pa.StringArray
+) -> pa.StringArray:
+    """The shape of each token, ``""`` where nothing but its class shows.
+
+    Parameters
+    ----------
+    kinds
+        int8 ``(tokens,)``, places in :data:`wordveil.text.types.classes.TYPES`.
+    actions
+        what happens to each class. Only ``resample`` shows a shape.
+    originals
+        string array ``(tokens,)`` without nulls.
+
+    Returns
+    -------
+    pa.StringArray
+        ``(tokens,)``, one of few strings for each class and form.
+    """
+    groups, order = [pa.array([], pa.string())], []
+    for place in np.unique(kinds):
+        kind = TYPES[place]
+        rows = np.flatnonzero(kinds == place)
+        order.append(rows)
+        if actions.get(kind) == TypeAction.RESAMPLE and kind in DEFAULTS:
+            groups.append(_shapes_of(kind, originals.take(pa.array(rows))))
+        else:
+            groups.append(repeat_string("", len(rows)))
+    return scatter(groups, order)
+
+
+def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
+    """Which strings are shapes of the class."""
+    return pc.and_(
+        pc.less_equal(pc.utf8_length(shapes), LONGEST), pc.match_substring_regex(shapes, f"^(?:{_GRAMMARS[kind]})$")
+    )
+
+
+def scatter(groups: list[pa.StringArray], order: list[NDArray[np.int64]]) -> pa.StringArray:
+    """Groups of strings put in one array: the strings of ``groups`` in a row have the places ``order`` in a row."""
+    joined = pa.concat_arrays(groups)
+    if not order:
+        return joined
+    places = np.concatenate(order)
+    back = np.empty(len(places), np.int64)
+    back[places] = np.arange(len(places))
+    return joined.take(pa.array(back))
+
+
+def repeat_string(value: str, count: int) -> pa.StringArray:
+    """One string, ``count`` times."""
+    return pa.array([value], pa.string()).take(pa.array(np.zeros(count, np.int64)))
+
+
+def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
+    """Digits are struck in all tokens, the rest is done once for each distinct one."""
+    special: Mapping[TokenType, Callable[[pa.StringArray], pa.StringArray]] = {
+        TokenType.IP: _of_addresses,
+        TokenType.MARKUP: _of_markup,
+        **dict.fromkeys(NAME_TYPES, _of_names),
+    }
+    if kind not in special:
+        originals = _strike(originals, _LETTERS if kind == TokenType.ACCOUNT else _DIGITS)
+    encoded = originals.dictionary_encode()
+    distinct = encoded.dictionary
+    shapes = special[kind](distinct) if kind in special else _of_figures(kind, distinct)
+    return shapes.take(encoded.indices)
+
+
+def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
+    """Each byte as ``table`` has it. ``strings`` begin with their buffer."""
+    data = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
+    return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))
+
+
+def _of_figures(kind: TokenType, marked: pa.StringArray) -> pa.StringArray:
+    """The shapes of tokens whose digits are struck."""
+    signs: tuple[tuple[str, str], ...] = ()
+    if kind == TokenType.TIME:
+        signs = _HALVES
+    elif kind == TokenType.DATE:
+        signs = _DATE_NAMES
+    if kind in (TokenType.DATE, TokenType.NUMBER):
+        signs = (*signs, _ORDINAL)
+    for pattern, sign in signs:
+        marked = pc.replace_substring_regex(marked, pattern, sign)
+    return pc.if_else(are_shapes(kind, marked), marked, DEFAULTS[kind])
+
+
+def _of_addresses(originals: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.match_substring_regex(originals, ":.*:"), "v6", "v4")
+
+
+def _of_markup(originals: pa.StringArray) -> pa.StringArray:
+    pattern = r"^<(?P<end>/?)\s*(?P<name>[A-Za-z][A-Za-z0-9]*)(?:[\s/][^>]*?)??(?P<empty>/?)>$"
+    found = pc.extract_regex(originals, pattern)
+    end, name, empty = (pc.struct_field(found, field) for field in ("end", "name", "empty"))
+    name = pc.utf8_lower(name)
+    known = pc.if_else(pc.is_in(name, pa.array(ELEMENTS)), name, "span")
+    tags = pc.binary_join_element_wise("<", end, known, pc.if_else(pc.equal(end, "/"), "", empty), ">", "")
+    tags = pc.fill_null(tags, DEFAULTS[TokenType.MARKUP])
+    tags = pc.if_else(pc.starts_with(originals, "<!--"), "<!-- -->", tags)
+    tags = pc.if_else(pc.starts_with(originals, "&"), "&nbsp;", tags)
+    return pc.if_else(pc.is_in(originals, pa.array(ENTITIES)), originals, tags)
+
+
+def _of_names(originals: pa.StringArray) -> pa.StringArray:
+    """The case, and the ending ``'s`` as it is written."""
+    ending = pc.struct_field(pc.extract_regex(originals, r"(?P<end>['\x{2019}][sS])?$"), "end")
+    ending = pc.fill_null(ending, "")
+    stem = pc.replace_substring_regex(originals, r"['\x{2019}][sS]$", "")
+    capitals = pc.match_substring_regex(stem, r"^\p{Lu}[\p{Lu}\p{M}'\x{2019}-]+$")
+    case = pc.if_else(capitals, "AA", pc.if_else(pc.match_substring_regex(stem, r"^\p{Lu}"), "Aa", "a"))
+    return pc.binary_join_element_wise(case, ending, "")

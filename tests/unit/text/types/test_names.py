@@ -1,0 +1,142 @@
+"""Names, and what looks like them."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words
+from wordveil.text.types.classes import TYPES
+from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.names import find_names
+
+TOKENISER = Tokeniser()
+SHORT = {"first_name": "F", "surname": "S", "place": "P"}
+
+
+def kinds_of(texts, language="en"):
+    pieces = TOKENISER.cut_pieces(TOKENISER.normalise(pa.array(texts, pa.string())))
+    return pieces, find_names(pieces, LISTS[language])
+
+
+LISTS = {language: PublicLists.load(language) for language in ("en", "de", "fr", "es")}
+
+
+def names(text, language="en"):
+    pieces, kinds = kinds_of([text], language)
+    return " ".join(
+        f"{word}/{SHORT[TYPES[kind]]}" for word, kind in zip(pieces.words.to_pylist(), kinds, strict=True) if kind >= 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("alice met ALICE and Alice", "alice/F ALICE/F Alice/F"),
+        ("Alice's cat, and Alice’s dog", "Alice's/F Alice’s/F"),
+        ("the houses of peters and johns", ""),
+        # John is seldom a word: a capital is enough, also first in a sentence.
+        ("John came. Use the john.", "John/F"),
+        ("Will you go? Rose petals. We will go, and I rose.", ""),
+        ("I saw Will and Rose there", "Will/F Rose/F"),
+        ('He said: Will you? "Rose" is a word.\nRose up', ""),
+        ("WILL ROSE GRANT MARK", ""),
+        ("Will Smith said so", "Will/F Smith/S"),
+        ("In May we go. We go in May, in August, on Sunday.", ""),
+        ("I met May Johnson and Mrs. May", "May/F Johnson/S May/S"),
+        ("John F. Kennedy and George W. Bush", "John/F Kennedy/S George/F Bush/S"),
+        ("Kennedy spoke to Mr Cook", "Kennedy/S Cook/S"),
+        ("the cook saw a black smith near the bush", ""),
+        ("from Reading to Paris, London and Texas", "Reading/P Paris/P London/P Texas/P"),
+        ("reading in bed", ""),
+        ("She lives in Georgia. Then Georgia Smith came.", "Georgia/P Georgia/F Smith/S"),
+        ("Alice. Smith", "Alice/F"),
+        ("Alice. Johnson", "Alice/F Johnson/S"),
+        ("New things from the House of Lords", ""),
+        ("the the the", ""),
+        ("the ISA bus and MAX of eng, tew, but Jim and Max", "Jim/F Max/F"),
+        ("JIM SMITH and AMY JOHNSON", "AMY/F JOHNSON/S"),
+        ("", ""),
+    ],
+)
+def test_english(text, found):
+    assert names(text) == found
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "found"),
+    [
+        (
+            "de",
+            "Der Wolf und der Bauer sahen Herrn Bauer, Anna Wolf und Jürgen in München",
+            "Bauer/S Anna/F Wolf/S Jürgen/F München/P",
+        ),
+        ("fr", "la rose de Amélie à Lyon", "Amélie/F Lyon/P"),
+        ("es", "la señora Flores vio flores en Sevilla con José", "Flores/S Sevilla/P José/F"),
+    ],
+)  # fmt: skip
+def test_other_languages(language, text, found):
+    assert names(text, language) == found
+
+
+def test_a_name_begins_anew_in_every_text():
+    pieces, kinds = kinds_of(["met Alice", "May we go", "", "Will Smith"])
+    assert pieces.words.to_pylist() == ["met", "Alice", "May", "we", "go", "Will", "Smith"]
+    assert (kinds >= 0).tolist() == [False, True, False, False, False, True, True]
+
+
+def test_a_sliced_array_has_the_same_names():
+    texts = pa.array(["x Alice x", "met Will Smith in Paris", "no"])
+    normal = TOKENISER.normalise(texts)
+    whole = find_names(TOKENISER.cut_pieces(normal), LISTS["en"])
+    part = find_names(TOKENISER.cut_pieces(normal.slice(1, 1)), LISTS["en"])
+    assert part.tolist() == whole[3:8].tolist()
+    assert (part >= 0).sum() == 3
+
+
+def test_pieces_without_gaps_are_refused():
+    with pytest.raises(ValueError, match="cut_pieces"):
+        find_names(TOKENISER.cut_words(pa.array(["Alice"])), LISTS["en"])
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr"])
+def test_every_certain_name_is_found_in_any_case(language):
+    lists = LISTS[language]
+    for array, levels in zip((lists.first_names, lists.surnames, lists.places), lists.name_levels, strict=True):
+        certain = array.filter(pa.array(levels == 0))
+        # The highest level of a word's lists counts.
+        sure = lists.names.levels[lists.names.index.numbers(fold_words(certain))] == 0
+        usual = [name for name in certain.filter(pa.array(sure)).to_pylist() if len(name) > 3]
+        for case in (str, str.lower, str.upper):
+            cased = [case(name) for name in usual if case(name).lower() == name.lower()]
+            _, kinds = kinds_of(cased, language)
+            assert (kinds >= 0).all(), [word for word, kind in zip(cased, kinds, strict=True) if kind < 0]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from("AaSs'’. éÉŁ\n"), max_size=80), max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_any_text_passes(texts):
+    pieces, kinds = kinds_of(texts)
+    assert len(kinds) == len(pieces.words)
+    assert set(np.unique(kinds)) <= {-1, 14, 15, 16}
+
+
+@pytest.mark.parametrize("text", ["Alice " * 200_000, "A. " * 300_000, "a" * 2_000_000, "." * 2_000_000 + "Alice"])
+def test_long_runs_take_linear_time(text):
+    pieces = TOKENISER.cut_pieces(pa.array([text]))
+    find_names(pieces, LISTS["en"])
+    start = time.process_time()
+    find_names(pieces, LISTS["en"])
+    assert time.process_time() - start < 1
+
+
+def test_no_words_have_no_names():
+    empty = pa.array([], pa.string())
+    none = np.zeros(0, np.int64)
+    pieces = Pieces(empty, np.zeros(1, np.int64), empty, none, np.zeros(1, np.int64))
+    assert find_names(pieces, LISTS["en"]).tolist() == []

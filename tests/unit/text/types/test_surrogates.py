@@ -1,0 +1,396 @@
+"""Values: uniform over their sets, a function of class, shape and words alone, and of their class again."""
+
+from __future__ import annotations
+
+import calendar
+import ipaddress
+import re
+import time
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from wordveil.text.types.classes import ALLOWED, TYPES, TokenType, TypeAction
+from wordveil.text.types.dates import FIRST_DAY, LAST_DAY
+from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.shapes import DEFAULTS, LONGEST, find_shapes
+from wordveil.text.types.surrogates import WORDS, draw_values, set_size
+from wordveil.text.types.templates import BASES, compile_shape, count_values
+
+LISTS = {language: PublicLists.load(language) for language in ("en", "de")}
+CANARY = "xqzzkanary"
+T, RESAMPLE, SURROGATE, TAG = TokenType, TypeAction.RESAMPLE, TypeAction.SURROGATE, TypeAction.TAG
+
+
+def words(count, seed=1):
+    return np.random.default_rng(seed).integers(0, 2**64, (count, WORDS), dtype=np.uint64)
+
+
+def numbers(kind, count):
+    return np.full(count, TYPES.index(kind), np.int8)
+
+
+def shapes_of(kind, *originals):
+    return find_shapes(numbers(kind, len(originals)), {kind: RESAMPLE}, pa.array(originals, pa.string())).to_pylist()
+
+
+def draw(kind, action, shape="", count=2000, seed=1, language="en"):
+    shapes = pa.array([shape] * count, pa.string())
+    return draw_values(numbers(kind, count), {kind: action}, shapes, words(count, seed), LISTS[language]).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "original", "shape"),
+    [
+        *((T.NUMBER, *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
+        *((T.NUMBER, *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
+        *((T.NUMBER, *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
+        *(
+            (T.AMOUNT, *pair)
+            for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))
+        ),
+        *((T.AMOUNT, *pair) for pair in (("US$ 20k", "US$ 00k"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
+        *((T.PHONE, *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
+        *((T.PHONE, *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
+        *((T.ACCOUNT, *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
+        *((T.ACCOUNT, *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
+        *((T.CARD, *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
+        *((T.DATE, *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
+        *((T.DATE, *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
+        *((T.DATE, *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
+        *((T.DATE, *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
+        *((T.TIME, *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
+        *((T.TIME, *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
+        *((T.IP, *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
+        *(
+            (T.MARKUP, *pair)
+            for pair in (("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"))
+        ),
+        *((T.MARKUP, *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
+        *((T.FIRST_NAME, *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
+    ],
+)
+def test_shapes(kind, original, shape):
+    assert shapes_of(kind, original) == [shape]
+
+
+def test_shapes_show_under_resample_alone():
+    kinds = np.array([TYPES.index(T.NUMBER), TYPES.index(T.TIME), TYPES.index(T.EMAIL)], np.int8)
+    actions = {T.NUMBER: SURROGATE, T.TIME: RESAMPLE, T.EMAIL: TAG}
+    assert find_shapes(kinds, actions, pa.array(["12", "1:30", "a@b.c"])).to_pylist() == ["", "0:00", ""]
+
+
+TOKENS = st.text(st.sampled_from("0159.,:/-+() $€%eEaApPmM<>&;'’Zstndrh\u00a0é漢" + CANARY), max_size=50)
+
+
+@given(st.sampled_from(list(DEFAULTS)), st.lists(TOKENS, min_size=1, max_size=20))
+@settings(max_examples=150, deadline=None)
+def test_a_shape_is_short_has_one_digit_and_can_be_drawn(kind, originals):
+    for original, shape in zip(originals, shapes_of(kind, *originals), strict=True):
+        assert len(shape) <= LONGEST
+        if kind not in (T.IP, T.MARKUP):
+            assert not set(shape) & set("123456789")
+            assert set(shape) <= set(original) | set(DEFAULTS[kind]) | set("0AaMonth.xmXM")
+        assert len(draw(kind, RESAMPLE, shape, count=2)) == 2
+        assert set_size(kind, RESAMPLE, shape, LISTS["en"]) >= 1
+
+
+@pytest.mark.parametrize("kind", list(TokenType))
+def test_nothing_of_the_original_comes_through(kind):
+    originals = [CANARY, f"{CANARY}@example.com", f"<{CANARY} 1>", f"{CANARY}'s", f"1 {CANARY}", f"12:30 {CANARY}"]
+    for action in ALLOWED[kind][2:]:
+        shapes = find_shapes(numbers(kind, len(originals)), {kind: action}, pa.array(originals))
+        drawn = draw_values(numbers(kind, len(originals)), {kind: action}, shapes, words(len(originals)), LISTS["en"])
+        assert not any(CANARY in text.lower() for text in (*shapes.to_pylist(), *drawn.to_pylist()))
+
+
+def test_values_are_a_function_of_class_shape_and_words():
+    """Every original of one shape gets the same value from the same words, wherever it stands."""
+    kinds = np.array([TYPES.index(kind) for kind in (T.NUMBER, T.DATE, T.NUMBER, T.EMAIL, T.DATE, T.EMAIL)], np.int8)
+    actions = {T.NUMBER: RESAMPLE, T.DATE: RESAMPLE, T.EMAIL: SURROGATE}
+    originals = pa.array(["3,500", "Aug. 23, 2004", "9,999", "a@b.org", "May. 01, 1999", "long.name@host.example"])
+    noise = words(6)
+    noise[[2, 4, 5]] = noise[[0, 1, 3]]
+    drawn = draw_values(kinds, actions, find_shapes(kinds, actions, originals), noise, LISTS["en"]).to_pylist()
+    # "May" is a month's full name.
+    assert drawn[0] == drawn[2]
+    assert drawn[3] == drawn[5]
+    assert draw(T.DATE, RESAMPLE, "Mon. 00, 0000", 3) == draw(T.DATE, RESAMPLE, "Mon. 00, 0000", 3)
+    order = np.array([4, 0, 5, 2, 1, 3])
+    shapes = find_shapes(kinds, actions, originals).take(pa.array(order))
+    assert draw_values(kinds[order], actions, shapes, noise[order], LISTS["en"]).to_pylist() == [
+        drawn[i] for i in order
+    ]
+
+
+def test_other_words_give_other_values():
+    for kind in TokenType:
+        assert len(set(draw(kind, SURROGATE, count=200))) > 10
+        assert draw(kind, SURROGATE, seed=1) != draw(kind, SURROGATE, seed=2)
+
+
+CLASS = {
+    T.EMAIL: r"[a-z]+\.[a-z]+@example\.(com|net|org)",
+    T.URL: r"https://www\.example\.(com|net|org)/[a-z]+/[a-z]+",
+    T.PHONE: r"\([2-9]\d\d\) 555-01\d\d",
+    T.IP: r"(192\.0\.2|198\.51\.100|203\.0\.113)\.\d{1,3}",
+    T.DATE: r"\d{4}-\d\d-\d\d",
+    T.TIME: r"([01]\d|2[0-3]):[0-5]\d",
+    T.NUMBER: r"[1-9]\d\d",
+    T.AMOUNT: r"\$[1-9]\d\d",
+    T.ACCOUNT: r"[1-9]\d{7}",
+    T.CARD: r"[1-9]\d{3}( \d{4}){3}",
+    T.MENTION: r"@example_[a-z]+",
+    T.HASHTAG: r"#[a-z]+",
+    T.EMOJI: r"[^\w\s]",
+    T.MARKUP: r"<[a-z]+>",
+    T.FIRST_NAME: r"[^\W\d_]{2,}",
+    T.SURNAME: r"[^\W\d_]{2,}",
+    T.PLACE: r"[^\W\d_]{2,}",
+}
+
+
+@pytest.mark.parametrize("kind", list(TokenType))
+def test_surrogates_are_of_their_class(kind):
+    assert all(re.fullmatch(CLASS[kind], value) for value in draw(kind, SURROGATE))
+    assert draw(kind, TAG, count=2) == [f"<{kind}>"] * 2
+
+
+def luhn(text):
+    digits = [int(digit) for digit in text if digit.isdigit()][::-1]
+    return sum(digits[::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
+
+
+def test_luhn_itself():
+    assert luhn("4111 1111 1111 1111") % 10 == 0
+    assert luhn("4111 1111 1111 1112") % 10 != 0
+
+
+@pytest.mark.parametrize("shape", ["0000 0000 0000 0000", "0000000000000", "0000-0000-0000-0000-000"])
+def test_no_card_is_valid_and_all_wrong_digits_occur(shape):
+    values = draw(T.CARD, RESAMPLE, shape, 5000)
+    sums = Counter(luhn(value) % 10 for value in values)
+    assert set(sums) == set(range(1, 10))
+    assert stats.chisquare([sums[rest] for rest in range(1, 10)]).pvalue > 1e-4
+
+
+def test_no_iban_and_no_social_security_number_is_valid():
+    for value in draw(T.ACCOUNT, RESAMPLE, "AA00 0000 0000 0000 0000 00"):
+        text = value.replace(" ", "")
+        assert re.fullmatch(r"[A-Z]{2}00\d{18}", text)
+    for value in draw(T.ACCOUNT, RESAMPLE, "000-00-0000"):
+        area, group, _ = value.split("-")
+        assert int(area) >= 900
+        assert int(group) < 50
+    assert all(re.fullmatch(r"[A-Z]{2}\d{6}", value) for value in draw(T.ACCOUNT, RESAMPLE, "AA000000"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        ("000-0000", r"555-01\d\d"),
+        ("000-0000 x 000", r"555-01\d\d x \d{3}"),
+        ("000 000-0000", r"[2-9]\d\d 555-01\d\d"),
+        ("0 000 000 0000", r"1 [2-9]\d\d 555 01\d\d"),
+        ("00.00.00.00.00", r"01\.99\.00\.\d\d\.\d\d"),
+        ("0000/000000", r"0[1-9]\d\d/\d{6}"),
+        ("+0 (000) 000-0000", r"\+1 \([2-9]\d\d\) 555-01\d\d"),
+        ("000 0000 0000", r"020 7946 0\d\d\d"),
+        ("+00 00 0000 0000", r"\+44 20 7946 0\d\d\d"),
+        ("00 00 00 00 00", r"01 99 00 \d\d \d\d"),
+        ("+00 0 00 00 00 00", r"\+33 1 99 00 \d\d \d\d"),
+        ("+00 000 0000000", r"\+[1-9]\d \d{3} \d{7}"),
+    ],
+)
+def test_telephone_numbers_are_of_ranges_for_fiction(shape, pattern):
+    assert all(re.fullmatch(pattern, value) for value in draw(T.PHONE, RESAMPLE, shape))
+
+
+def test_addresses_are_of_ranges_for_documentation():
+    nets = [ipaddress.ip_network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")]
+    assert all(any(ipaddress.ip_address(value) in net for net in nets) for value in draw(T.IP, RESAMPLE, "v4"))
+    documentation = ipaddress.ip_network("2001:db8::/32")
+    assert all(ipaddress.ip_address(value) in documentation for value in draw(T.IP, RESAMPLE, "v6"))
+
+
+NAMES = {name: number for number, name in enumerate(calendar.month_name)} | {
+    name: number for number, name in enumerate(calendar.month_abbr)
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "language", "pattern"),
+    [
+        ("0000-00-00", "en", r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"),
+        ("00/00/0000", "en", r"(?P<m>\d\d)/(?P<d>\d\d)/(?P<y>\d{4})"),
+        ("00/00/0000", "de", r"(?P<d>\d\d)/(?P<m>\d\d)/(?P<y>\d{4})"),
+        ("0.0.0000", "en", r"(?P<d>[1-9])\.(?P<m>[1-9])\.(?P<y>\d{4})"),
+        ("00.00.00", "de", r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d\d)"),
+        ("Mon. 00, 0000", "en", r"(?P<m>[A-Z][a-z]{2})\. (?P<d>\d\d), (?P<y>\d{4})"),
+        ("0th of Month 0000", "en", r"(?P<d>\d)(st|nd|rd|th) of (?P<m>[A-Z][a-z]+) (?P<y>\d{4})"),
+        ("0-Mon-00", "en", r"(?P<d>[1-9])-(?P<m>[A-Z][a-z]{2})-(?P<y>\d\d)"),
+        ("0000-Mon-00", "en", r"(?P<y>\d{4})-(?P<m>[A-Z][a-z]{2})-(?P<d>\d\d)"),
+        ("00-Mon-0000", "en", r"(?P<d>\d\d)-(?P<m>[A-Z][a-z]{2})-(?P<y>\d{4})"),
+    ],
+)
+def test_dates_are_real_and_in_their_form(shape, language, pattern):
+    for value in draw(T.DATE, RESAMPLE, shape, language=language):
+        found = re.fullmatch(pattern, value)
+        year, month = found["y"], NAMES.get(found["m"], 0) or int(found["m"])
+        year = int(year) if len(year) == 4 else 1900 + int(year) + 100 * (int(year) < 70)
+        np.datetime64(f"{year}-{month:02}-{int(found['d']):02}")
+        assert int(FIRST_DAY[:4]) <= year <= int(LAST_DAY[:4])
+
+
+def test_ordinals_have_their_endings():
+    drawn = set(draw(T.DATE, RESAMPLE, "Month 00th", 20_000)) | set(draw(T.DATE, RESAMPLE, "Month 0th", 20_000))
+    assert {value.split()[1] for value in drawn} >= {
+        "1st",
+        "02nd",
+        "3rd",
+        "11th",
+        "12th",
+        "13th",
+        "21st",
+        "22nd",
+        "31st",
+    }
+    assert not {value for value in drawn if re.search("1[123](st|nd|rd)|[^1][4-90]st", value)}
+    numbers_drawn = set(draw(T.NUMBER, RESAMPLE, "000th", 20_000))
+    assert {"111th", "112th", "121st", "132nd", "143rd", "100th"} <= numbers_drawn
+    assert all(re.fullmatch(r"[1-9]\d\d(st|nd|rd|th)", value) for value in numbers_drawn)
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        ("0:00 xm", r"[1-9]:[0-5]\d [ap]m"),
+        ("00:00 X.M.", r"(0[1-9]|1[0-2]):[0-5]\d [AP]\.M\."),
+        ("0:00", r"\d:[0-5]\d"),
+        ("00:00:00.000Z", r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"),
+        ("00:00+00:00", r"([01]\d|2[0-3]):[0-5]\d\+(0[1-9]|1[0-2]):00"),
+    ],
+)
+def test_times_are_real(shape, pattern):
+    assert all(re.fullmatch(pattern, value) for value in draw(T.TIME, RESAMPLE, shape))
+
+
+@pytest.mark.parametrize(
+    ("shape", "pattern"),
+    [
+        ("0", r"\d"),
+        ("00", r"[1-9]\d"),
+        ("0.0", r"\d\.\d"),
+        ("0,000", r"[1-9],\d{3}"),
+        ("0.0000", r"\d\.\d{4}"),
+        (".00", r"\.\d\d"),
+        ("0/0", r"\d/[1-9]"),
+        ("-000.00", r"-[1-9]\d\d\.\d\d"),
+    ],
+)
+def test_numbers_begin_as_numbers_do(shape, pattern):
+    values = draw(T.NUMBER, RESAMPLE, shape, 3000)
+    assert all(re.fullmatch(pattern, value) for value in values)
+    assert len(set(values)) <= set_size(T.NUMBER, RESAMPLE, shape, LISTS["en"])
+
+
+def chi_squared(values, size):
+    """The p-value of values uniform over a set of this size."""
+    counts = list(Counter(values).values())
+    assert len(counts) <= size
+    return stats.chisquare(counts + [0] * (size - len(counts))).pvalue
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "shape", "count"),
+    [
+        (T.NUMBER, RESAMPLE, "00", 20_000),
+        (T.NUMBER, RESAMPLE, "0/0", 20_000),
+        (T.AMOUNT, RESAMPLE, "$0.0", 20_000),
+        (T.TIME, RESAMPLE, "0:00 xm", 40_000),
+        (T.TIME, SURROGATE, "", 40_000),
+        (T.ACCOUNT, RESAMPLE, "AA", 40_000),
+        (T.PHONE, RESAMPLE, "00 00 00 00 00", 200_000),
+        (T.IP, SURROGATE, "", 20_000),
+        (T.EMOJI, SURROGATE, "", 40_000),
+        (T.HASHTAG, SURROGATE, "", 40_000),
+        (T.MARKUP, SURROGATE, "", 5_000),
+        (T.FIRST_NAME, SURROGATE, "", 100_000),
+        (T.PLACE, RESAMPLE, "AA's", 60_000),
+        (T.DATE, RESAMPLE, "Month 0000", 40_000),
+        (T.DATE, RESAMPLE, "0/0/00", 100_000),
+        (T.DATE, RESAMPLE, "Mon 00", 20_000),
+    ],
+)
+def test_values_are_uniform_over_a_set_of_the_size_that_is_said(kind, action, shape, count):
+    size = set_size(kind, action, shape, LISTS["en"])
+    values = draw(kind, action, shape, count, seed=7)
+    assert len(set(values)) == size
+    assert chi_squared(values, size) > 1e-4
+    # A set one larger in twenty, or a value drawn half as often, is seen.
+    assert chi_squared(values, size + max(1, size // 20)) < 1e-4
+    rare = set(sorted(set(values))[: max(1, size // 10)])
+    thinned = [value for place, value in enumerate(values) if value not in rare or place % 2]
+    assert chi_squared(thinned, size) < 1e-4
+
+
+def test_the_digits_of_long_numbers_are_uniform_and_independent():
+    values = np.array([[int(sign) for sign in value] for value in draw(T.ACCOUNT, RESAMPLE, "0" * 40, 20_000, seed=3)])
+    for place in range(1, 40):
+        assert stats.chisquare(np.bincount(values[:, place], minlength=10)).pvalue > 1e-5
+    for first, second in ((9, 10), (1, 11), (19, 20), (29, 30), (5, 6)):
+        pairs = np.bincount(values[:, first] * 10 + values[:, second], minlength=100)
+        assert stats.chisquare(pairs).pvalue > 1e-5
+
+
+def test_other_languages_write_amounts_and_dates_their_way():
+    assert all(re.fullmatch(r"[1-9]\d\d €", value) for value in draw(T.AMOUNT, SURROGATE, language="de"))
+
+
+def test_what_cannot_be_drawn_is_refused():
+    for action in (TypeAction.WORDS, TypeAction.MASK, None):
+        with pytest.raises(ValueError, match="email: no value is drawn under the action"):
+            draw(T.EMAIL, action)
+    with pytest.raises(ValueError, match="tag, surrogate"):
+        draw(T.EMAIL, RESAMPLE)
+
+
+@pytest.mark.parametrize("kind", list(DEFAULTS))
+def test_a_string_that_is_no_shape_is_not_copied(kind):
+    for text in (CANARY, "12 " + CANARY, "", f"<{CANARY}>", DEFAULTS[kind] + "\x05", "0" * 41):
+        with pytest.raises(ValueError, match="no shape of this class") as caught:
+            draw(kind, RESAMPLE, text, count=2)
+        assert CANARY not in str(caught.value)
+
+
+def test_every_class_has_its_actions():
+    assert set(ALLOWED) == set(TokenType)
+    assert {kind for kind in ALLOWED if RESAMPLE in ALLOWED[kind]} == set(DEFAULTS)
+
+
+def test_no_tokens_have_no_values():
+    nothing = pa.array([], pa.string())
+    assert find_shapes(numbers(T.NUMBER, 0), {}, nothing).to_pylist() == []
+    assert draw_values(numbers(T.NUMBER, 0), {}, nothing, words(0), LISTS["en"]).to_pylist() == []
+
+
+def test_a_template_never_asks_for_more_than_its_words_serve():
+    for kind in (T.NUMBER, T.AMOUNT, T.PHONE, T.ACCOUNT, T.CARD, T.TIME):
+        for shape in ("0" * LONGEST, "0 " * (LONGEST // 2), DEFAULTS[kind]):
+            template = compile_shape(kind, shape)
+            assert sum(code < len(BASES) for code in template) <= 10 * WORDS
+            assert len(template) == len(shape)
+            assert count_values(template) > 1
+
+
+def test_adversarial_tokens_take_linear_time():
+    originals = pa.array(["1" * 100_000, "<" * 100_000, "1/" * 50_000, "Aug " * 25_000, "Aug. 23, " * 10_000] * 4)
+    for kind in DEFAULTS:
+        start = time.process_time()
+        find_shapes(numbers(kind, len(originals)), {kind: RESAMPLE}, originals)
+        assert time.process_time() - start < 5
