@@ -1,0 +1,376 @@
+"""Automata for e-mail, web and IP addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wordveil.compiled import compiled
+from wordveil.text.types.finders.characters import (
+    A_TLD,
+    A_WORD_TLD,
+    JOINER,
+    WORD,
+    Int64,
+    UInt8,
+    Whole,
+    byte_at,
+    byte_before,
+    contains,
+    is_digit,
+    letter_at,
+    number_of,
+    pack_name,
+    read_name,
+    semicolon_at,
+    skip_digits,
+    skip_word,
+    step_back,
+    word_at,
+    word_before,
+)
+
+_HTTP, _HTTPS, _FTP, _WWW = map(pack_name, ("http", "https", "ftp", "www"))
+_LOCAL, _HOST = 64, 253  # the longest that RFC 5321 and RFC 1035 allow
+
+
+@compiled
+def _read_host(
+    data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64
+) -> tuple[Whole, Whole, Whole, Whole]:
+    """A host's name of two labels and more at a place: where it ends (-1 where there is none), its top-level domain
+    packed, how many of that's letters are capitals less than all (0: all or none), and its labels.
+
+    It ends with its last label of two letters and more. A label that begins with a capital, after a known top-level
+    domain in lower case, begins the next sentence.
+    """
+    first = place
+    labels = np.int64(0)
+    stop, top, mixed = np.int64(-1), np.int64(0), np.int64(0)
+    while place - first <= _HOST:
+        i = last = place
+        while i - first <= _HOST + 4:
+            width = word_at(data, i, end, characters)
+            if width > 0:
+                i += width
+                last = i
+            elif byte_at(data, i, end) == 0x2D:
+                i += 1
+            else:
+                break
+        if last == place:
+            break
+        if i - first > _HOST:
+            return np.int64(-1), top, mixed, labels
+        packed, name_end, letters, capitals = read_name(data, place, last, characters)
+        alone = name_end == last and letters >= 2 and labels > 0
+        if alone:
+            glued = stop >= 0 and 0 < capitals < letters and mixed == 0
+            if glued and (contains(names, A_TLD, top) or contains(names, A_WORD_TLD, top)):
+                return stop, top, mixed, labels
+        labels += 1
+        if alone:
+            stop, top, mixed = last, packed, capitals if capitals < letters else np.int64(0)
+        elif last == i:
+            stop = np.int64(-1)
+        if last < i or byte_at(data, i, end) != 0x2E or word_at(data, i + 1, end, characters) == 0:
+            break
+        place = i + 1
+    return stop, top, mixed, labels
+
+
+@compiled
+def match_email(
+    data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
+) -> tuple[Whole, Whole]:
+    """The e-mail address around the ``@`` at a place: start and end, -1 where there is none."""
+    none = np.int64(-1)
+    start = at
+    while start > floor and at - start <= _LOCAL:
+        byte = np.int64(data[start - 1])
+        if byte < 0x80:
+            inner = byte == 0x27 and start - 1 > floor and word_at(data, start, end, characters) > 0
+            if byte == 0x2E and byte_at(data, start, end) == 0x2E:
+                break
+            if not characters[byte] & (WORD | JOINER) and not (inner and characters[data[start - 2]] & WORD):
+                break
+            start -= 1
+        else:
+            before = step_back(data, start)
+            if before < floor or word_at(data, before, end, characters) == 0:
+                break
+            start = before
+    if at - start > _LOCAL:
+        return none, none
+    while start < at and word_at(data, start, end, characters) == 0:
+        start += 1
+    if start == at or data[at - 1] == 0x2E or word_before(data, start, begin, end, characters):
+        return none, none
+    stop, _, _, _ = _read_host(data, at + 1, end, characters, names)
+    if stop < 0 or byte_at(data, stop, end) == 0x40:
+        return none, none
+    return start, stop
+
+
+@compiled
+def _is_url_mark(byte: Whole) -> Whole:
+    """Whether a sign of ASCII may stand in a web address: all but quotes, angle and curly brackets and blanks."""
+    refused = byte in (0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60)
+    return (0x20 < byte < 0x7B and not refused) or byte == 0x7E
+
+
+@compiled
+def _is_closing(byte: Whole) -> Whole:
+    """Whether a sign of ASCII at the end of an address belongs to the sentence: ``!'(*,.:;?[_~``."""
+    return byte in (0x21, 0x27, 0x28, 0x2A, 0x2C, 0x2E, 0x3A, 0x3F, 0x5B, 0x5F, 0x7E)
+
+
+@compiled
+def _url_end(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where an address ends whose host has ended or begins at a place. Closing marks are no part, nor is a closing
+    bracket that nothing in the address opened.
+    """
+    stop = place
+    round_open, square_open = 0, 0
+    while place < end:
+        semicolon = semicolon_at(data, place, end)
+        if semicolon > 0:
+            place += semicolon
+            continue
+        byte = np.int64(data[place])
+        if byte < 0x80:
+            if not _is_url_mark(byte):
+                break
+            round_open += (byte == 0x28) - (byte == 0x29)
+            square_open += (byte == 0x5B) - (byte == 0x5D)
+            if round_open < 0 or square_open < 0:
+                break
+            place += 1
+            if not _is_closing(byte):
+                stop = place
+        else:
+            width = word_at(data, place, end, characters)
+            if width == 0:
+                break
+            place += width
+            stop = place
+    return stop
+
+
+@compiled
+def match_scheme(
+    data: UInt8, begin: Whole, floor: Whole, colon: Whole, end: Whole, characters: UInt8
+) -> tuple[Whole, Whole]:
+    """The address whose scheme (http, https, ftp) ends with the colon at a place: start and end, -1 where there is
+    none.
+    """
+    none = np.int64(-1)
+    if byte_at(data, colon + 1, end) != 0x2F or byte_at(data, colon + 2, end) != 0x2F:
+        return none, none
+    for length in range(3, 6):
+        start = colon - length
+        if start < floor:
+            break
+        packed, stop, letters, _ = read_name(data, start, colon, characters)
+        known = packed in (_HTTP, _HTTPS, _FTP)
+        if not known or stop != colon or letters != length or word_before(data, start, begin, end, characters):
+            continue
+        host = colon + 3
+        if word_at(data, host, end, characters) == 0 and byte_at(data, host, end) != 0x5B:
+            break
+        last = _url_end(data, host, end, characters)
+        return (start, last) if last > host else (none, none)
+    return none, none
+
+
+@compiled
+def match_domain(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the address without a scheme at a place ends: www.name.tld, or a name with a well-known top-level domain.
+    -1 where there is none.
+    """
+    none = np.int64(-1)
+    stop, top, mixed, labels = _read_host(data, place, end, characters, names)
+    if stop < 0 or labels < 2:
+        return none
+    first, first_end, _, _ = read_name(data, place, end, characters)
+    web = first == _WWW and byte_at(data, first_end, end) == 0x2E and labels >= 3
+    after = byte_at(data, stop, end)
+    path = after == 0x2F and word_at(data, stop + 1, end, characters) > 0
+    if not web:
+        wordy = contains(names, A_WORD_TLD, top) and not path and not (labels >= 3 and _is_second_level(data, stop))
+        if mixed > 0 or wordy or not (contains(names, A_TLD, top) or contains(names, A_WORD_TLD, top)):
+            return none
+    if after == 0x40:
+        return none
+    if after == 0x3A:
+        port = skip_digits(data, stop + 1, min(end, stop + 7))
+        if stop + 1 < port <= stop + 6 and word_at(data, port, end, characters) == 0:
+            stop = port
+            after = byte_at(data, stop, end)
+    if after in (0x2F, 0x3F, 0x23):
+        if after == 0x2F:
+            stop += 1
+        return _url_end(data, stop, end, characters)
+    return stop
+
+
+@compiled
+def _is_second_level(data: UInt8, stop: Whole) -> Whole:
+    """Whether the label before a top-level domain of two letters is one that registries use: co, com, ac, org, gov."""
+    last = stop - 3  # the dot
+    one, two = np.int64(data[last - 3]) | 0x20, np.int64(data[last - 2]) | 0x20
+    three = np.int64(data[last - 1]) | 0x20
+    if data[last] != 0x2E:
+        return False
+    if one == 0x2E:
+        return (two == 0x63 and three == 0x6F) or (two == 0x61 and three == 0x63)
+    name = (one << 16) | (two << 8) | three
+    return name in (0x636F6D, 0x6F7267, 0x676F76)
+
+
+@compiled
+def match_ip4(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IPv4 address at a place ends, its prefix length (/24) with it; -1 where there is none."""
+    none = np.int64(-1)
+    stop = place
+    for part in range(4):
+        if part > 0:
+            if byte_at(data, stop, end) != 0x2E:
+                return none
+            place = stop + 1
+        stop = skip_digits(data, place, min(end, place + 4))
+        if not 1 <= stop - place <= 3 or number_of(data, place, stop) > 255:
+            return none
+    if byte_at(data, stop, end) == 0x2E and is_digit(byte_at(data, stop + 1, end)):
+        return none
+    if word_at(data, stop, end, characters) > 0:
+        return none
+    return _skip_prefix(data, stop, end, np.int64(32), characters)
+
+
+@compiled
+def _skip_prefix(data: UInt8, stop: Whole, end: Whole, most: Whole, characters: UInt8) -> Whole:
+    """Where a prefix length after an address ends."""
+    if byte_at(data, stop, end) == 0x2F:
+        last = skip_digits(data, stop + 1, min(end, stop + 5))
+        if (
+            1 < last - stop <= 4
+            and number_of(data, stop + 1, last) <= most
+            and word_at(data, last, end, characters) == 0
+        ):
+            return last
+    return stop
+
+
+@compiled
+def _is_hex(byte: Whole) -> Whole:
+    return (0x30 <= byte <= 0x39) or (0x61 <= byte | 0x20 <= 0x66)
+
+
+@compiled
+def match_ip6(data: UInt8, begin: Whole, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IPv6 address at a place ends, its prefix length with it; -1 where there is none. It has a digit."""
+    none = np.int64(-1)
+    before = byte_before(data, place, begin)
+    if before in (0x3A, 0x2E) or word_before(data, place, begin, end, characters):
+        return none
+    first = place
+    groups, figures = 0, 0
+    shortened = byte_at(data, place, end) == 0x3A
+    if shortened:
+        if byte_at(data, place + 1, end) != 0x3A:
+            return none
+        place += 2
+    last = place
+    while groups < 9:
+        stop = place
+        numeric = 0
+        while stop < end and stop - place < 5 and _is_hex(np.int64(data[stop])):
+            numeric += is_digit(np.int64(data[stop]))
+            stop += 1
+        if stop == place:
+            break
+        if stop - place > 4:
+            return none
+        figures += numeric
+        if byte_at(data, stop, end) == 0x2E and numeric == stop - place and groups > 0:
+            mapped = match_ip4(data, place, end, characters)
+            if mapped >= 0:
+                groups += 2
+                last = mapped
+                break
+        groups += 1
+        last = stop
+        if byte_at(data, stop, end) != 0x3A:
+            break
+        if byte_at(data, stop + 1, end) == 0x3A:
+            if shortened:
+                return none
+            shortened = True
+            last = stop + 2
+            place = last
+        elif _is_hex(byte_at(data, stop + 1, end)):
+            place = stop + 1
+        else:
+            break
+    enough = (groups == 8 and not shortened) or (shortened and (groups >= 2 or data[first] == 0x3A) and groups <= 7)
+    if not enough or groups == 0 or figures == 0 or word_at(data, last, end, characters) > 0:
+        return none
+    if byte_at(data, last, end) == 0x3A and byte_at(data, last - 1, end) == 0x3A:
+        return none
+    return _skip_prefix(data, last, end, np.int64(128), characters)
+
+
+@compiled
+def read_run(data: UInt8, floor: Whole, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole]:
+    """The run of letters, digits and ``._%+-`` around a place: its start and end, and where a host's name in it can
+    begin (after its last ``%`` or ``+``, at a letter or digit); the end where it has no dot or no letter.
+    """
+    start = place
+    while start > floor:
+        byte = np.int64(data[start - 1])
+        if byte < 0x80:
+            if not characters[byte] & (WORD | JOINER):
+                break
+            start -= 1
+        else:
+            before = step_back(data, start)
+            if before < floor or word_at(data, before, end, characters) == 0:
+                break
+            start = before
+    host = start
+    dotted, lettered = False, False
+    i = start
+    while i < end:
+        byte = np.int64(data[i])
+        if byte < 0x80:
+            if not characters[byte] & (WORD | JOINER):
+                break
+            if byte in (0x25, 0x2B):
+                host = i + 1
+            dotted |= byte == 0x2E
+            lettered |= letter_at(data, i, end)[1] > 0
+            i += 1
+        else:
+            width = word_at(data, i, end, characters)
+            if width == 0:
+                break
+            lettered = True
+            i += width
+    while host < i and (byte_at(data, host, end) == 0x5F or word_at(data, host, end, characters) == 0):
+        host += 1
+    return start, i, host if dotted and lettered else i
+
+
+@compiled
+def match_mention(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where ``@name`` or ``@name@host`` at a place ends, -1 where there is none. A name begins with a letter or
+    ``_``.
+    """
+    first = place + 1
+    if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):
+        return np.int64(-1)
+    stop = skip_word(data, first, end, characters)
+    if byte_at(data, stop, end) == 0x40:
+        host, _, _, _ = _read_host(data, stop + 1, end, characters, names)
+        return host if host >= 0 else stop
+    return stop

@@ -1,0 +1,292 @@
+"""What the recogniser's automata ask of single characters and of names, over UTF-8 bytes.
+
+Everything is read between ``begin`` and ``end`` of a record: beyond them is nothing, which separates like a space. The
+Kelvin sign U+212A counts as the letter K and U+037E as a semicolon: normalisation form C makes them so, and the
+recogniser gives the same spans before and after.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.text.types.finders.emoji_table import BASES, PRESENTED
+from wordveil.text.types.finders.known import (
+    CODES,
+    MONTHS,
+    PLAIN_ATTRIBUTES,
+    PREFIXES,
+    TLDS,
+    UNITS,
+    WORD_MONTHS,
+    WORD_TLDS,
+)
+
+UInt8 = NDArray[np.uint8]
+Int64 = NDArray[np.int64]
+Whole = Any
+"""An int64 of compiled code, where Python would have an int."""
+
+# Bits of the table of characters.
+WORD, DIGIT, UPPER, LOWER, JOINER, EMOJI, PRESENT, BLANK = 1, 2, 4, 8, 16, 32, 64, 128
+POINTS = 0x20000
+"""Characters from here on are letters of rare scripts, or tags of flags."""
+_TAGS = 0xE0000
+_LONGEST_NAME = 12
+
+# Lists of names.
+A_TLD, A_WORD_TLD, A_CODE, A_PREFIX, A_UNIT, AN_ATTRIBUTE, A_MONTH, A_WORD_MONTH = range(8)
+# What a byte may begin.
+NOTHING, A_DIGIT, A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, AN_EMOJI, A_STAR = range(10)
+
+
+class Tables(NamedTuple):
+    """What the automata know.
+
+    They take these one by one: compiled code counts references to the arrays of a tuple at every call, which made the
+    pass take 1.6 times as long.
+
+    Attributes
+    ----------
+    roles
+        uint8 ``(256,)``, what a byte may begin or lie in.
+    characters
+        uint8 ``(POINTS,)``, bits of each character.
+    names
+        int64 ``(names,)``, sorted: names by :func:`pack_name` times 8, plus the list that each is in.
+    """
+
+    roles: UInt8
+    characters: UInt8
+    names: Int64
+
+
+def pack_name(name: str) -> int:
+    """A name of up to 12 ASCII letters, whatever their case, as one number."""
+    packed = 0
+    for letter in name.lower():
+        packed = packed * 32 + ord(letter) - 96
+    return packed
+
+
+@cache
+def load_tables() -> Tables:
+    """The tables, made once in a process, in a quarter of a second."""
+    roles = np.zeros(256, np.uint8)
+    roles[48:58] = A_DIGIT
+    for byte, role in zip(b".:@#<&*", (A_DOT, A_COLON, AN_AT, A_HASH, A_LESS, AN_AMPERSAND, A_STAR), strict=True):
+        roles[byte] = role
+    for first, last in BASES:
+        for point in range(first, last + 1):
+            roles[chr(point).encode()[0]] = AN_EMOJI
+    lists = (TLDS, WORD_TLDS, CODES, PREFIXES, UNITS, PLAIN_ATTRIBUTES, MONTHS, WORD_MONTHS)
+    names = sorted({pack_name(name) * 8 + i for i, listed in enumerate(lists) for name in listed.split()})
+    return Tables(roles, _find_characters(), np.array(names, np.int64))
+
+
+def _find_characters() -> UInt8:
+    points = np.arange(POINTS, dtype=np.uint32)
+    points[0xD800:0xE000] = 0  # surrogates are no characters
+    widths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
+    data = points.tobytes().decode("utf-32-le").encode()
+    texts = pa.StringArray.from_buffers(POINTS, pa.py_buffer(offsets), pa.py_buffer(data))
+    table = np.zeros(POINTS, np.uint8)
+    table[np.asarray(pc.match_substring_regex(texts, r"[\p{L}\p{M}\p{N}_]"))] = WORD
+    table[0xFE00:0xFE10] = table[0x20E3] = 0  # how an emoji is shown, and the keycap
+    for ranges, bit in ((BASES, EMOJI), (PRESENTED, PRESENT)):
+        for first, last in ranges:
+            table[first : last + 1] |= bit
+    table[:0x80] &= ~np.uint8(EMOJI)  # digits, # and * are emoji as keycaps alone
+    for characters, bit in ((range(48, 58), DIGIT), (range(65, 91), UPPER), (range(97, 123), LOWER)):
+        table[list(characters)] |= bit
+    table[list(b"._%+-")] |= JOINER
+    table[list(b" \t\n\r\f\v")] |= BLANK
+    return table
+
+
+@compiled
+def byte_at(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """The byte at a place, 0 beyond the end."""
+    if place < end:
+        return np.int64(data[place])
+    return np.int64(0)
+
+
+@compiled
+def byte_before(data: UInt8, place: Whole, begin: Whole) -> Whole:
+    """The byte before a place, 0 before the beginning."""
+    if place > begin:
+        return np.int64(data[place - 1])
+    return np.int64(0)
+
+
+@compiled
+def is_digit(byte: Whole) -> Whole:
+    """Whether a byte is a digit of ASCII."""
+    return (byte >= 0x30) & (byte <= 0x39)
+
+
+@compiled
+def decode(data: UInt8, place: Whole) -> tuple[Whole, Whole]:
+    """The code point at a place and its bytes."""
+    lead = np.int64(data[place])
+    if lead < 0x80:
+        return lead, np.int64(1)
+    if lead < 0xE0:
+        return ((lead & 0x1F) << 6) | (np.int64(data[place + 1]) & 0x3F), np.int64(2)
+    second = np.int64(data[place + 1]) & 0x3F
+    third = np.int64(data[place + 2]) & 0x3F
+    if lead < 0xF0:
+        return ((lead & 0x0F) << 12) | (second << 6) | third, np.int64(3)
+    fourth = np.int64(data[place + 3]) & 0x3F
+    return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | fourth, np.int64(4)
+
+
+@compiled
+def step_back(data: UInt8, place: Whole) -> Whole:
+    """Where the character before a place begins."""
+    place -= 1
+    while data[place] & 0xC0 == 0x80:
+        place -= 1
+    return place
+
+
+@compiled
+def word_at(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Bytes of the letter, mark, digit or underscore at a place; 0 where there is none."""
+    if place >= end:
+        return np.int64(0)
+    if data[place] < 0x80:
+        return np.int64(characters[data[place]] & WORD)
+    point, width = decode(data, place)
+    if point < POINTS:
+        return width if characters[point] & WORD else np.int64(0)
+    return width if point < _TAGS else np.int64(0)
+
+
+@compiled
+def word_before(data: UInt8, place: Whole, begin: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Whether a letter, mark, digit or underscore stands before a place."""
+    if place <= begin:
+        return False
+    if data[place - 1] < 0x80:
+        return characters[data[place - 1]] & WORD != 0
+    return word_at(data, step_back(data, place), end, characters) > 0
+
+
+@compiled
+def skip_word(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the word at a place ends."""
+    while True:
+        width = word_at(data, place, end, characters)
+        if width == 0:
+            return place
+        place += width
+
+
+@compiled
+def word_start(data: UInt8, place: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the word that ends at a place begins, ``most`` bytes back or a few more, and not before ``floor``."""
+    least = max(floor, place - most)
+    while place > least:
+        before = step_back(data, place)
+        if before < floor or word_at(data, before, end, characters) == 0:
+            break
+        place = before
+    return place
+
+
+@compiled
+def skip_digits(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """Where the digits at a place end."""
+    while place < end and is_digit(np.int64(data[place])):
+        place += 1
+    return place
+
+
+@compiled
+def number_of(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """The value of a few digits."""
+    value = np.int64(0)
+    for i in range(place, end):
+        value = value * 10 + np.int64(data[i]) - 0x30
+    return value
+
+
+@compiled
+def letter_at(data: UInt8, place: Whole, end: Whole) -> tuple[Whole, Whole]:
+    """The ASCII letter at a place and its bytes; 0 and 0 where there is none. The Kelvin sign is a K."""
+    byte = byte_at(data, place, end)
+    if (byte >= 0x41) & (byte <= 0x5A) or (byte >= 0x61) & (byte <= 0x7A):
+        return byte, np.int64(1)
+    if byte == 0xE2 and data[place + 1] == 0x84 and data[place + 2] == 0xAA:
+        return np.int64(0x4B), np.int64(3)
+    return np.int64(0), np.int64(0)
+
+
+@compiled
+def read_name(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
+    """The word of ASCII letters at a place, packed (-1 where it is longer than 12 letters or has other characters);
+    where its letters end; how many there are; how many of these are capitals.
+    """
+    packed, letters, capitals = np.int64(0), np.int64(0), np.int64(0)
+    while letters <= _LONGEST_NAME:
+        letter, width = letter_at(data, place, end)
+        if width == 0:
+            break
+        packed = (packed << 5) | (letter & 0x1F)
+        letters += 1
+        capitals += letter < 0x61
+        place += width
+    if letters == 0 or letters > _LONGEST_NAME or word_at(data, place, end, characters) > 0:
+        packed = np.int64(-1)
+    return packed, place, letters, capitals
+
+
+@compiled
+def contains(names: Int64, listed: int, packed: Whole) -> Whole:
+    """Whether a packed name is in a list, by the list's number."""
+    wanted = packed * 8 + listed
+    low, high = 0, len(names)
+    while low < high:
+        middle = (low + high) // 2
+        if names[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low < len(names) and names[low] == wanted
+
+
+@compiled
+def skip_blanks(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where one or two blanks at a place end; the place itself where there is none."""
+    for _ in range(2):
+        if place < end and data[place] < 0x80 and characters[data[place]] & BLANK:
+            place += 1
+    return place
+
+
+@compiled
+def semicolon_at(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """Bytes of the semicolon at a place, 0 where there is none. The Greek question mark is one."""
+    byte = byte_at(data, place, end)
+    if byte == 0x3B:
+        return np.int64(1)
+    if byte == 0xCD and data[place + 1] == 0xBE:
+        return np.int64(2)
+    return np.int64(0)
+
+
+@compiled
+def continues(data: UInt8, place: Whole, begin: Whole) -> Whole:
+    """Whether digits at a place continue a row of figures: one of ``-./:,`` before them and a digit before it."""
+    mark = byte_before(data, place, begin)
+    joined = (mark >= 0x2C and mark <= 0x2F) or mark == 0x3A
+    return joined and is_digit(byte_before(data, place - 1, begin))

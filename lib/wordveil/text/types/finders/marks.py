@@ -1,0 +1,284 @@
+"""Automata for markup, hashtags and emoji, and for accounts that begin with letters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wordveil.compiled import compiled
+from wordveil.text.types.finders.characters import (
+    AN_ATTRIBUTE,
+    BLANK,
+    EMOJI,
+    POINTS,
+    PRESENT,
+    Int64,
+    UInt8,
+    Whole,
+    byte_at,
+    contains,
+    decode,
+    is_digit,
+    letter_at,
+    read_name,
+    semicolon_at,
+    skip_digits,
+    word_at,
+)
+
+_JOINER, _SHOWN, _KEYCAP, _TEXT_SIGNS = 0x200D, 0xFE0F, 0x20E3, 0x2600
+_FLAG, _FLAG_END, _TONE, _TONE_END = 0x1F1E6, 0x1F200, 0x1F3FB, 0x1F400
+_TAG, _TAG_END, _LAST_TAG = 0xE0020, 0xE0080, 0xE007F
+_IBAN_COUNTRIES = """
+AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28
+EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26
+IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28
+NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25
+SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
+"""
+# Where the country AA is 0 and ZZ is 675: how many letters and digits its IBAN has.
+_IBAN = np.zeros(676, np.int64)
+for _entry in _IBAN_COUNTRIES.split():
+    _IBAN[(ord(_entry[0]) - 65) * 26 + ord(_entry[1]) - 65] = int(_entry[2:])
+
+
+@compiled
+def _is_blank(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    return place < end and data[place] < 0x80 and characters[data[place]] & BLANK != 0
+
+
+@compiled
+def _skip_value(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the value of an attribute at a place ends, quoted or not; -1 where it is none."""
+    quote = byte_at(data, place, end)
+    if quote in (0x22, 0x27):
+        place += 1
+        while place < end and data[place] != quote and data[place] != 0x3C:
+            place += 1
+        return place + 1 if byte_at(data, place, end) == quote else np.int64(-1)
+    first = place
+    while place < end and data[place] not in (0x22, 0x27, 0x3C, 0x3E) and not _is_blank(data, place, end, characters):
+        place += 1
+    return place if place > first else np.int64(-1)
+
+
+@compiled
+def _match_element(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the tag whose name begins at a place ends; -1 where it is none. Reads no second ``<``."""
+    while True:
+        width = letter_at(data, place, end)[1]
+        byte = byte_at(data, place, end)
+        coloned = byte in (0x3A, 0x2D) and letter_at(data, place + 1, end)[1] > 0
+        if width == 0 and (is_digit(byte) or coloned):
+            width = np.int64(1)
+        if width == 0:
+            break
+        place += width
+    while True:
+        first = place
+        while _is_blank(data, place, end, characters) or byte_at(data, place, end) == 0x2F:
+            place += 1
+        if byte_at(data, place, end) == 0x3E:
+            return place + 1
+        if place == first:
+            return np.int64(-1)
+        name = place
+        while place < end and data[place] not in (0x22, 0x27, 0x2F, 0x3C, 0x3D, 0x3E):
+            if _is_blank(data, place, end, characters):
+                break
+            place += 1
+        if place == name:
+            return np.int64(-1)
+        equals = place
+        while _is_blank(data, equals, end, characters):
+            equals += 1
+        if byte_at(data, equals, end) == 0x3D:
+            place = equals + 1
+            while _is_blank(data, place, end, characters):
+                place += 1
+            place = _skip_value(data, place, end, characters)
+            if place < 0:
+                return np.int64(-1)
+        elif not contains(names, AN_ATTRIBUTE, read_name(data, name, place, characters)[0]):
+            return np.int64(-1)
+
+
+@compiled
+def match_tag(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the tag, declaration or comment at the ``<`` at a place ends. -1: there is none; -2: a comment begins that
+    nothing in the record ends.
+    """
+    none = np.int64(-1)
+    mark = byte_at(data, place + 1, end)
+    if mark == 0x21 and byte_at(data, place + 2, end) == 0x2D and byte_at(data, place + 3, end) == 0x2D:
+        i = place + 4
+        while i + 2 < end:
+            if data[i] == 0x2D and data[i + 1] == 0x2D and data[i + 2] == 0x3E:
+                return i + 3
+            i += 1
+        return np.int64(-2)
+    if mark in (0x21, 0x3F):  # <!DOCTYPE html>, <?xml version="1.0"?>
+        i = place + 2
+        if letter_at(data, i, end)[1] == 0:
+            return none
+        while i < end and data[i] != 0x3C and data[i] != 0x3E:
+            i += 1
+        return i + 1 if byte_at(data, i, end) == 0x3E else none
+    first = place + 2 if mark == 0x2F else place + 1
+    return _match_element(data, first, end, characters, names) if letter_at(data, first, end)[1] > 0 else none
+
+
+@compiled
+def match_entity(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """Where the character entity at the ``&`` at a place ends (&amp; &#39; &#x27;), -1 where there is none."""
+    none = np.int64(-1)
+    i = place + 1
+    if byte_at(data, i, end) == 0x23:
+        i += 1
+        if byte_at(data, i, end) | 0x20 == 0x78:
+            first = i + 1
+            i = first
+            while i < end and i - first < 7:
+                byte = np.int64(data[i])
+                if not (is_digit(byte) or 0x61 <= byte | 0x20 <= 0x66):
+                    break
+                i += 1
+        else:
+            first = i
+            i = skip_digits(data, i, min(end, i + 8))
+        most = 7
+        count = i - first
+    else:
+        most, count = 31, np.int64(0)
+        while count <= most:
+            width = letter_at(data, i, end)[1]
+            if width == 0 and count > 1 and is_digit(byte_at(data, i, end)):
+                width = np.int64(1)
+            if width == 0:
+                break
+            count += 1
+            i += width
+        count -= count == 1  # names have two letters and more
+    width = semicolon_at(data, i, end)
+    return i + width if 1 <= count <= most and width > 0 else none
+
+
+@compiled
+def match_hashtag(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where ``#topic`` at a place ends; -1 where it is none, or has no letter."""
+    first = place + 1
+    i = first
+    lettered = False
+    while True:
+        width = word_at(data, i, end, characters)
+        if width == 0:
+            return i if lettered else np.int64(-1)
+        lettered |= not is_digit(np.int64(data[i])) and data[i] != 0x5F
+        i += width
+
+
+@compiled
+def match_keycap(data: UInt8, place: Whole, end: Whole) -> Whole:
+    """Where a keycap at the digit, ``#`` or ``*`` at a place ends, -1 where there is none."""
+    i = place + 1
+    if byte_at(data, i, end) == 0xEF:
+        point, width = decode(data, i)
+        if point != _SHOWN:
+            return np.int64(-1)
+        i += width
+    if byte_at(data, i, end) == 0xE2:
+        point, width = decode(data, i)
+        if point == _KEYCAP:
+            return i + width
+    return np.int64(-1)
+
+
+@compiled
+def _match_element_of_emoji(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
+    """Where one emoji without joiners at a place ends (-1 where there is none), and whether it is one without what
+    follows it.
+    """
+    if byte_at(data, place, end) < 0xC2:
+        return np.int64(-1), False
+    point, width = decode(data, place)
+    if point >= POINTS or not characters[point] & EMOJI:
+        return np.int64(-1), False
+    place += width
+    shown = characters[point] & PRESENT != 0 or point >= _TEXT_SIGNS
+    if _FLAG <= point < _FLAG_END:
+        if byte_at(data, place, end) == 0xF0:
+            second, width = decode(data, place)
+            if _FLAG <= second < _FLAG_END:
+                return place + width, True
+        return np.int64(-1), False
+    if place < end and data[place] >= 0xC2:
+        after, width = decode(data, place)
+        toned = _TONE <= after < _TONE_END and (characters[after] & EMOJI) != 0 and after < _TONE + 5
+        if after == _SHOWN or toned:
+            place += width
+            shown = True
+    if byte_at(data, place, end) == 0xEF:  # a person's sign may have both
+        after, width = decode(data, place)
+        if after == _SHOWN:
+            place += width
+    tags = place
+    while byte_at(data, tags, end) == 0xF3:
+        after, width = decode(data, tags)
+        if not _TAG <= after < _TAG_END:
+            break
+        tags += width
+        if after == _LAST_TAG:
+            place = tags
+            break
+    return place, shown
+
+
+@compiled
+def match_emoji(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the emoji at a place ends, with its modifiers and all that joiners join to it; -1 where there is none.
+
+    After the grammar of Unicode's Technical Standard 51. Signs below U+2600, such as the copyright sign and arrows, are
+    an emoji before U+FE0F or in a sequence alone.
+    """
+    stop, shown = _match_element_of_emoji(data, place, end, characters)
+    while stop >= 0 and byte_at(data, stop, end) == 0xE2:
+        point, width = decode(data, stop)
+        if point != _JOINER:
+            break
+        further, _ = _match_element_of_emoji(data, stop + width, end, characters)
+        if further < 0:
+            break
+        stop, shown = further, True
+    return stop if shown else np.int64(-1)
+
+
+@compiled
+def match_iban(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IBAN at a place ends, -1 where there is none: of its country's length, single blanks in it or none, and
+    with sound check digits (ISO 7064, 97-10).
+    """
+    none = np.int64(-1)
+    first, width = letter_at(data, place, end)
+    second, wide = letter_at(data, place + width, end)
+    if first < 0x41 or first > 0x5A or second < 0x41 or second > 0x5A:
+        return none
+    length = _IBAN[(first - 65) * 26 + second - 65]
+    i = place + width + wide
+    rest, head = np.int64(0), ((first - 55) * 100 + second - 55) * 100
+    for count in range(2, length):
+        if byte_at(data, i, end) == 0x20 and count % 4 == 0:
+            i += 1
+        letter, width = letter_at(data, i, end)
+        if width == 0 and is_digit(byte_at(data, i, end)):
+            value, width = byte_at(data, i, end) - 0x30, np.int64(1)
+            if count < 4:
+                head += value * (10 if count == 2 else 1)
+        elif count >= 4 and 0x41 <= letter <= 0x5A:
+            value = letter - 55
+        else:
+            return none
+        if count >= 4:
+            rest = (rest * (100 if value > 9 else 10) + value) % 97
+        i += width
+    if length == 0 or (rest * 1000000 + head) % 97 != 1 or word_at(data, i, end, characters) > 0:
+        return none
+    return i

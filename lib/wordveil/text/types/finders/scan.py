@@ -1,0 +1,277 @@
+"""The pass over texts that calls the recogniser's automata where a byte may belong to a typed token."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.text.types.classes import TYPES, TokenType
+from wordveil.text.types.finders.addresses import (
+    match_domain,
+    match_email,
+    match_ip4,
+    match_ip6,
+    match_mention,
+    match_scheme,
+    read_run,
+)
+from wordveil.text.types.finders.characters import (
+    A_COLON,
+    A_DIGIT,
+    A_DOT,
+    A_HASH,
+    A_LESS,
+    A_STAR,
+    AN_AMPERSAND,
+    AN_AT,
+    AN_EMOJI,
+    NOTHING,
+    UPPER,
+    WORD,
+    Int64,
+    UInt8,
+    Whole,
+    byte_at,
+    byte_before,
+    continues,
+    is_digit,
+    skip_digits,
+    skip_word,
+    word_at,
+    word_before,
+    word_start,
+)
+from wordveil.text.types.finders.dates import match_day_first, match_figures_date, match_month_first, match_time
+from wordveil.text.types.finders.marks import (
+    match_emoji,
+    match_entity,
+    match_hashtag,
+    match_iban,
+    match_keycap,
+    match_tag,
+)
+from wordveil.text.types.finders.numerals import match_account, match_card, match_number, match_reference, read_groups
+from wordveil.text.types.finders.phones import match_phone
+
+_EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
+    TYPES.index(one)
+    for one in (
+        *(TokenType.EMAIL, TokenType.URL, TokenType.PHONE, TokenType.IP, TokenType.DATE, TokenType.TIME),
+        *(TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD, TokenType.MENTION),
+        *(TokenType.HASHTAG, TokenType.EMOJI, TokenType.MARKUP),
+    )
+)
+_LONGEST_REFERENCE, _MANY = 48, 20
+# Fields of the best span so far.
+_START, _END, _KIND = 0, 1, 2
+
+
+@compiled
+def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
+    """Keep a span that begins before the best so far, or with it and ends after it. -1: there is none."""
+    if start < 0 or end < 0:
+        return
+    if best[_KIND] < 0 or start < best[_START] or (start == best[_START] and end > best[_END]):
+        best[_START], best[_END], best[_KIND] = start, end, kind
+
+
+@compiled
+def _match_run(
+    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
+) -> Whole:
+    """Addresses in the run of letters, digits and ``._%+-`` around a place. Returns where to look again: the run's end,
+    or where an address begins behind the place.
+    """
+    start, stop, host = read_run(data, floor, place, end, characters)
+    after = byte_at(data, stop, end)
+    again = stop
+    if after == 0x3A:
+        scheme, last = match_scheme(data, begin, floor, stop, end, characters)
+        if 0 <= scheme <= place:
+            _offer(best, scheme, last, _URL)
+        elif scheme < 0:
+            _offer(best, start, match_ip6(data, begin, start, end, characters), _IP)
+    if host < stop:
+        last = match_domain(data, host, end, characters, names)
+        if last >= 0 and host > place:
+            again = host
+        elif last >= 0:
+            _offer(best, host, last, _URL)
+    if after == 0x40:
+        local, last = match_email(data, begin, floor, stop, end, characters, names)
+        if 0 <= local <= place:
+            _offer(best, local, last, _EMAIL)
+    return again
+
+
+@compiled
+def _match_figures(
+    data: UInt8,
+    begin: Whole,
+    floor: Whole,
+    place: Whole,
+    end: Whole,
+    characters: UInt8,
+    names: Int64,
+    groups: Int64,
+    best: Int64,
+) -> None:
+    """All that can be at the first digit of a row, no letter before it."""
+    joined = continues(data, place, begin)
+    row = skip_digits(data, place, min(end, place + _MANY))
+    after = byte_at(data, row, end)
+    long = row - place >= 8 or byte_before(data, place, floor) in (0x28, 0x2B)
+    grouped = after in (0x20, 0x2D, 0x2E, 0x2F) and is_digit(byte_at(data, row + 1, end))
+    if after == 0x2E:
+        _offer(best, place, match_ip4(data, place, end, characters), _IP)
+    elif after == 0x3A:
+        _offer(best, place, match_ip6(data, begin, place, end, characters), _IP)
+    if not joined or (place - 1 == floor and data[floor] == 0x2D):  # 7:30-9:00
+        _offer(best, place, match_time(data, place, end, characters), _TIME)
+    if not joined:
+        start, stop = match_month_first(data, begin, floor, place, end, characters, names)
+        _offer(best, start, stop, _DATE)
+        figures = match_figures_date(data, place, end, characters)
+        _offer(best, place, figures, _DATE)
+        _offer(best, place, match_day_first(data, place, end, characters, names), _DATE)
+        if row == place + _MANY:
+            row = skip_digits(data, row, end)
+            if word_at(data, row, end, characters) == 0:
+                _offer(best, place, row, _ACCOUNT)
+        elif long or grouped:  # few numbers come here
+            count = read_groups(data, place, end, groups)
+            _offer(best, place, match_card(data, place, end, groups, count, characters), _CARD)
+            if figures < 0:
+                account = match_account(data, end, groups, count, characters)
+                start, stop = match_phone(data, begin, floor, place, end, groups, count, characters)
+                _offer(best, start, stop, _PHONE)
+                _offer(best, place, account, _ACCOUNT)
+    start, stop, amount = match_number(data, begin, floor, place, end, characters, names)
+    _offer(best, start, stop, _AMOUNT if amount else _NUMBER)
+    _offer(best, place, match_keycap(data, place, end), _EMOJI)
+    if best[_KIND] < 0:  # a word that begins with digits
+        _offer(best, place, match_reference(data, place, end, characters), _ACCOUNT)
+
+
+@compiled
+def _match_in_word(
+    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
+) -> None:
+    """Accounts that begin with letters, amounts such as EUR20 and the time of a date, at the first digit of a word."""
+    start = word_start(data, place, floor, _LONGEST_REFERENCE, end, characters)
+    if word_before(data, start, begin, end, characters):
+        if start == floor and place == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
+            _offer(best, floor, match_time(data, place, end, characters), _TIME)
+        return
+    if characters[data[start]] & UPPER == 0 and data[start] < 0x80:
+        return
+    _offer(best, start, match_iban(data, start, end, characters), _ACCOUNT)
+    _offer(best, start, match_reference(data, start, end, characters), _ACCOUNT)
+    money, stop, amount = match_number(data, begin, floor, place, end, characters, names)
+    if amount and money == start:
+        _offer(best, money, stop, _AMOUNT)
+
+
+@compiled
+def _skip_figures(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where a word with digits ends that is nothing else, dotted figures after it included."""
+    while True:
+        place = skip_word(data, place, end, characters)
+        if byte_at(data, place, end) != 0x2E or not is_digit(byte_at(data, place + 1, end)):
+            return place
+        place += 1
+
+
+@compiled
+def _match_colon(
+    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, best: Int64
+) -> None:
+    """A scheme's address or an IPv6 address at a colon."""
+    start, stop = match_scheme(data, begin, floor, place, end, characters)
+    _offer(best, start, stop, _URL)
+    if byte_at(data, place + 1, end) == 0x3A or word_at(data, place + 1, end, characters) > 0:
+        start = max(word_start(data, place, floor, 5, end, characters), floor)
+        _offer(best, start, match_ip6(data, begin, start, end, characters), _IP)
+
+
+@compiled
+def scan_types(
+    data: UInt8,
+    offsets: NDArray[np.int32],
+    roles: UInt8,
+    characters: UInt8,
+    names: Int64,
+    wanted: NDArray[np.bool_],
+    groups: Int64,
+    starts: Int64,
+    ends: Int64,
+    kinds: NDArray[np.int8],
+    bounds: Int64,
+) -> None:
+    """See :class:`wordveil.text.types.recogniser.Recogniser`. The last four take what is found; ``groups`` is room of
+    the automata.
+    """
+    best = np.zeros(3, np.int64)
+    found = 0
+    for record in range(len(offsets) - 1):
+        begin = np.int64(offsets[record])
+        end = np.int64(offsets[record + 1])
+        place = floor = run_end = begin
+        comments = True
+        while True:
+            while place < end and roles[data[place]] == NOTHING:
+                place += 1
+            if place >= end:
+                break
+            role = roles[data[place]]
+            best[_KIND] = -1
+            again = place + 1
+            if role == A_DIGIT:
+                if place >= run_end:
+                    run_end = _match_run(data, begin, floor, place, end, characters, names, best)
+                if word_before(data, place, begin, end, characters):
+                    _match_in_word(data, begin, floor, place, end, characters, names, best)
+                else:
+                    _match_figures(data, begin, floor, place, end, characters, names, groups, best)
+                again = _skip_figures(data, place, end, characters)
+            elif role == A_DOT:
+                if (
+                    place >= run_end
+                    and place + 1 < end
+                    and (data[place + 1] >= 0x80 or characters[data[place + 1]] & WORD)
+                ):
+                    run_end = _match_run(data, begin, floor, place, end, characters, names, best)
+            elif role == AN_EMOJI:
+                _offer(best, place, match_emoji(data, place, end, characters), _EMOJI)
+            elif role == A_COLON:
+                _match_colon(data, begin, floor, place, end, characters, best)
+            elif role == AN_AT:
+                start, stop = match_email(data, begin, floor, place, end, characters, names)
+                _offer(best, start, stop, _EMAIL)
+                if stop < 0 and not word_before(data, place, begin, end, characters):
+                    _offer(best, place, match_mention(data, place, end, characters, names), _MENTION)
+            elif role == A_HASH:
+                _offer(best, place, match_keycap(data, place, end), _EMOJI)
+                if not word_before(data, place, begin, end, characters):
+                    _offer(best, place, match_hashtag(data, place, end, characters), _HASHTAG)
+            elif role == A_LESS:
+                stop = (
+                    match_tag(data, place, end, characters, names)
+                    if comments or byte_at(data, place + 1, end) != 0x21
+                    else -1
+                )
+                comments = comments and stop != -2
+                _offer(best, place, stop, _MARKUP)
+            elif role == AN_AMPERSAND:
+                _offer(best, place, match_entity(data, place, end), _MARKUP)
+            elif role == A_STAR:
+                _offer(best, place, match_keycap(data, place, end), _EMOJI)
+            if best[_KIND] < 0:
+                place = again
+                continue
+            place = floor = best[_END]
+            if wanted[best[_KIND]]:
+                starts[found], ends[found], kinds[found] = best[_START], best[_END], best[_KIND]
+                found += 1
+        bounds[record + 1] = found

@@ -1,0 +1,130 @@
+"""The recogniser against packages that know one class well: emoji, phonenumbers and dateutil."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.text.types.classes import TYPES
+from wordveil.text.types.recogniser import Recogniser, cut_spans
+
+EVERY = Recogniser(TYPES[:14])
+
+
+def package(name: str):
+    return pytest.importorskip(name, reason=f"{name} is not there: pip install 'wordveil[dev]'")
+
+
+def tokens_of(texts: list[str]) -> list[list[tuple[str, str]]]:
+    array = pa.array(texts)
+    spans = EVERY.find(array)
+    found = list(zip([TYPES[kind].value for kind in spans.kinds], cut_spans(array, spans).to_pylist(), strict=True))
+    return [found[a:b] for a, b in zip(spans.offsets[:-1], spans.offsets[1:], strict=True)]
+
+
+def emoji_of(emoji) -> list[str]:
+    """All emoji but the signs of text below U+2600, which are none alone."""
+    text_signs = {sequence for sequence in emoji.EMOJI_DATA if len(sequence) == 1 and ord(sequence) < 0x2600
+                  and emoji.EMOJI_DATA[sequence]["status"] == emoji.STATUS["unqualified"]}  # fmt: skip
+    assert 20 < len(text_signs) < 40
+    return sorted(set(emoji.EMOJI_DATA) - text_signs)
+
+
+def test_every_emoji_is_one_token():
+    every = emoji_of(package("emoji"))
+    assert len(every) > 5000
+    for form in ("{}", "a {} b", "a{}.", "5 {}\u20ac", "{}z"):
+        # A keycap after a letter is a digit in a word: the forms with a letter before them leave these out.
+        some = [one for one in every if "a{" not in form or one[0] not in "0123456789"]
+        found = tokens_of([form.format(one) for one in some])
+        wrong = [one for one, had in zip(some, found, strict=True) if [t for k, t in had if k == "emoji"] != [one]]
+        assert wrong == []
+
+
+def test_emoji_in_a_row_are_cut_as_the_package_cuts_them():
+    emoji = package("emoji")
+    every = np.array(emoji_of(emoji), object)
+    rng = np.random.default_rng(5)
+    skin = {chr(point) for point in range(0x1F3FB, 0x1F400)}  # tones join what stands before them
+    every = np.array([one for one in every if one not in skin and not one.startswith(tuple("#*0123456789"))], object)
+    texts = ["".join(rng.choice(every, 4)) for _ in range(3000)]
+    found = tokens_of(texts)
+    for text, had in zip(texts, found, strict=True):
+        assert [token for _, token in had] == [match["emoji"] for match in emoji.emoji_list(text)], ascii(text)
+
+
+def test_the_table_of_emoji_is_that_of_the_package():
+    """A new version of the package asks for scripts/emoji_table.py."""
+    emoji = package("emoji")
+    table = importlib.import_module("wordveil.text.types.finders.emoji_table")
+    bases = {point for first, last in table.BASES for point in range(first, last + 1)}
+    joining = {0x200D, 0xFE0F, 0x20E3, *range(0x80), *range(0xE0000, 0xE0080)}
+    assert {ord(character) for sequence in emoji.EMOJI_DATA for character in sequence} - joining == bases
+
+
+def test_international_numbers_of_all_countries_are_found():
+    phonenumbers = package("phonenumbers")
+    numbers = [phonenumbers.example_number(region) for region in sorted(phonenumbers.SUPPORTED_REGIONS)]
+    texts = []
+    for style in (phonenumbers.PhoneNumberFormat.INTERNATIONAL, phonenumbers.PhoneNumberFormat.E164):
+        texts += [phonenumbers.format_number(number, style) for number in numbers if number is not None]
+    assert len(texts) > 400
+    found = tokens_of([f"call {text}, please" for text in texts])
+    missed = [text for text, had in zip(texts, found, strict=True) if had != [("phone", text)]]
+    # The shortest are of islands with four to seven digits behind the country's code.
+    assert len(missed) <= 0.03 * len(texts), missed
+
+
+@pytest.mark.parametrize("region", ["US", "CA", "GB", "DE", "FR"])
+def test_national_numbers_are_found(region):
+    phonenumbers = package("phonenumbers")
+    kinds = (phonenumbers.PhoneNumberType.FIXED_LINE, phonenumbers.PhoneNumberType.MOBILE)
+    numbers = [phonenumbers.example_number_for_type(region, kind) for kind in kinds]
+    texts = [phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL) for number in numbers]
+    assert tokens_of([f"call {text}, please" for text in texts]) == [[("phone", text)] for text in texts]
+
+
+FORMS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%m/%d/%y", "%B %d, %Y", "%b %d, %Y", "%b. %d, %Y",
+    "%d %B %Y", "%d %b %Y", "%d-%b-%Y", "%B %d %Y", "%B %Y", "%b %Y",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_are_found_whole_and_are_dates_to_dateutil(form):
+    parser = package("dateutil.parser")
+    rng = np.random.default_rng(11)
+    days = [dt.date(1900, 1, 1) + dt.timedelta(days=int(x)) for x in rng.integers(0, 60000, 300)]
+    texts = [day.strftime(form) for day in days]
+    assert tokens_of([f"on {text}, or" for text in texts]) == [[("date", text)] for text in texts]
+    read = [parser.parse(text, dayfirst="." in form and form[1] == "d").date() for text in texts]
+    if "%d" in form and "%y" not in form:
+        assert read == days
+
+
+def test_what_dateutil_refuses_is_no_date():
+    """Figures with separators, of which few are days."""
+    parser = package("dateutil.parser")
+    rng = np.random.default_rng(12)
+    texts = []
+    for _ in range(2000):
+        a, b = rng.integers(0, 40, 2).tolist()
+        texts.append(f"{a}/{b}/{rng.integers(1900, 2100)}")
+    found = [bool(had) and had[0] == ("date", text) for text, had in zip(texts, tokens_of(texts), strict=True)]
+
+    def reads(text: str) -> bool:
+        try:
+            parser.parse(text)
+        except ValueError:
+            return False
+        return True
+
+    # dateutil also refuses the 31st of February; the pass takes any day up to 31.
+    assert [text for text, one in zip(texts, found, strict=True) if not one and reads(text)] == []
+    wrong = [text for text, one in zip(texts, found, strict=True) if one and not reads(text)]
+    assert all(text.split("/")[0] in ("29", "30", "31") or text.split("/")[1] in ("29", "30", "31") for text in wrong)
+    assert 0.2 < np.mean(found) < 0.8
