@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-meaning bench-search bench-billion poincare bigrams docs settings clean
+	bench bench-meaning bench-search bench-billion poincare bigrams lists docs settings clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -16,7 +16,7 @@ help:  ## show this list
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,dev,docs]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,languages,chinese,japanese,dev,docs]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
 		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
 	@$(BIN)/python scripts/delta_jars.py
@@ -91,6 +91,10 @@ poincare: .venv/installed  ## train the Poincare embedding that comes with the p
 
 bigrams: .venv/installed  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8
 	$(BIN)/python scripts/bigrams.py $(BOOKS)
+
+lists: .venv/installed  ## make the public lists that come with the package; WORDNET=WordNet 3.0's dictionary, BOOKS=as for bigrams
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lists]'
+	$(BIN)/python scripts/lists.py $(WORDNET) $(BOOKS)
 
 docs: .venv/installed  ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

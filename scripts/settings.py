@@ -30,7 +30,8 @@ from wordveil.config.schema import GateSection, TextSection
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.release.rules import RULES
-from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD, DraftPolicy
+from wordveil.text.draft import DraftPolicy
+from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 INTRO = """\
@@ -207,7 +208,7 @@ def default_of(model: type[BaseModel], name: str, field: FieldInfo) -> str:
         if any(name in profile for profile in PROFILES.values()):
             return "*by profile*"
         value = THRESHOLDS.get(name, getattr(DraftPolicy, name))
-    if value is None or isinstance(value, BaseModel):
+    if value is None or value == () or isinstance(value, BaseModel):
         return ""
     return code(list(value) if isinstance(value, tuple) else value)
 

@@ -84,17 +84,23 @@ def load_built(mechanism: type[Mechanism[Any]], size: int, built: MechanismArtif
 
 
 def make_bundle(
-    store: Path, embedding: Embedding, settings: Mapping[str, Any], *, padding: bool, mechanism: str = "laplace"
+    store: Path,
+    embedding: Embedding,
+    settings: Mapping[str, Any],
+    *,
+    padding: bool,
+    mechanism: str = "laplace",
+    lists: str = "",
 ) -> Bundle:
-    """A bundle that was built, written into ``store`` and opened again."""
+    """A bundle that was built, written into ``store`` and opened again. ``lists``: the language of its public lists."""
     built = build(embedding, settings, padding=padding, mechanism=mechanism)
-    recipe = Recipe(mechanism, dict(settings), padding, "toy", embedding.digest)
+    recipe = Recipe(mechanism, dict(settings), padding, "toy", embedding.digest, lists=lists)
     return open_bundle(write(store, embedding, built, recipe, {}))
 
 
-def laplace_bundle(store: Path, embedding: Embedding, epsilon: float, *, padding: bool) -> Bundle:
+def laplace_bundle(store: Path, embedding: Embedding, epsilon: float, *, padding: bool, lists: str = "") -> Bundle:
     """A bundle of the Laplace mechanism."""
-    return make_bundle(store, embedding, {"epsilon": epsilon}, padding=padding)
+    return make_bundle(store, embedding, {"epsilon": epsilon}, padding=padding, lists=lists)
 
 
 def bundle_array(bundle: Bundle, name: str) -> NDArray[Any]:

@@ -91,7 +91,7 @@ EPSILON_PADDED = each_padding([name for name, (kind, _) in CASES.items() if kind
 STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
 POLICIES = {
     "strict": with_profile("strict", n_max=12),
-    "readable": with_profile("readable", controls="keep", stop_word_list=STOP_WORDS),
+    "readable": with_profile("readable", controls="keep", stop_word_list=STOP_WORDS, types={}, names="words"),
     "bag": with_profile("strict", n_max=12, output="bag"),
     "sampled": TextPolicy(length="sample", n_max=8),
 }

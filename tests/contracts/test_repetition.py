@@ -21,7 +21,9 @@ FILE = Path(os.environ.get("WORDVEIL_GOLDEN", Path(__file__).parents[1] / "golde
 STOP_WORDS = ("and", "for", "in", "is", "of", "the", "to")
 POLICIES = {
     "as it is": TextPolicy(repeat="same"),
-    "readable": with_profile("readable", controls="keep", stop_word_list=STOP_WORDS, repeat="same"),
+    "readable": with_profile(
+        "readable", controls="keep", stop_word_list=STOP_WORDS, repeat="same", types={}, names="words"
+    ),
     "padded": TextPolicy(repeat="same", length="pad", n_max=12),
     "bag": TextPolicy(repeat="same", output="bag"),
 }

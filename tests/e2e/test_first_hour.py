@@ -67,10 +67,12 @@ def test_a_sentence_is_compared_without_key_or_bundle(spark, workspace: Workspac
     shown = {line["mechanism"].split(",")[0] for line in comparison["equal_pure"]}
     assert shown == {"tree", "staircase", "exponential", "laplace", "syntf", "random"}
     assert all(len(line["text"].split()) == 6 for line in comparison["equal_kept"])
-    for arguments in (["--text", sentence], ["--compare"]):
-        code, out, _ = run("plan", "--config", file, *arguments, "--json")
-        assert code == 2
-        assert json.loads(out)["faults"][0]["where"] == arguments[0]
+    code, out, _ = run("plan", "--config", file, "--compare", "--json")
+    assert code == 2
+    assert json.loads(out)["faults"][0]["where"] == "--compare"
+    code, out, _ = run("plan", "--config", file, "--text", sentence, "--json")
+    assert code == 4
+    assert "wordveil build" in json.loads(out)["message"]
 
 
 def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
@@ -112,9 +114,14 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
 
 def test_a_file_of_another_format_is_not_called_damaged(workspace: Workspace, run: Command, monkeypatch):
     monkeypatch.chdir(workspace.root)
-    file = workspace.root / "t.jsonl"
-    file.write_text('{"id": 1, "body": "x"}\n')
-    code, _, err = run("init", "--from", "t.jsonl")
+    file = workspace.root / "t.feather"
+    file.write_text("ARROW1")
+    code, _, err = run("init", "--from", "t.feather")
     assert code == 4
-    assert f"--from = {file}: It is not a Parquet file; by its name it is JSON lines. wordveil reads Parquet and" in err
+    assert f"--from = {file}: " in err
+    assert "by its name it is Arrow." in err
     assert "Convert it: python -c" in err
+    (workspace.root / "t.jsonl").write_text('{"id": 1, "body": "x"}\n')
+    code, _, err = run("init", "--from", "t.jsonl")
+    assert code == 0, err
+    assert "format: json" in (workspace.root / "job.yaml").read_text()

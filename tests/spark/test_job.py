@@ -265,7 +265,7 @@ def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: W
     ("columns", "fault"),
     [
         ({"id": "idd"}, "input.id = idd: the table has no such column. Did you mean id?"),
-        ({"text": "note"}, "input.text = note: is of type bigint. The text must be a string"),
+        ({"text": "ratio"}, "input.text = ratio: is of type double. A text must be a string"),
         ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
         ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
         ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),

@@ -24,6 +24,7 @@ from wordveil.spark.sanitise.run_log import Run
 from wordveil.text.slots import NgramSettings
 
 SETTINGS = NgramSettings(max_n=3, min_count=3)
+AS_WORDS = {"types": "none", "names": "words"}
 THRESHOLDS = {"slot_threshold": 0.15, "slot_start_threshold": 0.05}
 
 
@@ -87,7 +88,7 @@ def test_a_model_is_built_of_public_text_alone_and_faults_are_named(spark, works
 
 
 def job(workspace: Workspace, model, name: str, **sections):
-    text = {"profile": "carrier_phrases", "ngrams": str(model.path), **THRESHOLDS}
+    text = {"profile": "carrier_phrases", "ngrams": str(model.path), **THRESHOLDS, **AS_WORDS}
     return workspace.config(text=text, output={"path": str(workspace.root / name)}, input={"keep": []}, **sections)
 
 
@@ -137,7 +138,7 @@ def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, w
     workspace.write_corpus(pa.table({"id": ["a", "b"], "body": PRIVATE[:2]}))
     config = job(workspace, model, "output")
     run_sanitise(config, lambda: spark)
-    policy = {"profile": "carrier_phrases", "ngrams": str(workspace.root / "models"), **THRESHOLDS}
+    policy = {"profile": "carrier_phrases", "ngrams": str(workspace.root / "models"), **THRESHOLDS, **AS_WORDS}
     assert parse_arguments({"id": "id", "text": "body"}, policy)[1] == config.policy
     frame = spark.read.parquet(str(workspace.root / "corpus"))
     options = {"bundle": next_bundle(config).path, "id": "id", "text": "body", "policy": policy}

@@ -16,7 +16,7 @@ from wordveil.spark.plan.sample import sample_table
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
-POLICY = {"profile": "readable", "repeat": "same", "stop_words": "hide"}
+POLICY = {"profile": "readable", "repeat": "same", "stop_words": "hide", "types": "none", "names": "words"}
 BODIES = [
     "Waaa met Zorblax, and Zorblax met waaa; waab waab!",
     "zzq zzr zzq. Zzr ZZQ zzs",

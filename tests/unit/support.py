@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
@@ -15,9 +16,18 @@ from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.text.language import find_version
 
 MASTER = MasterKey(bytes(range(100, 132)))
 WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
+
+
+def needs(*packages: str) -> pytest.MarkDecorator:
+    """The mark of a test that needs optional packages: it is skipped where one of them is not installed."""
+    missing = [name for name in packages if find_version(name) is None]
+    return pytest.mark.skipif(
+        bool(missing), reason=f"{' and '.join(missing)} is not installed (pyproject.toml, extras)"
+    )
 
 
 def release_keys(release: str = "toy") -> ReleaseKeys:

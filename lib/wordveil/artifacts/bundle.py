@@ -31,6 +31,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.policy import TextPolicy
+from wordveil.text.types.lists import PublicLists
 
 FORMAT_VERSION = 1
 
@@ -43,7 +44,7 @@ def _describe(manifest: Mapping[str, Any]) -> str:
 KIND = content_store.Kind(
     "bundle", BundleError, "fingerprint", FORMAT_VERSION, "Build one with `wordveil build`.", _describe
 )
-_WORDS = "words.txt"
+_WORDS, _LISTS = "words.txt", "lists.bin"
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Recipe:
     inputs
         the other public files, by setting: ``name``, the place, and ``digest``, which is empty where the file is not at
         hand.
+    lists
+        the language of the public lists from which typed tokens are drawn; empty where none are. The bundle keeps the
+        lists themselves, so that a later version of the package draws from the same ones.
     """
 
     mechanism: str
@@ -71,6 +75,11 @@ class Recipe:
     embedding: str
     embedding_digest: str
     inputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    lists: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON. Recipes without lists are written as they were before there were any."""
+        return {name: value for name, value in vars(self).items() if name != "lists" or value}
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
@@ -83,6 +92,7 @@ class Recipe:
         settings = sorted({*self.settings, *other["settings"]})
         pairs += [(f"mechanism.{key}", self.settings.get(key), other["settings"].get(key)) for key in settings]
         mine, theirs = _public_files(vars(self)), _public_files(other)
+        pairs.append(("text.types, public lists", self.lists or "none", other.get("lists") or "none"))
         pairs += [_compare_files(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
         return [
             f"{name} is {theirs} in the bundle, {mine} in the configuration"
@@ -124,6 +134,8 @@ class Bundle:
         the certified constants of one token.
     mechanism
         ready to draw.
+    lists
+        the public lists from which typed tokens are drawn; None where the bundle has none.
     """
 
     path: Path
@@ -132,6 +144,7 @@ class Bundle:
     vocabulary: Vocabulary
     guarantee: WordGuarantee
     mechanism: Mechanism[Any]
+    lists: PublicLists | None = None
 
     @property
     def recovery(self) -> Recovery | None:
@@ -158,6 +171,16 @@ class Bundle:
             raise BundleError(
                 f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
                 "build` with this policy."
+            )
+        if policy.draws_types and self.lists is None:
+            raise BundleError(
+                f"bundle {self.path}: it was built without public lists, and text.types or text.names needs them. Run "
+                "`wordveil build` with this policy."
+            )
+        if policy.draws_types and self.lists is not None and self.lists.language != policy.language:
+            raise BundleError(
+                f"bundle {self.path}: its public lists are of language {self.lists.language}, and text.language is "
+                f"{policy.language}. Run `wordveil build` with this policy."
             )
         if (policy.n_max or 0) > self.mechanism.max_tokens:
             raise BundleError(
@@ -198,7 +221,7 @@ def write(
 
 
 def _variant(recipe: Recipe) -> str:
-    return hashlib.sha256(content_store.encode_canonical(vars(recipe))).hexdigest()[:16]
+    return hashlib.sha256(content_store.encode_canonical(recipe.to_dict())).hexdigest()[:16]
 
 
 def _fill(
@@ -212,6 +235,8 @@ def _fill(
     files = {_WORDS: content_store.write_file(draft / _WORDS, memoryview(words))}
     for name, array in built.arrays.items():
         files |= content_store.write_array(draft, name, array)
+    if recipe.lists:
+        files[_LISTS] = content_store.write_file(draft / _LISTS, memoryview(PublicLists.load(recipe.lists).serialise()))
     for name, write_to in built.files.items():
         write_to(draft / name)
         files[name] = {**content_store.sync_file(draft / name), "raw": True}
@@ -225,7 +250,7 @@ def _fill(
     }
     facts = {
         "guarantee": built.guarantee.to_dict(),
-        "recipe": {**recipe.__dict__},
+        "recipe": recipe.to_dict(),
         "notes": [*embedding.warnings, *built.notes],
         **measured,
     }
@@ -257,6 +282,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         vocabulary=Vocabulary(pa.array(words, pa.string())),
         guarantee=WordGuarantee.from_dict(manifest["guarantee"]),
         mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
+        lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
     )
 
 

@@ -15,7 +15,9 @@ from wordveil.errors import ConfigError, Fault
 def init(
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="TABLE", help="The path of the table to sanitise, Parquet or Delta."),
+        typer.Option(
+            "--from", metavar="TABLE", help="The path of the table to sanitise: Parquet, Delta, ORC, JSON lines or CSV."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(
         "job.yaml"
@@ -55,8 +57,10 @@ def init(
 
 def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) -> None:
     from wordveil.config import template
+    from wordveil.config.guess import guess_columns
     from wordveil.config.paths import make_absolute, relative_to_file
     from wordveil.spark.input.inspect import read_columns
+    from wordveil.spark.platform.formats import FileFormat, find_format
 
     template.refuse_existing(output)
     with show_status() as progress:
@@ -65,9 +69,12 @@ def _write_draft(source: str, output: Path, *, is_release: bool, as_json: bool) 
         is_delta = is_release or template.is_local_delta(table)
         start = prepare_plain_session(delta=is_delta, is_short=True)
         columns = read_columns(start, table, is_release=is_release)
-    guess = template.guess_columns(columns, template.table_name(table))
-    kind, named = "delta" if is_delta else "parquet", relative_to_file(source, output)
-    draft = template.draft_config(named, columns, guess, kind, output.parent, is_release=is_release)
+    guess = guess_columns(columns, template.table_name(table))
+    files = FileFormat("delta") if is_delta else find_format(table)
+    named = relative_to_file(source, output)
+    draft = template.draft_config(
+        named, columns, guess, files.kind, output.parent, is_release=is_release, options=files.options
+    )
     template.write_draft(output, draft)
     facts = template.draft_facts(output, source, guess, is_release=is_release)
     if as_json:

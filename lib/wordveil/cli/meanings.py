@@ -12,6 +12,7 @@ RELATIONS = {
 """The pairs of texts that a bound compares."""
 EXPOSURES = {
     Exposure.PRESENCE: "Whether the record was refused because of its text.",
+    Exposure.LANGUAGE: "Which records are of another language: none of their words is copied.",
     Exposure.CONDITION: "That the text meets input.where.",
     Exposure.EDITED: "In which runs the text changed.",
     Exposure.WITHDRAWN: "That the record was in the release and was taken out.",
@@ -19,6 +20,7 @@ EXPOSURES = {
     Exposure.LAYOUT: "The order of the input's rows, which follows the sizes of texts.",
     Exposure.LENGTH: "How many tokens the text has.",
     Exposure.REPETITION: "Which places of the text hold the same word.",
+    Exposure.TYPES: "Which tokens are addresses, numbers, dates or names, and the shape of those that keep it.",
     Exposure.PUNCTUATION: "Everything between words is copied.",
     Exposure.CASE: "Which words are capitalised or in upper case.",
     Exposure.DIGITS: "Words with a digit are copied.",

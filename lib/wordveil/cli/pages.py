@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from wordveil.evaluation.comparison import Comparison
+    from wordveil.evaluation.corpus_sample import Sample
     from wordveil.evaluation.histogram import Bin
-    from wordveil.evaluation.preview import Sample
     from wordveil.evaluation.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview, TableSample

@@ -54,7 +54,10 @@ def plan(
         typer.Option("--words", metavar="WORD,...", help="Show what these words become at three epsilons."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", metavar="TEXT", help="A public sentence to show with --compare or --html.")
+        str | None,
+        typer.Option(
+            "--text", metavar="TEXT", help="Show what this public sentence becomes, and what each token is taken for."
+        ),
     ] = None,
     compare: Annotated[
         bool,
@@ -84,10 +87,16 @@ def plan(
         page = check_page(html) if html else None
         settings = read_config(config, overrides)
         values = parse_params(params or ())
-        check_text(text, compare=compare, html=html)
+        check_text(text, compare=compare)
         find = find_once(settings)
         with show_status() as progress:
             wanted = check_preview(settings, sample, words, find, seed=seed)
+            sentence = _sentence(settings, find, text) if text or page else None
+        if text and not (sentence or compare or page):
+            raise BundleError(
+                f"bundle_store = {settings.bundle_store}: the store has no bundle that fits, and --text is drawn with "
+                "one. Run `wordveil build` first."
+            )
         comparison = None
         if text and compare:
             with show_progress() as (progress, steps):
@@ -98,10 +107,10 @@ def plan(
             result = make_plan(settings, session, params=values, look=has_records, find=find)
             preview = make_preview(settings, wanted, session, progress, params=values)
         compared = {"comparison": comparison.to_dict()} if comparison else {}
-        document = {**result.to_dict(), **preview.to_dict(), **compared}
+        shown = {"sentence": sentence.to_dict()} if sentence and text else {}
+        document = {**result.to_dict(), **preview.to_dict(), **shown, **compared}
         tell(document)
         if page:
-            sentence = _sentence(settings, find, text)
             save_page(page, render_plan(result, plan_facts(result), _plan_notes(result), preview, sentence, comparison))
             print_note(f"{page}: {PAGE_NOTE}")
     if as_json:
@@ -109,17 +118,18 @@ def plan(
     else:
         print_table("Plan", plan_facts(result), _plan_notes(result))
         _print_preview(preview)
+        if sentence:
+            _print_sentence(sentence)
         if comparison:
             _print_comparison(comparison)
 
 
-def check_text(text: str | None, *, compare: bool, html: str | None) -> None:
-    """Raise :class:`ConfigError` where a sentence is missing, or where nothing would show it."""
+def check_text(text: str | None, *, compare: bool) -> None:
+    """Raise :class:`ConfigError` where a sentence is missing or empty."""
     if compare and not (text or "").strip():
         raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
-    if text is not None and not compare and not html:
-        problem = "is shown only with --compare or --html. Add one of them, or remove --text."
-        raise ConfigError("command line", [Fault("--text", text[:80], problem)])
+    if text is not None and not text.strip():
+        raise ConfigError("command line", [Fault("--text", text[:80], "is empty. Give a public sentence.")])
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:
@@ -179,8 +189,8 @@ def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePre
         if (bundle := find()) is not None:
             model = find_ngrams(config)
             if text is None:
-                return preview_default(bundle, config.policy, model)
-            return preview_sentence(bundle, config.policy, text, model)
+                return preview_default(bundle, config.sentence_policy, model)
+            return preview_sentence(bundle, config.sentence_policy, text, model)
     return None
 
 
@@ -196,6 +206,16 @@ def _print_preview(preview: Preview) -> None:
         print_note(tables.WORDS_NOTE)
     if preview.unknown:
         print_table("Unknown words", tables.unknown_facts(preview.unknown))
+
+
+def _print_sentence(sentence: SentencePreview) -> None:
+    from wordveil.cli import tables
+
+    refused = f"refused: {sentence.reason}"
+    after = refused if sentence.output is None else sentence.output or "(the empty text)"
+    print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
+    if sentence.tokens:
+        results.print(tables.token_table(sentence.tokens))
 
 
 def _print_comparison(comparison: Comparison) -> None:

@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison, Line
-    from wordveil.evaluation.preview import Quantiles, Sample, UnknownWord, WordPreview
+    from wordveil.evaluation.corpus_sample import Quantiles, Sample
+    from wordveil.evaluation.preview import UnknownWord, WordPreview
     from wordveil.evaluation.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.release.publish import Verified
     from wordveil.spark.sanitise.report import RunReport
+    from wordveil.text.encoded import TokenReading
 
 PRIVATE_NOTE = (
     "the figures of the sample come from the private corpus and are internal. Do not tune epsilon on them: use public "
@@ -56,6 +59,7 @@ ALONE_NOTE = (
     "guarantees` says more."
 )
 WORDS_NOTE = "words of the vocabulary, drawn with a throwaway key; shares are estimates, see `wordveil docs choosing`."
+SENTENCE_NOTE = "drawn once with a throwaway key: another draw reads differently."
 
 _SHOWN_RUNS = 10
 # The length of a generated run id.
@@ -81,6 +85,10 @@ def sample_facts(sample: Sample, figures: Mapping[str, Any]) -> dict[str, str]:
     if sample.cut is not None:
         facts["longer than n_max"] = f"{_share(sample.cut, sample.released)}, cut"
         facts["shorter than n_max"] = f"{_share(sample.padded or 0, sample.released)}, padded"
+    for column in sample.columns:
+        facts[f"tokens of {column.name}"] = _quantiles(column.lengths)
+        if column.suggested:
+            facts[f"suggested n_max of {column.name}"] = f"{column.suggested.n_max:,}, the p95 rounded up"
     if found := figures.get("suggested"):
         cut = _share(found["cut"], sample.released)
         facts["suggested n_max"] = f"{found['n_max']:,}, the p95 rounded up; {cut} cut"
@@ -133,6 +141,16 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
             last = number == len(lines) - 1
             cells = (f"{line.epsilon:g}", f"{line.stays:.1%}", f"{line.different:,}", others)
             table.add_row("" if number else word, *cells, end_section=last)
+    return table
+
+
+def token_table(tokens: Sequence[TokenReading]) -> Table:
+    """What each token of a sentence is taken for, and what happens to it."""
+    table = Table(title="What each token was taken for", title_justify="left")
+    for heading in ("token", "taken for", "what happens"):
+        table.add_column(heading)
+    for reading in tokens:
+        table.add_row(*map(escape, reading))
     return table
 
 

@@ -9,23 +9,32 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from wordveil.config.checks import find_column_faults, find_text_faults
+from wordveil.config.checks import find_text_faults
+from wordveil.config.column_checks import find_column_faults
 from wordveil.config.load import make_fault
 from wordveil.config.schema import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.records.columns import TextColumns
 from wordveil.text.policy import TextPolicy
 
 _Model = TypeVar("_Model", bound=Section)
 
 
-def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tuple[ColumnsSection, TextPolicy]:
-    """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`."""
+def parse_arguments(
+    columns: Mapping[str, Any], policy: Mapping[str, Any]
+) -> tuple[ColumnsSection, TextPolicy, TextColumns]:
+    """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`.
+
+    Returns the columns of the input, the policy, and the text columns of the output.
+    """
     faults: list[Fault] = []
     source = _parse(ColumnsSection, "input", columns, find_column_faults, faults)
-    text = _parse(TextSection, "text", policy, find_text_faults, faults)
+    names = source.texts if source else ()
+    text = _parse(TextSection, "text", policy, lambda section: find_text_faults(section, names), faults)
     if faults or source is None or text is None:
         raise ConfigError("arguments", faults)
-    return source, TextPolicy(**text.policy_settings())
+    widths = text.widths(source.texts) if len(source.texts) > 1 else ()
+    return source, TextPolicy(**text.policy_settings(source.texts)), TextColumns(source.text_names, widths)
 
 
 def parse_release(name: str, source: str = "arguments", where: str = "release") -> str:

@@ -27,6 +27,7 @@ from wordveil.evaluation.suitability import measure_suitability
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
+from wordveil.text.types.found import compile_finder
 from wordveil.version import __version__
 
 _PARTS = ".parts"
@@ -95,6 +96,8 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
         found = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
+        work.progress("compiling what texts are read with, which takes half a minute once on a machine")
+        compile_finder(config.policy)
     return bundles.open_bundle(found)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model, read_model
+from wordveil.config.column_checks import find_column_faults
 from wordveil.config.conditions import find_reading
+from wordveil.config.formats import FILE_FORMATS, find_format_faults
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
     BudgetsSection,
-    ColumnsSection,
     GateSection,
     InputSection,
     KeySection,
@@ -26,11 +27,14 @@ from wordveil.config.schema import (
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
 from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, narrow_relation
-from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
 from wordveil.release.rules import is_exposure, public_faults
-from wordveil.text.choices import Length, Profile, Repeat, Slots
-from wordveil.text.policy import DraftPolicy, TextPolicy, find_faults
+from wordveil.text.choices import Length, OtherLanguage, Profile, Repeat, Slots
+from wordveil.text.contradictions import find_faults
+from wordveil.text.draft import DraftPolicy
+from wordveil.text.language import find_missing_packages
+from wordveil.text.policy import TextPolicy
+from wordveil.text.stop_words import find_list_problem
 
 _SHOWN = 80
 _NO_LENGTH = (
@@ -66,9 +70,11 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
         if sections.output:
             yield from _table_faults(source, sections.output)
     if text:
-        yield from find_text_faults(text)
+        yield from find_text_faults(text, source.texts if source else ())
         if source and source.where:
             yield from _condition_faults(source, text)
+        if source and source.language:
+            yield from _language_faults(source, text)
     yield from _release_faults(sections)
     yield from _mechanism_faults(sections.mechanism, text)
     yield from _training_faults(sections.mechanism)
@@ -109,24 +115,43 @@ def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:
         yield Fault("mechanism.embedding", shown_value(mechanism["embedding"]), problem)
 
 
-def find_text_faults(text: TextSection) -> Iterable[Fault]:
-    """Settings of the policy that contradict each other, or the n-gram model."""
-    settings = text.chosen_settings()
+def find_text_faults(text: TextSection, names: Sequence[str] = ()) -> Iterable[Fault]:
+    """Settings of the policy that contradict each other, the n-gram model, or the text columns ``names``; these are not
+    known where there are none.
+    """
+    settings = text.chosen_settings(names or ("text",))
+    if names and isinstance(text.n_max, dict):
+        yield from _width_faults(text.n_max, names)
     for name, problem in find_faults(DraftPolicy(**settings)):
         if name == "n_max" and text.profile == Profile.STRICT and text.length is None:
             yield Fault("text.n_max", "", _NO_LENGTH)
             continue
+        if name == "stop_word_list":
+            problem = find_list_problem(settings.get("language", DraftPolicy.language)) or problem  # noqa: PLW2901
         yield Fault(f"text.{name}", shown_value(getattr(text, name, None)), problem)
+    for name, problem in find_missing_packages(DraftPolicy(**settings)):
+        yield Fault(f"text.{name}", shown_value(getattr(text, name)), problem)
     if text.profile == Profile.STRICT and text.repeat == Repeat.SAME:
         problem = (
             "contradicts profile: strict (the default), whose bound covers any two texts: repetition shows which "
             "places of a text hold the same word. Remove it, or set profile: readable; with case: lower, "
-            "punctuation: drop and stop_words: hide that copies nothing, and length: pad with n_max still hides the "
-            "number of words that are not repeated."
+            "punctuation: drop, stop_words: hide, types: none and names: words that copies nothing, and length: pad "
+            "with n_max still hides the number of words that are not repeated."
         )
         yield Fault("text.repeat", text.repeat, problem)
     if text.ngrams is not None and settings.get("slots") == Slots.CARRIER_PHRASES:
         yield from _model_faults(text.ngrams, settings)
+
+
+def _width_faults(widths: Mapping[str, int], names: Sequence[str]) -> Iterable[Fault]:
+    """A mapping of numbers of tokens that is not for these text columns."""
+    for name in widths:
+        if name not in names:
+            problem = f"is not a column of input.text ({', '.join(names)}).{did_you_mean(name, names)}"
+            yield Fault(f"text.n_max.{name}", str(widths[name]), problem)
+    if missing := [name for name in names if name not in widths]:
+        problem = f"lacks {', '.join(missing)}. Name every column of input.text, or give one number for all."
+        yield Fault("text.n_max", "", problem)
 
 
 def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
@@ -134,17 +159,27 @@ def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault
     not the other.
     """
     if (
-        any(True for _ in find_text_faults(text))
-        or TextPolicy(**text.policy_settings()).relation is not Relation.ANY_TEXT
+        any(True for _ in find_text_faults(text, source.texts))
+        or TextPolicy(**text.policy_settings(source.texts)).relation is not Relation.ANY_TEXT
     ):
         return
-    if how := find_reading(source.where or "", source.text):
+    if how := find_reading(source.where or "", source.texts):
         problem = (
             f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
             "holds for any two texts. Filter on kept columns or in a view of public columns, or use a policy of "
             "text.profile: readable, under which exposes lists condition."
         )
         yield Fault("input.where", shown_value(source.where), problem)
+
+
+def _language_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
+    """A column of languages that no setting uses."""
+    if (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
+        problem = (
+            "has no effect with text.other_language: release, which tells no languages apart. Set it to mask or "
+            "quarantine, or remove this setting."
+        )
+        yield Fault("input.language", shown_value(source.language), problem)
 
 
 def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
@@ -163,28 +198,6 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
                 f"`wordveil ngrams` with --{name} {chosen}."
             )
             yield Fault(f"text.{name}", shown_value(chosen), problem)
-
-
-def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
-    """Columns that contradict each other, or that the output cannot have."""
-    if source.text == source.id:
-        yield Fault(
-            "input.text",
-            source.text,
-            "is also the id column. An id is published unchanged, so it must not be the text.",
-        )
-    if source.text in source.keep:
-        yield Fault("input.keep", source.text, "is the text column; keeping it would publish the original. Remove it.")
-    if source.author == source.text:
-        yield Fault("input.author", source.text, "is the text column. Name the author's column, or remove it.")
-    for name in source.keep:
-        if name == source.id:
-            yield Fault("input.keep", name, "is the id column, which is always in the output. Remove it.")
-        if source.keep.count(name) > 1:
-            yield Fault("input.keep", name, "is listed more than once. Keep one of them.")
-    for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
-        if name in RESERVED_COLUMNS or name.startswith("__"):
-            yield Fault(where, name, "is a name that the output reserves. Rename the column in a view of the input.")
 
 
 def _release_faults(sections: Sections) -> Iterable[Fault]:
@@ -208,9 +221,9 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
         )
         yield Fault("ledger", "", problem)
     yield from _place_faults(source, output, sections.ledger)
-    if source is None or text is None or any(True for _ in find_text_faults(text)):
+    if source is None or text is None or any(True for _ in find_text_faults(text, source.texts)):
         return
-    policy = TextPolicy(**text.policy_settings())
+    policy = TextPolicy(**text.policy_settings(source.texts))
     relation = narrow_relation(policy.relation, source.shown)
     budgets = sections.budgets
     if budgets:
@@ -282,7 +295,9 @@ def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) 
 
 
 def _source_faults(source: InputSection) -> Iterable[Fault]:
-    if (source.path is None) == (source.table is None):
+    yield from find_format_faults(source)
+    places = (source.path is not None) + (source.table is not None)
+    if places > 1 or (places == 0 and source.kind in FILE_FORMATS):
         yield Fault(
             "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
         )
@@ -299,7 +314,7 @@ def _source_faults(source: InputSection) -> Iterable[Fault]:
             str(source.timestamp),
             "and input.version both say which version to read. Remove one of them.",
         )
-    if source.table is None and source.format != "delta":
+    if source.table is None and source.kind != "delta":
         for name, value in chosen.items():
             yield Fault(
                 f"input.{name}",

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Literal
 
 from wordveil.privacy.relations import Exposure
+from wordveil.records.paths import read_path
 
 PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
 """The name of a parameter, a regular expression."""
@@ -96,13 +97,18 @@ def _after_comment(condition: str, start: int) -> int:
     return len(condition) if first is None else first
 
 
-def find_reading(condition: str, column: str) -> str:
-    """Find what in a condition reads ``column`` or may read it, as the end of a sentence; empty where nothing does."""
+def find_reading(condition: str, columns: Sequence[str]) -> str:
+    """Find what in a condition reads one of the text ``columns`` or may read it, as the end of a sentence; empty where
+    nothing does. A struct with a text among its fields counts as read wherever it or any field is named.
+    """
     found = [*tokens(condition)]
     if "${" in condition:
         return "has a variable ${...}, which Spark replaces with SQL from elsewhere"
-    if any(f".{fold_name(column)}." in f".{fold_name(name)}." for name in _names(found)):
-        return f"names {column}, the text column"
+    names = [f".{fold_name(name)}." for name in _names(found)]
+    for column in columns:
+        root = read_path(column)[0]
+        if any(f".{fold_name(part)}." in name for name in names for part in (column, root)):
+            return f"names {root}, the text column" if root == column else f"names {root}, where the text {column} is"
     if _has_query(found):
         return "has a subquery, and it is unclear what it reads"
     if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
@@ -110,12 +116,12 @@ def find_reading(condition: str, column: str) -> str:
     return "has a * that selects all columns, including the text" if _has_star(found) else ""
 
 
-def find_exposures(condition: str | None, text: str) -> tuple[str, ...]:
+def find_exposures(condition: str | None, texts: Sequence[str]) -> tuple[str, ...]:
     """List what the condition adds to ``exposes``.
 
     Where it reads the text column, a record that is there shows that its text meets the condition.
     """
-    return (str(Exposure.CONDITION),) if condition and find_reading(condition, text) else ()
+    return (str(Exposure.CONDITION),) if condition and find_reading(condition, texts) else ()
 
 
 def _names(found: Sequence[Token]) -> Iterator[str]:

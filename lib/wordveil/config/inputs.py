@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts import ngram_model
 from wordveil.config.mechanisms import FREQUENCIES
+from wordveil.config.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
 from wordveil.config.word_tables import WordTable, read_word_table, require_file
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
@@ -232,6 +233,8 @@ def _fit_similarity(other: Embedding, to: _Words) -> Embedding:
 
 
 def _read_counts(place: str, setting: str, _: Progress) -> WordTable:
+    if is_wordfreq(place):
+        return read_wordfreq(place, setting)
     table = read_word_table(place, setting, ("word", "count"))
     table.whole_numbers(1)
     table.require_distinct(1)
@@ -301,7 +304,13 @@ class _Kind:
 
 
 _KINDS = {
-    FREQUENCIES: _Kind("frequencies", _read_counts, _fit_frequencies),
+    FREQUENCIES: _Kind(
+        "frequencies",
+        _read_counts,
+        _fit_frequencies,
+        lambda place, setting: (digest_wordfreq if is_wordfreq(place) else _digest_table)(place, setting),
+        lambda place: has_wordfreq(place) if is_wordfreq(place) else Path(place).exists(),
+    ),
     "similarity": _Kind(
         "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeGuard, get_args
@@ -29,6 +30,8 @@ from wordveil.config.schema import (
 from wordveil.config.yaml_file import read_yaml, set_key
 from wordveil.errors import ConfigError, Fault
 from wordveil.privacy.relations import Relation, narrow_relation
+from wordveil.records.columns import TextColumns
+from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
 from wordveil.text.policy import TextPolicy
 
@@ -65,7 +68,25 @@ class Config(Section):
     @property
     def policy(self) -> TextPolicy:
         """The text policy."""
-        return TextPolicy(**self.text.policy_settings())
+        return TextPolicy(**self.text.policy_settings(self.input.texts))
+
+    @property
+    def text_columns(self) -> TextColumns:
+        """The text columns of the output."""
+        names = self.input.text_names
+        return TextColumns(names, self.text.widths(self.input.texts) if len(names) > 1 else ())
+
+    @property
+    def sentence_policy(self) -> TextPolicy:
+        """The policy of a single text: of several columns, of the one with most tokens."""
+        widths = self.text_columns.widths
+        return replace(self.policy, n_max=max(widths)) if widths else self.policy
+
+    def record_settings(self, run_id: str) -> RecordSettings:
+        """What the records of a run become."""
+        return RecordSettings(
+            self.release, run_id, self.policy, tuple(self.input.keep), self.shown, columns=self.text_columns
+        )
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -104,6 +125,7 @@ class Config(Section):
                 name: {"name": names[name], "digest": file_digests.get(name, "")}
                 for name in sorted(self.mechanism.public_files)
             },
+            lists=self.policy.language if self.policy.draws_types else "",
         )
 
 
@@ -251,7 +273,9 @@ def make_fault(details: ErrorDetails) -> Fault:
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
     message = _MESSAGES.get((where, kind)) or _message(details)
-    return Fault(where, "" if kind == "missing" or where.startswith("key") else shown_value(details["input"]), message)
+    # What stands there may be a key or a password.
+    is_hidden = kind == "missing" or where.startswith(("key", "input.options"))
+    return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
 
 
 def _name_fault(section: Any) -> Fault:

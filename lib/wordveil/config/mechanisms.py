@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from wordveil.config.paths import EmbeddingPath, LocalPath, ModelPath
+from wordveil.config.paths import EmbeddingPath, FrequenciesPath, LocalPath, ModelPath
 from wordveil.config.schema import Section
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.mechanisms.base import Mechanism
@@ -74,9 +74,10 @@ class MechanismSection(Section):
     """
     training: TrainingSection = TrainingSection()
     """How the embedding is trained, with ``embedding_format: hypernyms`` alone."""
-    frequencies: LocalPath | None = None
-    """A table of words and how often a public corpus has them: what attackers are assumed to know, and what some
-    mechanisms are built from. By default frequencies follow the words' ranks in the embedding.
+    frequencies: FrequenciesPath | None = None
+    """A table of words and how often a public corpus has them, or ``wordfreq:de`` for a list of the package wordfreq:
+    what attackers are assumed to know, and what some mechanisms are built from. By default frequencies follow the
+    words' ranks in the embedding.
     """
     public: Literal[True]
     """States that nothing named in this section was made from the private corpus: the embedding with its vocabulary and

@@ -19,6 +19,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from wordveil.artifacts.ngram_model import DEMO
 from wordveil.embeddings.embedding import SHIPPED
 
+WORDFREQ = "wordfreq:"
+"""Begins the name of a list of the package wordfreq, which is no path."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
@@ -49,10 +51,13 @@ class PathSetting:
         whether it is on the driver's own file system. A scheme is then a fault.
     shipped
         names of what comes with the package, which are no paths.
+    prefix
+        begins further names that are no paths; none where it is empty.
     """
 
     is_local: bool = True
     shipped: Collection[str] = ()
+    prefix: str = ""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Resolve what the type's own checks have passed."""
@@ -60,7 +65,7 @@ class PathSetting:
 
     def _resolve(self, value: str, info: ValidationInfo) -> str:
         """The context of the check is the directory of the configuration's file, None where there is no file."""
-        if value in self.shipped:
+        if value in self.shipped or (self.prefix and value.startswith(self.prefix)):
             return value
         if value.startswith("~"):
             raise PydanticCustomError(
@@ -84,3 +89,6 @@ EmbeddingPath = Annotated[str, StringConstraints(min_length=1), PathSetting(ship
 """A local path, or the name of an embedding that comes with the package."""
 ModelPath = Annotated[str, StringConstraints(min_length=1), PathSetting(shipped=(DEMO,))]
 """A local path, or the name of the n-gram model that comes with the package."""
+
+FrequenciesPath = Annotated[str, StringConstraints(min_length=1), PathSetting(prefix=WORDFREQ)]
+"""A local path, or the name of a list of the package wordfreq, such as ``wordfreq:de``."""

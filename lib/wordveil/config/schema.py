@@ -7,25 +7,34 @@ key is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, StringConstraints
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
 
 from wordveil.config.conditions import find_exposures
 from wordveil.config.paths import LocalPath, Location
-from wordveil.privacy.relations import Relation
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.records.paths import read_path
+from wordveil.records.schema import OUTPUT_FIELDS
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
+from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 from wordveil.text.stop_words import load_stop_words
+from wordveil.text.types.classes import TokenType, TypeAction
 
+PARSED_FORMATS = frozenset({"csv", "json", "xml"})
+"""Formats of rows that may be impossible to parse. Such a row is quarantined."""
 DEFAULT_MAX_BYTES = 16 * 2**20
 
 FromValue = Strict(strict=False)
 """A choice is written as its value: YAML has no enums."""
 
+TypeName = Annotated[TokenType, FromValue]
+ActionName = Annotated[TypeAction, FromValue]
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -40,13 +49,31 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+_ONE, _SEVERAL = "[one]", "[several]"
+
+
+def _shape_of(value: Any) -> str:
+    """Which of two shapes a setting has, so that a fault names what is wrong with this one."""
+    return _SEVERAL if isinstance(value, list | tuple | Mapping) else _ONE
+
+
+def one_or_several(one: Any, several: Any) -> Any:
+    """The type of a setting that has one value, or several in a list or a mapping."""
+    return Annotated[Annotated[one, Tag(_ONE)] | Annotated[several, Tag(_SEVERAL)], Discriminator(_shape_of)]
+
+
+Tokens = Annotated[int, Field(ge=1, lt=2**24)]
+
+
 class ColumnsSection(Section):
     """Which columns of a table are what."""
 
     id: Name
     """The column with the ids: distinct, never null. They are published."""
-    text: Name
-    """The column with the texts to sanitise."""
+    text: one_or_several(Name, Annotated[list[Name], Field(min_length=1)])  # type: ignore[valid-type]
+    """The column with the texts to sanitise, or a list of such columns: their words are paid for together. A dot leads
+    into a struct (``message.body``); a column whose own name has a dot stands in backticks.
+    """
     author: Name | None = None
     """The column that says who wrote a record; ledgers add costs up by it. It is published only if ``keep`` names
     it.
@@ -54,18 +81,52 @@ class ColumnsSection(Section):
     keep: list[Name] = []
     """Columns that are published unchanged beside the text."""
     max_bytes: Annotated[int, Field(ge=1, le=2**30)] = DEFAULT_MAX_BYTES
-    """Longer texts (UTF-8 bytes) are refused before any of them is loaded into Python."""
+    """Longer texts (UTF-8 bytes, all text columns of a record together) are refused before any of them is loaded into
+    Python.
+    """
+    language: Name | None = None
+    """The column with the language of each record, as a code such as ``de`` or ``en-GB``. Where it is null or empty,
+    the text decides. ``text.other_language`` says what follows. It is published only if ``keep`` names it.
+    """
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the text columns."""
+        return (self.text,) if isinstance(self.text, str) else tuple(self.text)
+
+    @property
+    def text_paths(self) -> tuple[tuple[str, ...], ...]:
+        """The parts of each of these names (:func:`wordveil.records.columns.read_path`)."""
+        return tuple(map(read_path, self.texts))
+
+    @property
+    def text_names(self) -> tuple[str, ...]:
+        """What an output calls the text columns."""
+        return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
 
 
 class InputSection(ColumnsSection):
     """The corpus: a table by its path or, in the session's catalogue, by its name."""
 
     path: Location | None = None
-    """The path of the table. Set exactly one of ``path`` and ``table``."""
+    """The path of the table. Set exactly one of ``path`` and ``table``; a source of Spark that needs no path, such as
+    ``jdbc``, has neither.
+    """
     table: Name | None = None
     """The name of the table in the session's catalogue."""
-    format: Literal["parquet", "delta"] | None = None
-    """The format of the table at ``path``; Parquet by default. For ``table`` the catalogue knows the format."""
+    format: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")] | None = None
+    """The format of the table at ``path``: ``parquet`` (the default), ``delta``, ``orc``, ``json`` (a record a line),
+    ``csv``, ``text`` (a record a file), or any source of Spark by its name or class, such as ``avro`` or ``jdbc``. For
+    ``table`` the catalogue knows the format.
+    """
+    options: dict[str, str] = {}
+    """Options of Spark's reader for the format, such as ``header: "false"``, without secrets."""
+    options_env: dict[str, Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]] = {}
+    """More of them whose values are in environment variables, by the variables' names: for passwords."""
+    columns: Name | None = None
+    """The names and types of all columns in Spark SQL, such as ``id BIGINT, body STRING``. Without it JSON is read
+    once to find them, and all columns of CSV are strings.
+    """
     version: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     """The version of a Delta table; by default the latest one when the run begins."""
     timestamp: Name | None = None
@@ -79,23 +140,34 @@ class InputSection(ColumnsSection):
 
     @property
     def setting(self) -> str:
-        """The setting that names the table."""
-        return "input.table" if self.table else "input.path"
+        """The setting that names the table, or the source where it has neither name nor path."""
+        return "input.table" if self.table else "input.path" if self.path else "input.format"
 
     @property
     def source(self) -> str:
-        """The path or the name of the table."""
-        return self.table or self.path or ""
+        """The path or the name of the table, or the source's format."""
+        return self.table or self.path or self.format or ""
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What ``where`` adds to ``exposes``."""
-        return find_exposures(self.where, self.text)
+        """What ``where`` adds to ``exposes``, and a format in which a text may make its row impossible to parse."""
+        parsed = (str(Exposure.PRESENCE),) if self.table is None and self.kind in PARSED_FORMATS else ()
+        return (*find_exposures(self.where, self.texts), *parsed)
+
+    @property
+    def reader(self) -> str:
+        """The format by which a path is read."""
+        return self.format or "parquet"
+
+    @property
+    def kind(self) -> str:
+        """The format in lower case, by which wordveil knows it."""
+        return self.reader.lower()
 
     @property
     def needs_delta(self) -> bool:
         """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
-        return self.format == "delta" or self.table is not None
+        return self.kind == "delta" or self.table is not None
 
 
 class TextSection(Section):
@@ -111,10 +183,15 @@ class TextSection(Section):
     punctuation: Annotated[choices.Punctuation, FromValue] | None = None
     controls: Annotated[choices.Controls, FromValue] | None = None
     stop_words: Annotated[choices.StopWords, FromValue] | None = None
-    stop_word_list: Literal["english"] | list[Name] = "english"
-    """The stop-words: those of the package, or a list. It is used only where stop-words are dropped or kept."""
+    stop_word_list: Literal["english"] | list[Name] | None = None
+    """The stop-words: ``english``, or a list; by default those of ``language``. It is used only where stop-words are
+    dropped or kept.
+    """
     length: Annotated[choices.Length, FromValue] | None = None
-    n_max: Annotated[int, Field(ge=1, lt=2**24)] | None = None
+    n_max: one_or_several(Tokens, dict[Name, Tokens]) | None = None  # type: ignore[valid-type]
+    """The public number of tokens under ``pad`` and ``sample``. Of several text columns each has this number, or its
+    own: ``{subject: 8, body: 256}``; a record costs their sum.
+    """
     output: Annotated[choices.Output, FromValue] | None = None
     refused: Annotated[choices.Refused, FromValue] | None = None
     repeat: Annotated[choices.Repeat, FromValue] | None = None
@@ -123,6 +200,14 @@ class TextSection(Section):
     """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
     slot_threshold: Probability | None = None
     slot_start_threshold: Probability | None = None
+    types: dict[TypeName, ActionName] | Literal["none"] | None = None
+    """What happens to addresses, numbers, dates and the like, by class (`wordveil docs types`). What is not named stays
+    as in the profile. ``none``: no class is told apart from words.
+    """
+    names: Annotated[choices.Names, FromValue] | None = None
+    language: Name | None = None
+    other_language: Annotated[choices.OtherLanguage, FromValue] | None = None
+    max_unknown_share: Annotated[float, Field(ge=0, lt=1)] | None = None
 
     @property
     def model_path(self) -> Path | None:
@@ -133,29 +218,47 @@ class TextSection(Section):
 
         return find_model(Path(self.ngrams)) if self.ngrams else None
 
-    def policy_settings(self) -> dict[str, Any]:
+    def widths(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The public numbers of tokens of the text columns ``names``; empty where none is set."""
+        if self.n_max is None:
+            return ()
+        if isinstance(self.n_max, int):
+            return (self.n_max,) * len(names)
+        return tuple(self.n_max.get(name, 0) for name in names)
+
+    def policy_settings(self, names: Sequence[str] = ("text",)) -> dict[str, Any]:
         """The settings of the policy: the profile's, overridden by what is set here, with the n-gram model's digest for
-        its path.
+        its path. ``names``: the text columns. The policy's ``n_max`` is that of the whole record.
 
         Raises :class:`wordveil.errors.NgramError` where the model is not there.
         """
         from wordveil.artifacts.ngram_model import read_model
 
-        settings = self.chosen_settings()
+        settings = self.chosen_settings(names)
         if (path := self.model_path) is not None:
             settings["ngrams"] = read_model(path)["digest"]
         return settings
 
-    def chosen_settings(self) -> dict[str, Any]:
+    def chosen_settings(self, names: Sequence[str] = ("text",)) -> dict[str, Any]:
         """The same with the n-gram model's path as configured. Reads no file."""
         chosen = {
             name: value
             for name, value in self.model_dump(exclude={"profile", "stop_word_list"}).items()
             if value is not None
         }
-        settings: dict[str, Any] = {**PROFILES[self.profile], **chosen}
+        profile = PROFILES[self.profile]
+        if isinstance(self.types, dict):
+            chosen["types"] = {**cast("Mapping[str, str]", profile.get("types", {})), **self.types}
+        elif self.types is not None:
+            chosen["types"] = {}
+        if isinstance(self.n_max, dict):
+            chosen["n_max"] = sum(self.n_max.values())
+        elif self.n_max is not None:
+            chosen["n_max"] = self.n_max * len(names)
+        settings: dict[str, Any] = {**profile, **chosen}
         if settings.get("stop_words", choices.StopWords.HIDE) != choices.StopWords.HIDE:
-            settings["stop_word_list"] = load_stop_words(self.stop_word_list)
+            language = settings.get("language", DraftPolicy.language)
+            settings["stop_word_list"] = load_stop_words(self.stop_word_list, language)
         if settings.get("slots", choices.Slots.ALL) != choices.Slots.ALL:
             settings = {"slot_threshold": SLOT_THRESHOLD, "slot_start_threshold": SLOT_START_THRESHOLD, **settings}
         return settings

@@ -60,14 +60,15 @@ class ReleaseKeys:
     """The subkeys of one release: 32 bytes each, independent of each other.
 
     ``context`` keys the contexts' MAC, ``noise`` the blocks that become noise, ``sampling`` and ``shuffle`` the blocks
-    that choose positions and destroy order, ``tag`` the content tags, ``layout`` the order of an output's rows. All but
-    ``tag`` and ``layout`` belong to the current epoch.
+    that choose positions and destroy order, ``types`` the values of typed tokens, ``tag`` the content tags, ``layout``
+    the order of an output's rows. All but ``tag`` and ``layout`` belong to the current epoch.
     """
 
     context: Secret
     noise: Secret
     sampling: Secret
     shuffle: Secret
+    types: Secret
     tag: Secret
     layout: Secret
 
@@ -127,7 +128,8 @@ class MasterKey:
         Raises :class:`IndexError` for an epoch that the key does not have.
         """
         chosen = self._epochs[(self.epoch if epoch is None else epoch) - 1]
-        current = {name: _derive(chosen, name, release) for name in ("context", "noise", "sampling", "shuffle")}
+        purposes = ("context", "noise", "sampling", "shuffle", "types")
+        current = {name: _derive(chosen, name, release) for name in purposes}
         return ReleaseKeys(**current, tag=self.subkey("tag", release), layout=self.subkey("layout", release))
 
     def signing_key(self, release: str) -> Ed25519PrivateKey:

@@ -30,11 +30,12 @@ from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.records.drawing import write_words
+from wordveil.records.drawing import draw_shown, write_words
 from wordveil.text.choices import Length, Output, Refused
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
+from wordveil.text.types.lists import PublicLists
 
 _WORDS, _DRAWS = 300, 5
 _NEIGHBOURS = 256
@@ -205,7 +206,9 @@ class _Bench:
         vocabulary = Vocabulary(embedding.words)
         # The sentence is shown as it is: no padding, and only its words decide whether it can be shown.
         shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE, output=Output.SEQUENCE)
-        self._codec = Codec(shown, vocabulary, model)
+        self._policy = shown
+        self._lists = PublicLists.load(policy.language) if policy.draws_types else None
+        self._codec = Codec(shown, vocabulary, model, self._lists)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
         self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)
 
@@ -312,8 +315,10 @@ class _Bench:
 
     def _text(self, mechanism: Mechanism[Any]) -> str:
         keys, encoded = make_throwaway_keys(), self._encoded
-        written = write_words(mechanism, as_record(encoded.ids, _NAME, keys), keys, encoded.pattern)
-        shown: str = self._codec.decode(written.batch.ids, encoded.offsets, encoded.skeleton)[0].as_py()
+        record = as_record(encoded.ids, _NAME, keys)
+        written = write_words(mechanism, record, keys, encoded.pattern)
+        values = draw_shown(encoded.shown, record.contexts, keys, self._policy, self._lists)
+        shown: str = self._codec.decode(written.batch.ids, encoded.offsets, encoded.skeleton, values)[0].as_py()
         return shown
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,16 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, Fault
-from wordveil.evaluation.histogram import Bin, count_bins
+from wordveil.evaluation.corpus_sample import ColumnSample, Quantiles, Sample
+from wordveil.evaluation.histogram import count_bins
 from wordveil.evaluation.output_law import OutputLaw, write_tokens
 from wordveil.evaluation.statistics import KeepProbability, SupportSize
-from wordveil.evaluation.text_lengths import Suggestion, suggest_length
+from wordveil.evaluation.text_lengths import suggest_length
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
-from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS
+from wordveil.records.columns import ONE_TEXT, ColumnsCodec, TextColumns
+from wordveil.records.schema import REASON_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS, split_reasons
 from wordveil.text.choices import Length, Refused, UnknownWords
-from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -53,98 +54,6 @@ UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
     UnknownWords.QUARANTINE: "refuses its record",
 }
 """What happens to a word that the vocabulary lacks, for people."""
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """Quantiles of a count over the records.
-
-    Attributes
-    ----------
-    min : int
-        the smallest count of a record.
-    median : int
-        at least half of the records have no more than this.
-    p95 : int
-        at least 95% of the records have no more than this.
-    max : int
-        the largest count of a record.
-    """
-
-    min: int
-    median: int
-    p95: int
-    max: int
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What the job would do to the records that were read. Counts only.
-
-    Attributes
-    ----------
-    records
-        records read.
-    released
-        those that would get a sanitised text.
-    quarantined
-        the others, by reason.
-    emptied
-        those released as the empty text (``refused: empty``), by reason.
-    words, unknown
-        words of the released records before the policy, and those outside the vocabulary.
-    lengths
-        tokens to be replaced in a released record, before it is cut or filled; None where none is released.
-    histogram
-        how many released records have how many of them.
-    distinct
-        different words among them, each of which is drawn once; None where none is released, and under ``repeat:
-        each``.
-    cut, padded
-        released records longer and shorter than ``n_max``; None where the policy does not pad.
-    suggested
-        another ``n_max`` for such records; None where the policy has none, or no record is released.
-    tokens
-        tokens that the job would charge the released records for.
-    keep_rate
-        share of known words to be replaced that stay themselves; None where there are none. ``keep_draws`` words were
-        drawn for it.
-    tokens_per_second
-        of one core of this machine, by processor time, so that a busy machine does not count.
-    seconds
-        of one core for all records read: cutting into words, and drawing ``tokens``; processor time.
-    """
-
-    records: int
-    released: int
-    quarantined: dict[str, int]
-    emptied: dict[str, int]
-    words: int
-    unknown: int
-    lengths: Quantiles | None
-    histogram: tuple[Bin, ...]
-    distinct: Quantiles | None
-    cut: int | None
-    padded: int | None
-    suggested: Suggestion | None
-    tokens: int
-    keep_rate: float | None
-    keep_draws: int
-    tokens_per_second: float
-    seconds: float
-
-    @property
-    def unknown_rate(self) -> float | None:
-        """Share of words outside the vocabulary; None where no word was seen."""
-        return self.unknown / self.words if self.words else None
-
-    def core_hours(self, records: int) -> float | None:
-        """Hours of one core for ``records`` records like these; None where none was read."""
-        return self.seconds / self.records * records / 3600 if self.records else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {**asdict(self), "unknown_rate": self.unknown_rate}
 
 
 @dataclass(frozen=True)
@@ -180,28 +89,39 @@ class UnknownWord:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``lengths`` int64 ``(released,)``, ``draws`` int64
-    ``(released,)``, the same or, where repeated words are drawn once, the distinct words; ``seconds`` it took.
+    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``columns`` int64 ``(released, columns)``, the tokens in
+    each, ``draws`` int64 ``(released,)``, their sum or, where repeated words are drawn once, the distinct words;
+    ``seconds`` it took.
     """
 
     records: int
     reasons: Counter[str]
     ids: NDArray[np.int32]
-    lengths: NDArray[np.int64]
+    columns: NDArray[np.int64]
     draws: NDArray[np.int64]
     words: int
     unknown: int
     seconds: float
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64 ``(released,)``, the tokens of each record."""
+        lengths: NDArray[np.int64] = self.columns.sum(axis=1)
+        return lengths
+
 
 def inspect(
-    batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None = None
+    batches: Iterable[pa.RecordBatch],
+    policy: TextPolicy,
+    bundle: Bundle,
+    model: NgramModel | None = None,
+    columns: TextColumns = ONE_TEXT,
 ) -> Sample:
-    """What the job would do to the records of ``batches``, which have the columns ``__text`` and ``__reason``;
-    ``model``: the policy's.
+    """What the job would do to the records of ``batches``, which have the columns ``__text`` (of several texts
+    :attr:`TextColumns.inputs`) and ``__reason``; ``model``: the policy's.
     """
     with threadpool_limits(limits=1):  # as in a worker
-        encoded = _encode(batches, policy, bundle, model)
+        encoded = _encode(batches, policy, bundle, model, columns)
         chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
         drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
@@ -210,7 +130,9 @@ def inspect(
     emptied = {
         reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
     }
-    pads, width, lengths = policy.pads, policy.n_max or 0, _measure_quantiles(encoded.lengths)
+    pads, lengths = policy.pads, _measure_quantiles(encoded.lengths)
+    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    several = len(columns.names) > 1
     return Sample(
         records=encoded.records,
         released=released,
@@ -221,39 +143,56 @@ def inspect(
         lengths=lengths,
         histogram=count_bins(encoded.lengths),
         distinct=_measure_quantiles(encoded.draws) if policy.draws_once else None,
-        cut=int((encoded.lengths > width).sum()) if pads else None,
-        padded=int((encoded.lengths < width).sum()) if pads else None,
+        cut=int((encoded.columns > widths).any(axis=1).sum()) if pads else None,
+        padded=int((encoded.columns < widths).any(axis=1).sum()) if pads else None,
         suggested=suggest_length(encoded.lengths, lengths.p95, bundle.mechanism.max_tokens)
-        if lengths and policy.n_max
+        if lengths and policy.n_max and not several
         else None,
         tokens=tokens,
         keep_rate=kept.rate,
         keep_draws=kept.words,
         tokens_per_second=speed,
         seconds=encoded.seconds + tokens / speed,
+        columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
     )
+
+
+def _column_samples(
+    encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
+) -> Iterator[ColumnSample]:
+    for name, part, lengths in zip(columns.names, columns.split_policy(policy), encoded.columns.T, strict=True):
+        if (found := _measure_quantiles(lengths)) is not None:
+            cut = int((lengths > (part.n_max or 0)).sum()) if policy.pads else None
+            suggested = suggest_length(lengths, found.p95, bundle.mechanism.max_tokens) if policy.n_max else None
+            yield ColumnSample(name, found, cut, suggested)
 
 
 def _encode(
-    batches: Iterable[pa.RecordBatch], policy: TextPolicy, bundle: Bundle, model: NgramModel | None
+    batches: Iterable[pa.RecordBatch],
+    policy: TextPolicy,
+    bundle: Bundle,
+    model: NgramModel | None,
+    columns: TextColumns,
 ) -> _Encoded:
     # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
-    codec = Codec(
-        replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE), bundle.vocabulary, model
-    )
-    codec.encode(_WARM_UP)
+    shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    codec = ColumnsCodec(columns, shown, bundle.vocabulary, model, bundle.lists)
+    codec.encode([_WARM_UP] * len(columns.names))
     limit = None if policy.n_max else bundle.mechanism.max_tokens
     records, seconds, words, unknown = 0, 0.0, 0, 0
     reasons: Counter[str] = Counter()
-    ids, lengths, draws = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    ids, draws = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    lengths = [np.empty((0, len(columns.names)), np.int64)]
     for batch in batches:
-        reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
+        reason, named = split_reasons(np.array(batch.column(REASON_COLUMN).to_pylist(), object))
+        texts = [pc.fill_null(batch.column(name), "") for name in columns.inputs]
         started = time.process_time()
-        encoded = codec.encode(pc.fill_null(batch.column(TEXT_COLUMN), ""))
+        encoded = codec.encode(texts, codec.find_other(texts, named))
         seconds += time.process_time() - started
         length = np.diff(encoded.offsets)
         fine = reason == None  # noqa: E711 - elementwise
         reason[fine] = encoded.refused[fine]
+        by_column = np.diff(encoded.layout.bounds).reshape(-1, len(columns.names))
         if limit is not None:
             reason[(reason == None) & (length > limit)] = TOO_MANY_TOKENS  # noqa: E711 - elementwise
         sound = reason == None  # noqa: E711 - elementwise
@@ -262,10 +201,10 @@ def _encode(
         )
         records += batch.num_rows
         reasons.update(reason[~sound].tolist())
-        ids.append(encoded.ids[np.repeat(sound, length)])
-        lengths.append(np.where(sound, length, 0)[sound | emptied])
-        distinct = length if encoded.pattern is None else np.diff(encoded.pattern.distinct_offsets)
-        draws.append(np.where(sound, distinct, 0)[sound | emptied])
+        joined = encoded.layout.join([column.ids for column in encoded.columns])
+        ids.append(joined[np.repeat(sound, length)])
+        lengths.append(np.where(sound[:, None], by_column, 0)[sound | emptied])
+        draws.append(np.where(sound, np.diff(encoded.drawn_offsets), 0)[sound | emptied])
         words += int(encoded.words[sound | emptied].sum())
         unknown += int(encoded.unknown[sound | emptied].sum())
     arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))

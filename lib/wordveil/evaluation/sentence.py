@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,6 +11,8 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN, UNKNOWN_COLUMN, WORDS_COLUMN
+from wordveil.text.codec import Codec
+from wordveil.text.encoded import TokenReading
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -36,6 +39,8 @@ class SentencePreview:
         words of the sentence, and those of them outside the vocabulary; 0 where it is refused.
     written
         words of what it becomes, between spaces; 0 where it is refused. Padding may add words.
+    tokens
+        what each token of the sentence is taken for; empty where it is refused.
     """
 
     text: str
@@ -44,6 +49,11 @@ class SentencePreview:
     words: int
     unknown: int
     written: int
+    tokens: list[TokenReading] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "tokens": [reading._asdict() for reading in self.tokens]}
 
 
 def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: NgramModel | None = None) -> SentencePreview:
@@ -60,6 +70,7 @@ def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: Ngram
         row[WORDS_COLUMN] or 0,
         row[UNKNOWN_COLUMN] or 0,
         len((output or "").split()),
+        Codec(policy, bundle.vocabulary, model, bundle.lists).explain(text) if output is not None else [],
     )
 
 

@@ -62,6 +62,9 @@ class Exposure(StrEnum):
     REPETITION = "repetition"
     """Which places of the text hold the same hidden word."""
 
+    TYPES = "types"
+    """Which tokens are addresses, numbers, names and the like, and the shape of those that keep it."""
+
     PUNCTUATION = "punctuation"
     CASE = "case"
     DIGITS = "digits"
@@ -72,6 +75,9 @@ class Exposure(StrEnum):
     """Every word that an n-gram model of public text expects in its place, and that the hidden words are none of
     these.
     """
+
+    LANGUAGE = "language"
+    """Which records are of another language than the policy's: none of their words is copied."""
 
 
 ORDER_EXPOSES: Mapping[str, tuple[str, ...]] = MappingProxyType({"hashed": (), "input": (str(Exposure.LAYOUT),)})

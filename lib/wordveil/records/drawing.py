@@ -10,12 +10,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import Contexts, KeyedStream
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.text.order import draw_order
+from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
+from wordveil.text.types.found import ShownTokens
+from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.surrogates import WORDS, draw_values
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ def write_words(
     pattern: Pattern | None = None,
     *,
     bag: bool = False,
+    bounds: NDArray[np.int64] | None = None,
 ) -> Written:
     """Draw the words of records and choose what is written for them.
 
@@ -59,7 +66,9 @@ def write_words(
         which tokens are the same word: each is drawn once, at the number of distinct words before it as its position.
         Whatever is rendered at its first place is then written at all of them. None: every token is drawn.
     bag
-        whether each record's tokens are written in a random order.
+        whether each text's tokens are written in a random order.
+    bounds
+        int64 ``(texts + 1,)``, the tokens of each text: every record has as many texts. None: one.
     """
     if pattern is None:
         drawn = mechanism.draw(batch, keys)
@@ -70,10 +79,52 @@ def write_words(
         counts = np.diff(distinct.offsets)
     replaced = batch.ids
     if bag:
-        order = draw_order(batch.offsets, batch.contexts, keys.shuffle)
+        order = draw_order(batch.offsets, batch.contexts, keys.shuffle, bounds)
         replaced, drawn = replaced[order], replace(drawn, ids=drawn.ids[order])
         pattern = pattern and pattern.reorder(order)
-    written = mechanism.render(drawn)
+    written = mechanism.render(drawn if bounds is None else _by_text(drawn, bounds))
     if pattern is not None:
         written = replace(written, ids=pattern.unify(written.ids))
-    return Written(written, replaced, counts)
+    return Written(replace(written, offsets=batch.offsets, contexts=batch.contexts), replaced, counts)
+
+
+def draw_shown(
+    shown: ShownTokens | None, contexts: Contexts, keys: ReleaseKeys, policy: TextPolicy, lists: PublicLists | None
+) -> pa.StringArray | None:
+    """Draw what is written for the tokens whose class shows: uniformly, by class and shape alone.
+
+    A draw costs nothing within a class and shape: the original token is no input of it. Tokens that are the same are
+    drawn once where the policy draws words once.
+
+    Parameters
+    ----------
+    shown
+        the tokens of records whose class shows; None where the policy shows no class.
+    contexts
+        uint8 ``(records, 12)``, the contexts of the records' noise.
+    keys
+        ``types`` is used, and nothing else.
+    policy
+        what happens to each class.
+    lists
+        the public lists; None where the policy draws from none.
+
+    Returns
+    -------
+    pa.StringArray
+        ``(shown,)``, or None where no class shows.
+    """
+    if shown is None:
+        return None
+    offsets = shown.offsets if shown.pattern is None else shown.pattern.distinct_offsets
+    blocks = WORDS // 2  # a position of a stream has two words
+    words = KeyedStream(keys.types, 1).record_words(contexts, offsets * blocks).reshape(-1, WORDS)
+    if shown.pattern is not None:
+        words = words[shown.pattern.spread(np.arange(len(words), dtype=np.int32))]
+    return draw_values(shown.kinds, policy.type_actions, shown.shapes, words, lists)
+
+
+def _by_text(batch: TokenBatch, bounds: NDArray[np.int64]) -> TokenBatch:
+    """The same tokens, text by text: what is written in one column does not depend on another."""
+    texts = (len(bounds) - 1) // max(len(batch), 1)
+    return TokenBatch(batch.ids, bounds, np.repeat(batch.contexts, texts, axis=0))

@@ -9,30 +9,41 @@ from dataclasses import asdict
 from typing import Any
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.text.policy import TextPolicy
 
 _SECTIONS = {"mechanism_fingerprint": "mechanism", "policy_fingerprint": "text"}
 
 
-def list_settings(policy: TextPolicy, bundle: Bundle) -> dict[str, str]:
-    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration.
+def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE_TEXT) -> dict[str, str]:
+    """The settings that decide the fingerprints of policy and bundle, by their names in a configuration. ``columns``:
+    the text columns of the output.
 
     They are those of the configuration and digests of public files. Nothing is from records or from the key.
     """
     recipe = bundle.manifest["recipe"]
     settings = {f"text.{name}": _plain(value) for name, value in asdict(policy).items()}
+    if len(columns.names) > 1:
+        settings["text (columns that are sanitised together)"] = ", ".join(columns.names)
+        settings |= {
+            f"text.n_max.{name}": str(width) for name, width in zip(columns.names, columns.widths, strict=False)
+        }
     settings |= {
         "mechanism.name": recipe["mechanism"],
         "mechanism.embedding (SHA-256 of its content)": recipe["embedding_digest"],
         "mechanism (version of its sampler)": str(bundle.manifest["content"]["sampler_version"]),
     }
     settings |= {f"mechanism.{name}": _plain(value) for name, value in recipe["settings"].items()}
+    if bundle.lists is not None:
+        settings["mechanism (SHA-256 of the public lists)"] = bundle.lists.digest
     files = recipe.get("inputs", {})
     return settings | {f"mechanism.{name} (SHA-256 of its content)": files[name]["digest"] for name in sorted(files)}
 
 
 def _plain(value: Any) -> str:
     """A value as text; of a list of words its digest, since it may be long."""
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return ", ".join(f"{kind}: {action}" for kind, action in value)
     if isinstance(value, tuple | list) and value and isinstance(value[0], str):
         return f"{len(value)} words, SHA-256 {hashlib.sha256(json.dumps(value).encode()).hexdigest()}"
     return "not set" if value is None else str(value)

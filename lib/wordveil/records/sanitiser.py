@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -18,26 +19,25 @@ from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
-from wordveil.records.drawing import write_words
+from wordveil.records.columns import ONE_TEXT, ColumnsCodec, TextColumns, Texts
+from wordveil.records.drawing import draw_shown, write_words
 from wordveil.records.schema import (
     INSPECTED_FIELDS,
     INVALID_ID,
     NULL_ID,
     NULL_TEXT,
-    OUTPUT_FIELDS,
     OVERSIZE,
     PRIVACY_TYPE,
     QUARANTINED,
     REASON_COLUMN,
     RELEASED,
     STATISTIC_FIELDS,
-    TEXT_COLUMN,
     TEXT_REASONS,
     TOO_MANY_TOKENS,
     UNDECODABLE,
+    split_reasons,
 )
-from wordveil.text.codec import Codec, Encoded
-from wordveil.text.order import sample
+from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
@@ -50,7 +50,7 @@ class RecordSettings:
 
     ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
     configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass
-    unchanged and are never published.
+    unchanged and are never published. ``columns`` are the text columns; of several, ``n_max`` of the policy is the sum.
     """
 
     release: str
@@ -59,6 +59,12 @@ class RecordSettings:
     kept: tuple[str, ...]
     shown: tuple[str, ...] = ()
     internal: int = 0
+    columns: TextColumns = ONE_TEXT
+
+    @property
+    def policy_fingerprint(self) -> str:
+        """The fingerprint of the policy and, where there are several, of the text columns."""
+        return self.columns.fingerprint(self.policy)
 
     @property
     def exposes(self) -> tuple[str, ...]:
@@ -89,13 +95,14 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 class RecordSanitiser:
-    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string) and ``__reason``
-    (string), in this order.
+    """Sanitises Arrow batches with the columns id, kept and internal columns, ``__text`` (string; of several text
+    columns :attr:`TextColumns.inputs`) and ``__reason`` (string), in this order.
 
-    A record with a ``__reason`` was refused earlier; its ``__text`` is null. Each batch becomes one or more
-    output batches with the same records in the same order and the columns id, kept and internal columns,
-    :data:`OUTPUT_FIELDS` and :data:`STATISTIC_FIELDS`. ``model``: the policy's n-gram model, if it has
-    one.
+    A record with a ``__reason`` was refused earlier; its texts are null. A ``__reason`` may also be the language that a
+    record names (:data:`wordveil.records.schema.LANGUAGE_MARK`). A null among several texts is an empty text. Each
+    batch becomes one or more output batches with the same records in the same order and the columns id, kept and
+    internal columns, :attr:`TextColumns.output_fields` and :data:`STATISTIC_FIELDS`. ``model``: the policy's n-gram
+    model, if it has one.
     """
 
     def __init__(
@@ -106,10 +113,11 @@ class RecordSanitiser:
         self._bundle = bundle
         self._keys = keys
         self._terms = release_terms(settings, bundle)
-        self._codec = Codec(settings.policy, bundle.vocabulary, model)
-        self._scope = frame_parts(
-            settings.release.encode(), bundle.fingerprint.encode(), settings.policy.fingerprint.encode()
-        )
+        self._columns = settings.columns
+        self._codec = ColumnsCodec(settings.columns, settings.policy, bundle.vocabulary, model, bundle.lists)
+        self._fingerprint = settings.policy_fingerprint
+        self._scope = frame_parts(settings.release.encode(), bundle.fingerprint.encode(), self._fingerprint.encode())
+        self._unpassed = len(settings.columns.names) + 1
         self._rows = max(1, _SLICE_TOKENS // (settings.policy.n_max or 1))
 
     def sanitise(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -117,7 +125,7 @@ class RecordSanitiser:
 
         Raises :class:`ValueError` if the number of columns differs from the settings' columns.
         """
-        expected = len(self._settings.kept) + self._settings.internal + 3
+        expected = len(self._settings.kept) + self._settings.internal + 1 + self._unpassed
         if batch.num_columns != expected:
             raise ValueError(f"Expected {expected} columns, got {batch.num_columns}.")
         for start in range(0, batch.num_rows, self._rows):
@@ -128,7 +136,7 @@ class RecordSanitiser:
         """Everything but the text, with :data:`INSPECTED_FIELDS`, in slices: why a record would be refused, or its
         content tag and the tokens that it would cost.
 
-        Nothing is drawn. ``batch`` has the id first, and ``__text`` and ``__reason`` last.
+        Nothing is drawn. ``batch`` has the id first, and the texts and ``__reason`` last.
         """
         for start in range(0, batch.num_rows, self._rows):
             piece = batch.slice(start, self._rows)
@@ -137,26 +145,28 @@ class RecordSanitiser:
             place[accepted] = np.arange(len(accepted))
             spread = pa.array(place, mask=place < 0)
             record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
-            drawn = encoded.offsets if encoded.pattern is None else encoded.pattern.distinct_offsets
+            drawn = encoded.drawn_offsets
             tokens = np.diff(drawn) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
             columns = [
                 pa.array(reason, pa.string()),
                 self._tags(record_ids, _content(encoded)).take(spread),
                 pa.array(tokens, pa.int64()).take(spread),
             ]
-            passed = piece.num_columns - 2
+            passed = piece.num_columns - self._unpassed
             schema = pa.schema([*(piece.schema.field(place) for place in range(passed)), *INSPECTED_FIELDS])
             yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
 
-    def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Encoded]:
+    def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Texts]:
         """Why each record is refused (None if it is not), the places of the accepted ones, and their tokens."""
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         if self._policy.refused == "empty":
             reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
-        texts = batch.column(TEXT_COLUMN)
+        texts = [pc.fill_null(batch.column(name), "") for name in self._columns.inputs]
+        reason, named = split_reasons(reason)
+        other = self._codec.find_other(texts, named)
         while True:
             accepted = np.flatnonzero(reason == None)  # noqa: E711 - elementwise
-            encoded = self._codec.encode(pc.fill_null(texts.take(pa.array(accepted)), ""))
+            encoded = self._codec.encode([column.take(pa.array(accepted)) for column in texts], other[accepted])
             late = encoded.refused
             if self._policy.n_max is None:
                 late[np.diff(encoded.offsets) > self._bundle.mechanism.max_tokens] = TOO_MANY_TOKENS
@@ -165,7 +175,7 @@ class RecordSanitiser:
             reason[accepted] = late
 
     def _assemble(
-        self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Encoded
+        self, batch: pa.RecordBatch, reason: NDArray[np.object_], accepted: NDArray[np.intp], encoded: Texts
     ) -> pa.RecordBatch:
         record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
         content = _content(encoded)
@@ -175,7 +185,7 @@ class RecordSanitiser:
         quarantined = place < 0
         spread = pa.array(place, mask=quarantined)
         columns = [
-            texts.take(spread),
+            *(values for _, values in self._columns.nest([column.take(spread) for column in texts])),
             pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
             self._privacy(drawn, place, quarantined),
@@ -185,28 +195,27 @@ class RecordSanitiser:
             pa.array(encoded.unknown, pa.int64()).take(spread),
             pa.array(unchanged, pa.int64()).take(spread),
         ]
-        passed = batch.num_columns - 2
+        passed = batch.num_columns - self._unpassed
         fields = [batch.schema.field(place) for place in range(passed)]
-        schema = pa.schema([*fields, *OUTPUT_FIELDS, *STATISTIC_FIELDS])
+        schema = pa.schema([*fields, *self._columns.output_fields, *STATISTIC_FIELDS])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
     def _draw(
-        self, record_ids: list[bytes], encoded: Encoded, content: list[Payload]
-    ) -> tuple[pa.StringArray, NDArray[np.int64], NDArray[np.int64]]:
-        """Sanitised texts, the number of tokens drawn, and the number of words that are written as they were, of
-        accepted records.
+        self, record_ids: list[bytes], encoded: Texts, content: list[Payload]
+    ) -> tuple[list[pa.StringArray], NDArray[np.int64], NDArray[np.int64]]:
+        """Sanitised texts by column, the number of tokens drawn, and the number of words that are written as they were,
+        of accepted records.
         """
-        ids, offsets = encoded.ids, encoded.offsets
         context = derive_contexts(self._keys.context, self._scope, record_ids, content)
-        if self._policy.length == "sample":
-            assert self._policy.n_max is not None
-            unknown = self._bundle.vocabulary.unknown
-            ids, offsets = sample(ids, offsets, context, self._keys.sampling, self._policy.n_max, unknown)
-        batch, bag = TokenBatch(ids, offsets, context), self._policy.output == "bag"
-        written = write_words(self._bundle.mechanism, batch, self._keys, encoded.pattern, bag=bag)
+        ids, layout = self._codec.fit(encoded, context, self._keys.sampling)
+        batch, bag = TokenBatch(ids, layout.offsets, context), self._policy.output == "bag"
+        bounds = layout.bounds if len(encoded.columns) > 1 else None
+        written = write_words(self._bundle.mechanism, batch, self._keys, encoded.pattern, bag=bag, bounds=bounds)
         ids = written.batch.ids
-        kept = count_kept_words(written.replaced, ids, offsets, self._bundle.vocabulary.size)
-        return self._codec.decode(ids, written.batch.offsets, encoded.skeleton), written.drawn, kept
+        kept = count_kept_words(written.replaced, ids, layout.offsets, self._bundle.vocabulary.size)
+        shown = encoded.shown.tokens if encoded.shown else None
+        values = draw_shown(shown, context, self._keys, self._policy, self._bundle.lists)
+        return self._codec.decode(ids, layout, encoded, values), written.drawn, kept
 
     def _tags(self, record_ids: list[bytes], content: list[Payload]) -> pa.BinaryArray:
         """Content tags: equal in one release for equal content of one record. They reveal nothing else."""
@@ -226,7 +235,7 @@ class RecordSanitiser:
             "bundle": terms.bundle,
             "search": terms.search,
             "search_recall": terms.search_recall,
-            "policy": self._policy.fingerprint,
+            "policy": self._fingerprint,
             "metric": terms.guarantee.metric.identifier,
             "nominal_epsilon": terms.guarantee.nominal_epsilon,
             "epsilon": terms.guarantee.epsilon,
@@ -248,9 +257,21 @@ class RecordSanitiser:
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
 
 
-def _content(encoded: Encoded) -> list[Payload]:
-    """All of each text that its output depends on: the hidden words' ids, what the policy copies, and which places hold
-    the same word.
+def _content(texts: Texts) -> list[Payload]:
+    """All of each record that its output depends on: column by column, each with as many parts, and each part with its
+    length before it. Of several columns also which words are the same across them.
+    """
+    content = [part for column in texts.columns for part in _column_content(column)]
+    if len(texts.columns) > 1 and texts.pattern is not None:
+        content.append(texts.pattern.payload)
+    if len(texts.columns) > 1 and texts.shown is not None and texts.shown.tokens.pattern is not None:
+        content.append(texts.shown.tokens.pattern.payload)
+    return content
+
+
+def _column_content(encoded: Encoded) -> list[Payload]:
+    """All of each text that its output depends on: the hidden words' ids, what the policy copies with the classes that
+    it shows, and which places hold the same word or token.
 
     Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
     comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Ids do not
@@ -261,20 +282,24 @@ def _content(encoded: Encoded) -> list[Payload]:
         content.append(encoded.skeleton.serialise())
     if encoded.pattern is not None:
         content.append(encoded.pattern.payload)
+    if encoded.shown is not None and encoded.shown.pattern is not None:
+        content.append(encoded.shown.pattern.payload)
     return content
 
 
-def find_refusals(ids: pa.Array, texts: pa.Array, max_bytes: int) -> pa.StringArray:
-    """Why each record is refused before its text is encoded, or null: for ids and texts that no Spark query has
+def find_refusals(ids: pa.Array, texts: Sequence[pa.Array], max_bytes: int) -> pa.StringArray:
+    """Why each record is refused before its texts are encoded, or null: for ids and texts that no Spark query has
     checked.
 
-    ``ids`` are strings or whole numbers, ``texts`` strings. Duplicate ids are not found here.
+    ``ids`` are strings or whole numbers, ``texts`` the text columns, strings. ``max_bytes`` is for all texts of a
+    record together. Duplicate ids are not found here.
     """
     reason = pa.nulls(len(ids), pa.string())
+    sizes = [pc.cast(pc.fill_null(pc.binary_length(column), 0), pa.int64()) for column in texts]
     for name, applies in (
-        (UNDECODABLE, _undecodable(texts)),
-        (OVERSIZE, pc.greater(pc.binary_length(texts), max_bytes)),
-        (NULL_TEXT, texts.is_null()),
+        (UNDECODABLE, reduce(pc.or_, map(_undecodable, texts))),
+        (OVERSIZE, pc.greater(reduce(pc.add, sizes), max_bytes)),
+        (NULL_TEXT, reduce(pc.and_, [column.is_null() for column in texts])),
         (INVALID_ID, _undecodable(ids)),
         (NULL_ID, ids.is_null()),
     ):

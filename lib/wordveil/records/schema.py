@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 RELEASED = "released"
 QUARANTINED = "quarantined"
@@ -10,16 +12,22 @@ WITHDRAWN = "withdrawn"
 # Why a record was withdrawn. A requested withdrawal is final, even while the input still has the record.
 REQUESTED, DELETED, ABSENT = "requested", "deleted", "absent"
 # Reasons found in ids: a record without a valid id cannot be drawn, whatever its text.
-NULL_ID, INVALID_ID, DUPLICATE_ID = "null_id", "invalid_id", "duplicate_id"
-ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID)
+# Of a malformed row not even the id is known.
+NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED = "null_id", "invalid_id", "duplicate_id", "malformed"
+ID_REASONS = (NULL_ID, INVALID_ID, DUPLICATE_ID, MALFORMED)
 # Reasons found in texts before they are split into words; the codec adds its own.
 NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS = "null_text", "oversize", "undecodable", "too_many_tokens"
 TEXT_REASONS = (
     *(NULL_TEXT, OVERSIZE, UNDECODABLE, TOO_MANY_TOKENS),
     *("script_without_word_spaces", "unknown_words", "control_characters"),
+    *("other_language", "too_many_unknown_words"),
 )
+LANGUAGE_MARK = "language:"
+"""Stands in ``__reason`` before the language that a record names (``input.language``): that record is not refused."""
 # Columns of the input of :class:`RecordSanitiser` and of its output that no table keeps.
 TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
+# A column of inputs whose format can hold rows that cannot be parsed: whether this is one.
+MALFORMED_COLUMN = "__malformed"
 WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN = "__words", "__unknown", "__unchanged"
 # Columns of what :meth:`RecordSanitiser.inspect` returns, beside the id and ``__reason``.
 TAG_COLUMN, TOKENS_COLUMN = "__tag", "__tokens"
@@ -44,6 +52,7 @@ PRIVACY_TYPE = pa.struct(
         pa.field("exposes", pa.list_(pa.string())),
     ]
 )
+# Those of an output with one text column; :class:`wordveil.records.columns.TextColumns` has those of several.
 OUTPUT_FIELDS = (
     pa.field("text", pa.string()),
     pa.field("status", pa.string()),
@@ -52,8 +61,6 @@ OUTPUT_FIELDS = (
     pa.field("content_tag", pa.binary()),
     pa.field("run_id", pa.string()),
 )
-# What the SQL function returns: those columns of the output that its caller does not already have.
-STRUCT_FIELDS = OUTPUT_FIELDS[:4]
 STATISTIC_FIELDS = tuple(pa.field(name, pa.int64()) for name in (WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN))
 INSPECTED_FIELDS = (
     pa.field(REASON_COLUMN, pa.string()),
@@ -62,3 +69,14 @@ INSPECTED_FIELDS = (
 )
 STATISTICS = tuple(field.name for field in STATISTIC_FIELDS)
 RESERVED_COLUMNS = tuple(field.name for field in OUTPUT_FIELDS)
+
+
+def split_reasons(reasons: NDArray[np.object_]) -> tuple[NDArray[np.object_], list[str | None]]:
+    """Split the values of ``__reason``, object ``(records,)``: reasons, None for records that are not refused, and the
+    languages that records name, None for those that name none.
+    """
+    named = [reason[len(LANGUAGE_MARK) :] if str(reason).startswith(LANGUAGE_MARK) else None for reason in reasons]
+    marked = np.array([language is not None for language in named], np.bool_)
+    left = reasons.copy()
+    left[marked] = None
+    return left, named

@@ -21,6 +21,10 @@ class TokeniserKind(StrEnum):
     """The same, and each letter of a script without word spaces is a word."""
     WHITESPACE = "whitespace"
     """A run of characters without white space: the text is already segmented."""
+    CHINESE = "chinese"
+    """As ``words``, and runs of Chinese characters are cut by a dictionary (:mod:`wordveil.text.segmentation`)."""
+    JAPANESE = "japanese"
+    """The same for Japanese."""
 
 
 class Hyphens(StrEnum):
@@ -127,6 +131,17 @@ class Refused(StrEnum):
     """It enters as the empty text."""
 
 
+class OtherLanguage(StrEnum):
+    """What happens to a record of another language than the policy's (:mod:`wordveil.text.language`)."""
+
+    RELEASE = "release"
+    """Languages are not told apart."""
+    MASK = "mask"
+    """Every word of it enters as the mechanism's unknown word; none is copied or dropped."""
+    QUARANTINE = "quarantine"
+    """The record is refused."""
+
+
 class Slots(StrEnum):
     """Which words are hidden (:mod:`wordveil.text.slots`)."""
 
@@ -134,6 +149,15 @@ class Slots(StrEnum):
     """All, except where the other settings say otherwise."""
     CARRIER_PHRASES = "carrier_phrases"
     """All but those of carrier phrases, which are copied (Feyisetan, Diethe, Drake 2019, section VII-D)."""
+
+
+class Names(StrEnum):
+    """Whether words of public lists of names are told apart (:mod:`wordveil.text.types.names`)."""
+
+    WORDS = "words"
+    """They are words like any."""
+    GAZETTEER = "gazetteer"
+    """First names, surnames and places of the lists are classes of their own."""
 
 
 class Profile(StrEnum):

@@ -6,9 +6,9 @@ the policy dropped, copied, cut and padded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,109 +16,43 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
-from wordveil.text.choices import Case, Controls, Digits, Punctuation, StopWords, TokeniserKind, UnknownWords
+from wordveil.text.cases import find_case
+from wordveil.text.choices import Case, Controls, Digits, Names, Punctuation, StopWords, TokeniserKind, UnknownWords
 from wordveil.text.controls import drop_controls, find_controls
+from wordveil.text.encoded import CutWords, Encoded, Forms, TokenReading
+from wordveil.text.foreign import ForeignTexts
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.scanner import Scanner, count_in_records, join_words
+from wordveil.text.skeleton import Skeleton, join_texts
 from wordveil.text.slots import NgramModel
-from wordveil.text.tokeniser import Pieces, Tokeniser, fold_words, straighten_apostrophes
+from wordveil.text.tokeniser import PLACEHOLDER, Pieces, Tokeniser, fold_words, straighten_apostrophes
+from wordveil.text.types.classes import TYPES, TokenType, TypeSpans
+from wordveil.text.types.found import TypedWords, TypeFinder, remove_placeholders
+from wordveil.text.types.lists import PublicLists
+from wordveil.text.types.recogniser import cut_spans, replace_spans
 
 SCRIPT_REFUSED = "script_without_word_spaces"
 UNKNOWN_REFUSED = "unknown_words"
 CONTROLS_REFUSED = "control_characters"
 
-_HIDE, _DROP, _KEEP = 0, 1, 2
+_HIDE, _DROP, _KEEP, _SHOW = 0, 1, 2, 3
+WORD, UNKNOWN_WORD = "word", "unknown word"
+TREATMENTS = ("replaced", "dropped", "kept", "shown")
+"""What happens to a token, by its action. Of a class that shows, the policy says more."""
+_EMOJI = TYPES.index(TokenType.EMOJI)
+_HARD_TEXT = "\u0301"
+"""A text that the scanner leaves to Arrow."""
 # By the values of :class:`UnknownWords`, :class:`Digits` and :class:`StopWords`.
 _ACTIONS = {"hide": _HIDE, "mask": _HIDE, "quarantine": _HIDE, "drop": _DROP, "keep": _KEEP}
-_LOWER, _CAPITAL, _UPPER = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Skeleton:
-    """What a policy copies: the pieces of each text, the places of hidden words among them, and what joins them."""
+class _MarkedTexts(NamedTuple):
+    """Texts, the same with a placeholder for each typed token of characters, and where these are."""
 
-    pieces: pa.StringArray
-    offsets: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    case: NDArray[np.int8] | None
-    separator: str
-
-    def serialise(self) -> tuple[memoryview, NDArray[np.int64]]:
-        """Write what is copied as bytes, with a mark for each hidden word; and the records' byte offsets."""
-        marks = pa.array(["\x010", "\x011", "\x012"])  # no text holds U+0001
-        case = np.zeros(len(self.slots), np.int8) if self.case is None else self.case
-        texts = _join(self._with(marks.take(pa.array(case))), self.offsets, self.separator)
-        bounds = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
-        return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
-
-    def fill(self, words: pa.StringArray) -> pa.StringArray:
-        """Put ``words`` in the place of the hidden ones."""
-        if self.case is not None:
-            words = _apply_case(words, self.case)
-        return _join(self._with(words), self.offsets, self.separator)
-
-    def _with(self, words: pa.StringArray) -> pa.StringArray:
-        order = np.arange(len(self.pieces))
-        order[self.slots] = len(self.pieces) + np.arange(len(self.slots))
-        return pa.concat_arrays([self.pieces, words]).take(pa.array(order))
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Texts as canonical ids.
-
-    Attributes
-    ----------
-    ids
-        int32 ``(tokens,)``.
-    offsets
-        int64 ``(records + 1,)``.
-    words
-        int64 ``(records,)``, words of the text before the policy.
-    unknown
-        int64 ``(records,)``, of those outside the vocabulary.
-    refused
-        reason code per record, or None: object ``(records,)``. A refused record has no ids.
-    skeleton
-        what is copied, or None where the policy copies nothing.
-    pattern
-        which tokens are the same word, or None where each is drawn on its own. A token of padding is the same as no
-        other.
-    """
-
-    ids: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    words: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-    refused: NDArray[np.object_]
-    skeleton: Skeleton | None
-    pattern: Pattern | None = None
-
-
-@dataclass(frozen=True)
-class _Forms:
-    """Which words are the same: ``codes``, int32 ``(tokens,)``, from 0 to ``count - 1``, equal for words with one
-    look-up form.
-    """
-
-    codes: NDArray[np.int32]
-    count: int
-
-
-@dataclass(frozen=True)
-class _Words:
-    """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
-
-    ``action`` is None where every word is hidden, ``forms`` where it does not matter which words are the same.
-    """
-
-    ids: NDArray[np.int32]
-    action: NDArray[np.int8] | None
-    offsets: NDArray[np.int64]
-    refused: NDArray[np.object_]
-    pieces: Pieces | None = None
-    forms: _Forms | None = None
+    texts: pa.StringArray
+    marked: pa.StringArray
+    spans: TypeSpans | None
 
 
 class Codec:
@@ -127,18 +61,28 @@ class Codec:
     Policies that copy nothing use a compiled scanner, and Arrow for texts with characters that the scanner does
     not know; with ``compiled=False`` they use Arrow alone. The ids are the same. The scanner does not tell unknown
     words apart, so policies that draw repeated words once use Arrow. ``model``: the n-gram model that the policy
-    names, if it names one. Raises :class:`ValueError` for another.
+    names, if it names one. ``lists``: the public lists, where the policy draws from them. Raises :class:`ValueError`
+    for another model, and for missing lists, and :class:`wordveil.errors.PlatformError` where the packages that the
+    policy needs are not installed in its versions.
     """
 
     def __init__(
-        self, policy: TextPolicy, vocabulary: Vocabulary, model: NgramModel | None = None, *, compiled: bool = True
+        self,
+        policy: TextPolicy,
+        vocabulary: Vocabulary,
+        model: NgramModel | None = None,
+        lists: PublicLists | None = None,
+        *,
+        compiled: bool = True,
     ) -> None:
         if (model.digest if model else None) != policy.ngrams:
             raise ValueError("the n-gram model is not the one that the policy names.")
         self._policy = policy
+        self._foreign = ForeignTexts(policy, vocabulary.unknown)
         self._model = model
         self._vocabulary = vocabulary
-        self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens)
+        self._types = TypeFinder.of(policy, lists)
+        self._tokeniser = Tokeniser(policy.tokeniser, policy.hyphens, placeholders=self._types is not None)
         self._stop_words = pa.array(policy.stop_word_list, pa.string())
         # Stop-words are always matched in lower case.
         both_lower = policy.case != Case.EXACT or policy.stop_words == StopWords.HIDE
@@ -147,11 +91,13 @@ class Codec:
             all(_ACTIONS[kind] == _HIDE for kind in kept_kinds) and policy.unknown != UnknownWords.QUARANTINE
         )
         alike = policy.tokeniser == TokeniserKind.WORDS and not policy.copies and not policy.draws_once
+        alike = alike and policy.names == Names.WORDS
         self._compiled = compiled and alike and both_lower
         if self._compiled:
             outside = self._stop_words.filter(pc.invert(pc.is_in(self._stop_words, vocabulary.array)))
-            known = pa.concat_arrays([vocabulary.array, outside])
-            index = WordIndex(known) if len(outside) else vocabulary.index
+            placeholder = pa.array([PLACEHOLDER] if self._types else [], pa.string())
+            known = pa.concat_arrays([vocabulary.array, outside, placeholder])
+            index = WordIndex(known) if len(known) > vocabulary.size else vocabulary.index
             self._scanner = Scanner(self._tokeniser, index, lower=policy.case != Case.EXACT)
             # By the scanner's numbers, the last of which, -1, is any other word.
             stop = policy.stop_words != StopWords.HIDE
@@ -159,29 +105,48 @@ class Codec:
             ids = np.arange(len(stops), dtype=np.int32)
             self._id_of = np.where(ids < vocabulary.size, ids, np.int32(vocabulary.unknown))
             self._action_of = self._actions(self._id_of == vocabulary.unknown, stops, np.zeros(len(stops), np.bool_))
+            self._typed = np.int32(len(known) - 1 if self._types else len(stops))
+            if self._types:
+                self._action_of[self._typed] = _HIDE
 
-    def encode(self, texts: pa.StringArray) -> Encoded:
-        """``texts``: string array without nulls, valid UTF-8."""
-        texts, barred = self._treat_controls(texts)
+    def find_other(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+        """Which texts, as :meth:`encode` takes them, are of another language: bool ``(records,)``. ``named``: the
+        languages that records name.
+        """
+        return self._foreign.find(texts, named)
+
+    def encode(self, texts: pa.StringArray, other: NDArray[np.bool_] | None = None) -> Encoded:
+        """``texts``: string array without nulls, valid UTF-8. ``other``: what :meth:`find_other` says; None: ask it."""
+        other = self.find_other(texts) if other is None else other
+        texts, barred = self._treat_controls(self._foreign.blank(texts, other))
         found = self._scan(texts) if self._compiled else self._cut(texts)
         action, refused = found.action, found.refused
+        masked = self._foreign.mask(found.ids, found.offsets, other)
+        unknown = count_in_records(found.unlisted, self._vocabulary.unknown, found.offsets)
+        over = self._foreign.refuse(refused, unknown, found.offsets, other)
         refused[barred] = CONTROLS_REFUSED
-        unknown = count_in_records(found.ids, self._vocabulary.unknown, found.offsets)
+        if action is not None and masked is not None:
+            action[masked] = _HIDE
+        if over.any():
+            action = np.zeros(len(found.ids), np.int8) if action is None else action
+            action[np.repeat(over, np.diff(found.offsets))] = _DROP
         if action is None:
             ids, offsets = self._fit(found.ids, found.offsets)
             pattern = self._find_pattern(found.forms, found.offsets)
-            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None, pattern)
+            forms = self._find_forms(found.forms, found.offsets)
+            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None, pattern, forms)
         if self._policy.unknown == UnknownWords.QUARANTINE:
-            hidden_ids = np.where(action == _HIDE, found.ids, np.int32(-1))
+            hidden_ids = np.where(action == _HIDE, found.unlisted, np.int32(-1))
             stops = count_in_records(hidden_ids, self._vocabulary.unknown, found.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
             action[np.repeat(stops, np.diff(found.offsets))] = _DROP
         hidden = action == _HIDE
-        skeleton = self._skeleton(found.pieces, action) if found.pieces and self._policy.copies else None
+        skeleton = self._skeleton(found.pieces, action, found.typed) if found.pieces and self._policy.copies else None
         bounds = np.concatenate([[0], np.cumsum(hidden)])[found.offsets]
         ids, offsets = self._fit(found.ids[hidden], bounds)
         pattern = self._find_pattern(found.forms, bounds, hidden)
-        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton, pattern)
+        forms = self._find_forms(found.forms, bounds, hidden)
+        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton, pattern, forms)
 
     def _treat_controls(self, texts: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.bool_]]:
         """The texts to cut into words, and which are refused for a character that shows nothing: those are empty."""
@@ -191,17 +156,25 @@ class Codec:
         dropped = drop_controls(texts) if self._policy.controls == Controls.DROP else texts
         return dropped, np.zeros(len(texts), np.bool_)
 
-    def _scan(self, texts: pa.StringArray) -> _Words:
+    def _scan(self, texts: pa.StringArray) -> CutWords:
         """By the compiled pass; texts that it leaves out by Arrow."""
-        scanned = self._scanner.scan(texts)
+        marked = texts
+        if self._types is not None:
+            texts = remove_placeholders(texts)
+            spans = self._types.find(texts)
+            marked = replace_spans(texts, spans, b" \x02 ")
+            if (left := self._find_hard(texts, spans)).any():
+                marked = pc.if_else(pa.array(left), _HARD_TEXT, marked)
+        scanned = self._scanner.scan(marked)
         ids = self._id_of[scanned.ids]
+        is_typed = None if self._types is None else scanned.ids == self._typed
         action = None if self._hides_all else self._action_of[scanned.ids]
         if action is not None and self._policy.digits != Digits.HIDE:
             action[scanned.digits] = _ACTIONS[self._policy.digits]
         refused = np.full(len(texts), None, object)
         hard = np.flatnonzero(scanned.hard)
         if not len(hard):
-            return _Words(ids, action, scanned.offsets, refused)
+            return CutWords(ids, action, scanned.offsets, refused, is_typed=is_typed)
         rest = self._cut(texts.take(pa.array(hard)))
         refused[hard] = rest.refused
         lengths = np.diff(scanned.offsets)
@@ -209,19 +182,39 @@ class Codec:
         # Where Arrow's words belong among the others: before the tokens of the record that follows.
         bounds = scanned.offsets[hard]
         ids = _splice(ids, bounds, rest.ids, rest.offsets)
+        if is_typed is not None and rest.is_typed is not None:
+            is_typed = _splice(is_typed, bounds, rest.is_typed, rest.offsets)
         if action is not None and rest.action is not None:
             action = _splice(action, bounds, rest.action, rest.offsets)
-        return _Words(ids, action, np.concatenate([[0], np.cumsum(lengths)]), refused)
+        return CutWords(ids, action, np.concatenate([[0], np.cumsum(lengths)]), refused, is_typed=is_typed)
 
-    def _cut(self, texts: pa.StringArray) -> _Words:
+    def _find_hard(self, texts: pa.StringArray, spans: TypeSpans) -> NDArray[np.bool_]:
+        """Which texts have a typed token with a character that the scanner does not know, bool ``(records,)``: in
+        normalisation form C it may be another token. Emoji are in that form.
+        """
+        found = np.zeros(len(texts), np.bool_)
+        tokens = cut_spans(texts, spans)
+        asked = ~pc.string_is_ascii(tokens).to_numpy(zero_copy_only=False) & (spans.kinds != _EMOJI)
+        if asked.any():
+            records = np.repeat(np.arange(len(texts)), np.diff(spans.offsets))[asked]
+            found[records[self._scanner.scan(tokens.filter(pa.array(asked))).hard]] = True
+        return found
+
+    def _cut(self, texts: pa.StringArray) -> CutWords:
         """By Arrow's regular expressions."""
         texts = self._tokeniser.normalise(texts)
         refused = np.full(len(texts), None, object)
-        refused[self._tokeniser.find_refused(texts)] = SCRIPT_REFUSED
-        texts = pc.if_else(pa.array(refused == None), texts, "")  # noqa: E711 - elementwise
-        gaps_stay = self._policy.punctuation == Punctuation.KEEP
-        pieces = self._tokeniser.cut_pieces(texts) if gaps_stay else self._tokeniser.cut_words(texts)
-        looked_up = self._lookup_form(pieces.words)
+        marks = self._mark_types(texts)
+        # Letters of other scripts inside a typed token are no words: nothing has to cut them.
+        barred = self._tokeniser.find_refused(marks.marked)
+        if barred.any():
+            refused[barred] = SCRIPT_REFUSED
+            marks = self._mark_types(pc.if_else(pa.array(barred), "", texts))
+        pieces, typed = self._cut_types(marks)
+        words = pieces.words
+        if typed is not None and self._policy.draws_once:
+            words = typed.restore(words)  # two tokens of a class may be the same, or not
+        looked_up = self._lookup_form(words)
         ids = self._vocabulary.lookup(looked_up)
         stops = digits = np.zeros(len(ids), np.bool_)
         if self._policy.stop_words != StopWords.HIDE:
@@ -234,43 +227,104 @@ class Codec:
             else self._actions(ids == self._vocabulary.unknown, stops, digits)
         )
         if action is not None and self._model is not None:
-            action[self._find_carriers(pieces, self._model)] = _KEEP
-        return _Words(ids, action, pieces.offsets, refused, pieces, self._number_forms(looked_up))
+            action[self._find_carriers(pieces.words, pieces.offsets, self._model, typed)] = _KEEP
+        if typed is not None and self._types is not None:
+            ids[typed.is_typed] = self._vocabulary.unknown
+            if action is not None:
+                action[typed.is_typed] = _HIDE
+                action[self._types.is_shown(typed.kinds)] = _SHOW
+        forms = self._number_forms(looked_up)
+        return CutWords(ids, action, pieces.offsets, refused, pieces, forms, typed.is_typed if typed else None, typed)
 
-    def _find_carriers(self, pieces: Pieces, model: NgramModel) -> NDArray[np.bool_]:
-        """Which words belong to carrier phrases."""
+    def _mark_types(self, texts: pa.StringArray) -> _MarkedTexts:
+        """Texts in normalisation form C, and the same with a placeholder for each typed token of characters."""
+        if self._types is None:
+            return _MarkedTexts(texts, texts, None)
+        texts = remove_placeholders(texts)
+        spans = self._types.find(texts)
+        return _MarkedTexts(texts, replace_spans(texts, spans, b"\x02"), spans)
+
+    def _cut_types(self, texts: _MarkedTexts) -> tuple[Pieces, TypedWords | None]:
+        """The marked texts cut into words, and which of these are typed tokens."""
+        gaps_stay = self._policy.punctuation == Punctuation.KEEP or self._policy.names != Names.WORDS
+        pieces = self._tokeniser.cut_pieces(texts.marked) if gaps_stay else self._tokeniser.cut_words(texts.marked)
+        if self._types is None or texts.spans is None:
+            return pieces, None
+        return pieces, self._types.tell_apart(texts.texts, texts.spans, pieces)
+
+    def _find_carriers(
+        self, words: pa.StringArray, offsets: NDArray[np.int64], model: NgramModel, typed: TypedWords | None
+    ) -> NDArray[np.bool_]:
+        """Which words belong to carrier phrases. Typed tokens belong to none: which ones they are decides nothing."""
+        if typed is not None:
+            words = pc.if_else(pa.array(typed.is_typed), PLACEHOLDER, words)
         threshold, start = self._policy.slot_threshold, self._policy.slot_start_threshold
         assert threshold is not None
         assert start is not None
-        return model.mark_kept(fold_words(pieces.words), pieces.offsets, threshold, start)
+        return model.mark_kept(fold_words(words), offsets, threshold, start)
 
-    def decode(self, ids: NDArray[np.int32], offsets: NDArray[np.int64], skeleton: Skeleton | None) -> pa.StringArray:
-        """The texts of drawn ids; padding leaves no trace in them."""
+    def explain(self, text: str) -> list[TokenReading]:
+        """Say what each token of ``text`` is taken for, and what happens to it. Empty where the text is refused."""
+        texts, barred = self._treat_controls(pa.array([text], pa.string()))
+        found = self._cut(texts)
+        if barred.any() or found.refused[0] is not None or found.pieces is None:
+            return []
+        words, labels = found.pieces.words, np.where(found.ids == self._vocabulary.unknown, UNKNOWN_WORD, WORD)
+        action = np.zeros(len(words), np.int8) if found.action is None else found.action
+        done = np.array(TREATMENTS)[action]
+        if found.typed is not None:
+            words = found.typed.restore(words, "")
+            kinds = found.typed.kinds[found.typed.is_typed]
+            labels = labels.astype(object)
+            labels[found.typed.is_typed] = [str(TYPES[kind]) for kind in kinds]
+            done = done.astype(object)
+            done[found.typed.is_typed] = [str(self._policy.type_actions[TYPES[kind]]) for kind in kinds]
+        return [TokenReading(*row) for row in zip(words.to_pylist(), labels.tolist(), done.tolist(), strict=True)]
+
+    def decode(
+        self,
+        ids: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        skeleton: Skeleton | None,
+        values: pa.StringArray | None = None,
+    ) -> pa.StringArray:
+        """The texts of drawn ids; padding leaves no trace in them. ``values``: what the skeleton's shown tokens are
+        written as.
+        """
         if skeleton is not None:
-            return skeleton.fill(self._vocabulary.words(ids))
+            return skeleton.fill(self._vocabulary.words(ids), values)
         if (joined := join_words(self._vocabulary.array, ids, offsets)) is not None:
             return joined
         real = ids != self._vocabulary.pad
         kept = np.concatenate([[0], np.cumsum(real)])
-        return _join(self._vocabulary.words(ids[real]), kept[offsets], " ")
+        return join_texts(self._vocabulary.words(ids[real]), kept[offsets], " ")
 
     def _lookup_form(self, words: pa.StringArray) -> pa.StringArray:
         return straighten_apostrophes(words) if self._policy.case == Case.EXACT else fold_words(words)
 
-    def _number_forms(self, looked_up: pa.StringArray) -> _Forms | None:
+    def _number_forms(self, looked_up: pa.StringArray) -> Forms | None:
         if not self._policy.draws_once:
             return None
         numbered = looked_up.dictionary_encode()
-        return _Forms(numbered.indices.to_numpy(), len(numbered.dictionary))
+        return Forms(numbered.indices.to_numpy(), numbered.dictionary)
 
     def _find_pattern(
-        self, forms: _Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
+        self, forms: Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
     ) -> Pattern | None:
         """Which of the ``hidden`` words are the same, cut and filled as :meth:`_fit` does."""
         if forms is None:
             return None
         pattern = Pattern.of(forms.codes[hidden], offsets, forms.count)
         return pattern.fit(self._policy.n_max) if self._policy.pads and self._policy.n_max else pattern
+
+    def _find_forms(
+        self, forms: Forms | None, offsets: NDArray[np.int64], hidden: NDArray[np.bool_] | slice = slice(None)
+    ) -> pa.DictionaryArray | None:
+        """The forms of the ``hidden`` words, cut and filled as :meth:`_fit` does."""
+        if forms is None:
+            return None
+        codes, _ = self._fit(forms.codes[hidden], offsets, -1)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=codes < 0), forms.words)
 
     def _actions(
         self, unknown: NDArray[np.bool_], stops: NDArray[np.bool_], digits: NDArray[np.bool_]
@@ -283,31 +337,42 @@ class Codec:
         action[digits] = _ACTIONS[self._policy.digits]
         return action
 
-    def _skeleton(self, pieces: Pieces, action: NDArray[np.int8]) -> Skeleton:
-        case = _find_case(pieces.words.filter(pa.array(action == _HIDE))) if self._policy.case == Case.RESTORE else None
+    def _skeleton(self, pieces: Pieces, action: NDArray[np.int8], typed: TypedWords | None) -> Skeleton:
+        words, offsets, slots, separator = pieces.words, pieces.all_offsets, pieces.slots, ""
         if self._policy.punctuation == Punctuation.DROP:
             left = action != _DROP
             offsets = np.concatenate([[0], np.cumsum(left)])[pieces.offsets]
-            return Skeleton(
-                pieces.words.filter(pa.array(left)), offsets, np.flatnonzero(action[left] == _HIDE), case, " "
-            )
-        assert pieces.all is not None
-        assert pieces.slots is not None
-        assert pieces.all_offsets is not None
-        erased = np.zeros(len(pieces.all), np.bool_)
-        erased[pieces.slots[action == _DROP]] = True
-        copied = pc.if_else(pa.array(erased), "", pieces.all)
-        return Skeleton(copied, pieces.all_offsets, pieces.slots[action == _HIDE], case, "")
+            slots, separator = np.cumsum(left) - 1, " "
+            copied = words.filter(pa.array(left))
+        else:
+            assert pieces.all is not None
+            assert slots is not None
+            erased = np.zeros(len(pieces.all), np.bool_)
+            erased[slots[action == _DROP]] = True
+            copied = pc.if_else(pa.array(erased), "", pieces.all)
+        assert offsets is not None
+        assert slots is not None
+        hidden, is_shown = action == _HIDE, action == _SHOW
+        restores = self._policy.case == Case.RESTORE
+        case = find_case(words.filter(pa.array(hidden))) if restores else None
+        if self._types is None or typed is None or not self._types.shows:
+            return Skeleton(copied, offsets, slots[hidden], case, separator)
+        shown = self._types.show(typed, is_shown, pieces.offsets)
+        return Skeleton(copied, offsets, slots[hidden], case, separator, shown, slots[is_shown])
 
-    def _fit(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Cut and fill each record to ``n_max`` where the policy pads."""
+    def _fit(
+        self, ids: NDArray[np.int32], offsets: NDArray[np.int64], padding: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Cut and fill each record to ``n_max`` where the policy pads. ``padding``: what fills it, by default the
+        vocabulary's symbol.
+        """
         if not self._policy.pads:
             return ids, offsets
         assert self._policy.n_max is not None
         width = self._policy.n_max
         lengths = np.diff(offsets)
         position = np.arange(len(ids)) - np.repeat(offsets[:-1], lengths)
-        fitted = np.full((len(lengths), width), self._vocabulary.pad, np.int32)
+        fitted = np.full((len(lengths), width), self._vocabulary.pad if padding is None else padding, np.int32)
         fitted[np.arange(width) < lengths[:, None]] = ids[position < width]
         return fitted.reshape(-1), np.arange(len(lengths) + 1, dtype=np.int64) * width
 
@@ -321,20 +386,3 @@ def _splice(
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):
         parts += [inserted[offsets[slice_number] : offsets[slice_number + 1]], values[start:stop]]
     return np.concatenate(parts)
-
-
-def _join(values: pa.StringArray, offsets: NDArray[np.int64], separator: str) -> pa.StringArray:
-    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    return pc.binary_join(lists, separator)
-
-
-def _find_case(words: pa.StringArray) -> NDArray[np.int8]:
-    first = pc.utf8_is_upper(pc.utf8_slice_codeunits(words, 0, 1)).to_numpy(zero_copy_only=False)
-    whole = pc.utf8_is_upper(words).to_numpy(zero_copy_only=False)
-    several = np.asarray(pc.utf8_length(words)) > 1
-    return np.where(whole & several, _UPPER, np.where(first, _CAPITAL, _LOWER)).astype(np.int8)
-
-
-def _apply_case(words: pa.StringArray, case: NDArray[np.int8]) -> pa.StringArray:
-    forms = pc.if_else(pa.array(case == _CAPITAL), pc.utf8_capitalize(words), words)
-    return pc.if_else(pa.array(case == _UPPER), pc.utf8_upper(words), forms)

@@ -18,27 +18,42 @@ def _stream(
 
 
 def sample(
-    ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret, count: int, unknown: int
+    ids: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    contexts: Contexts,
+    key: Secret,
+    count: int,
+    unknown: int,
+    *,
+    first: int = 0,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """``count`` ids of each record, drawn i.i.d. with replacement (Fernandes, Dras, McIver 2018, section 5.2).
 
     A record without ids becomes ``unknown``, ``count`` times. Returns ids and offsets of the same number of records.
+    ``first``: how many positions of each record's stream are in use, by other texts of the record.
     """
     drawn_offsets = np.arange(len(offsets), dtype=np.int64) * count
-    record, word = _stream(key, contexts, drawn_offsets)
+    record, word = _stream(key, contexts, np.arange(len(offsets), dtype=np.int64) * (first + count))
+    if first:
+        own = np.tile(np.arange(first + count) >= first, len(contexts))
+        record, word = record[own], word[own]
     length = np.diff(offsets)
     pick = offsets[record] + scale_words(word, np.maximum(length, 1)[record].astype(np.uint64))
     symbols = np.append(ids, np.int32(unknown))
     return symbols[np.where(length[record] > 0, pick, len(ids))], drawn_offsets
 
 
-def draw_order(offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int64]:
+def draw_order(
+    offsets: NDArray[np.int64], contexts: Contexts, key: Secret, bounds: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """A uniformly random order of each record's tokens, independent of what they are: int64 ``(tokens,)``.
 
-    At each place is the place in the batch of the token that comes there.
+    At each place is the place in the batch of the token that comes there. ``bounds``, int64 ``(texts + 1,)``, where
+    records have several texts: the tokens of each text, which stay in their text.
     """
     record, word = _stream(key, contexts, offsets)
-    return np.lexsort((word, record))
+    text = record if bounds is None else np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return np.lexsort((word, text))
 
 
 def shuffle(ids: NDArray[np.int32], offsets: NDArray[np.int64], contexts: Contexts, key: Secret) -> NDArray[np.int32]:

@@ -4,6 +4,9 @@ A word is a run of letters, marks and digits of any script, with single apostrop
 ``don't`` is one word, the quotes of ``'tis'`` are not part of one. Hyphens end a word unless inner hyphens are asked
 for (``inner``: ``well-known`` is one word, ``well--known`` two). Everything between words is a gap. Texts are
 in Unicode normalisation form C first; U+0001 becomes a space.
+
+``chinese`` and ``japanese`` cut runs of Chinese or Japanese letters into words by a dictionary
+(:mod:`wordveil.text.segmentation`), each distinct run once a batch.
 """
 
 from __future__ import annotations
@@ -16,25 +19,42 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from wordveil.text.choices import Hyphens, TokeniserKind
+from wordveil.text.segmentation import cut_run
 
 # Scripts that are written without spaces between words. Hangul and Vietnamese have spaces.
-_SPACELESS_SCRIPTS = tuple(
+_SEGMENTED_SCRIPTS = tuple(rf"\p{{{script}}}" for script in ("Han", "Hiragana", "Katakana", "Bopomofo"))
+"""Those that ``chinese`` and ``japanese`` cut into words."""
+_OTHER_SCRIPTS = tuple(
     rf"\p{{{script}}}"
-    for script in (
-        "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan",
-        "Javanese", "Balinese", "Yi",
-    )
+    for script in ("Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Javanese", "Balinese", "Yi")
 )  # fmt: skip
-# RE2 has no intersection: a letter of a script is what is not (no letter, or not of the script).
-_SPACELESS_LETTER = "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in _SPACELESS_SCRIPTS) + ")"
+_SPACELESS_SCRIPTS = (*_SEGMENTED_SCRIPTS, *_OTHER_SCRIPTS)
+
+
+def _letter_of(scripts: tuple[str, ...]) -> str:
+    """A letter of a script. RE2 has no intersection: it is what is not (no letter, or not of the script)."""
+    return "(?:" + "|".join(rf"[^\P{{L}}{script.replace('p', 'P', 1)}]" for script in scripts) + ")"
+
+
+_SPACELESS_LETTER = _letter_of(_SPACELESS_SCRIPTS)
 _SPACED_LETTER = rf"[^\P{{L}}{''.join(_SPACELESS_SCRIPTS)}]"
-_MARK = "\x01"
+# Signs of runs that Unicode gives to no script, or counts as numbers: closing mark, zero, repetition, long vowel.
+_RUN_SIGNS = "\u3006\u3007\u3031-\u3035\u30fc\uff70"
+_RUN = rf"(?:(?:{_letter_of(_SEGMENTED_SCRIPTS)}|[{_RUN_SIGNS}])\p{{M}}*)+"
+_RUN_SPACED = rf"(?:\p{{M}}|[^\P{{N}}{_RUN_SIGNS}]|[^\P{{L}}{''.join(_SPACELESS_SCRIPTS)}{_RUN_SIGNS}])"
+_SEGMENTED = (TokeniserKind.CHINESE, TokeniserKind.JAPANESE)
+MARK = "\x01"
+"""What stands between words while a text is cut; texts have a space in its place."""
+PLACEHOLDER = "\x02"
+"""What stands in a text for a typed token (:mod:`wordveil.text.types.found`): a word of its own."""
 
 
 @dataclass(frozen=True)
 class _Patterns:
-    """Regular expressions (RE2): a word; a run of anything else; and, where words can be found as what is between
-    separators, a separator and the characters to strip from both ends of what is between."""
+    """Regular expressions (RE2): a word, outside the runs that a dictionary cuts; a run of anything else; and, where
+    words can be found as what is between separators, a separator and the characters to strip from both ends of what is
+    between.
+    """
 
     word: str
     other: str
@@ -42,7 +62,17 @@ class _Patterns:
     strip: str
 
 
-def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
+def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens, *, placeholders: bool) -> _Patterns:
+    found = _word_patterns(tokeniser, hyphens)
+    if not placeholders:
+        return found
+    # A character class that is negated, and knows no placeholder yet, gets it.
+    other = found.other if tokeniser == TokeniserKind.WHITESPACE else found.other.replace("[^", f"[^{PLACEHOLDER}")
+    word = found.word.replace("[^", f"[^{PLACEHOLDER}") if tokeniser == TokeniserKind.WHITESPACE else found.word
+    return _Patterns(f"{PLACEHOLDER}|{word}", other, None, found.strip)
+
+
+def _word_patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
     if tokeniser == TokeniserKind.WHITESPACE:
         return _Patterns(r"[^\p{Z}\s]+", r"[\p{Z}\s]+", r"[\p{Z}\s]+", "")
     inner = "'\u2019" if hyphens == Hyphens.SPLIT else "'\u2019\u2010-"
@@ -52,6 +82,8 @@ def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
         # One inner mark may join two parts of a word; two in a row separate.
         separator = rf"[^\p{{L}}\p{{M}}\p{{N}}{inner}]+|[{inner}][{inner}]+"
         return _Patterns(f"{character}+(?:[{inner}]{character}+)*", other, separator, inner)
+    if tokeniser in _SEGMENTED:
+        return _Patterns(f"{_RUN_SPACED}+(?:[{inner}]{_RUN_SPACED}+)*", other, None, "")
     spaced = rf"(?:[\p{{M}}\p{{N}}]|{_SPACED_LETTER})"
     return _Patterns(rf"{_SPACELESS_LETTER}\p{{M}}*|{spaced}+(?:[{inner}]{spaced}+)*", other, None, "")
 
@@ -84,12 +116,16 @@ class Pieces:
 class Tokeniser:
     """Cuts string arrays into words. See the module for what a word is.
 
-    ``kind`` and ``hyphens`` may be given by their values. Raises :class:`ValueError` for any other value.
+    ``kind`` and ``hyphens`` may be given by their values. ``placeholders``: whether texts hold :data:`PLACEHOLDER`,
+    each of which is then a word. Raises :class:`ValueError` for any other value.
     """
 
-    def __init__(self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT) -> None:
+    def __init__(
+        self, kind: str = TokeniserKind.WORDS, hyphens: str = Hyphens.SPLIT, *, placeholders: bool = False
+    ) -> None:
         self._kind = TokeniserKind(kind)
-        self._patterns = _patterns(self._kind, Hyphens(hyphens))
+        self._patterns = _patterns(self._kind, Hyphens(hyphens), placeholders=placeholders)
+        self._placeholder = PLACEHOLDER if placeholders else ""
 
     @property
     def inner(self) -> str:
@@ -99,29 +135,34 @@ class Tokeniser:
     def is_word(self, characters: pa.StringArray) -> NDArray[np.bool_]:
         """Which characters words are made of: letters, marks and digits. Bool ``(count,)``."""
         return np.asarray(
-            pc.match_substring_regex(characters, r"[\p{L}\p{M}\p{N}]").to_numpy(zero_copy_only=False), np.bool_
+            pc.match_substring_regex(characters, rf"[\p{{L}}\p{{M}}\p{{N}}{self._placeholder}]").to_numpy(
+                zero_copy_only=False
+            ),
+            np.bool_,
         )
 
     def normalise(self, texts: pa.StringArray) -> pa.StringArray:
         """``texts`` in normalisation form C, without the mark that the tokeniser uses itself."""
-        return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), _MARK, " ")
+        return pc.replace_substring(pc.utf8_normalize(texts, form="NFC"), MARK, " ")
 
     def find_refused(self, texts: pa.StringArray) -> NDArray[np.bool_]:
         """Which texts hold a script without word spaces that this tokeniser does not segment: bool ``(records,)``."""
-        if self._kind != TokeniserKind.WORDS:
+        if self._kind in (TokeniserKind.CHARACTERS, TokeniserKind.WHITESPACE):
             return np.zeros(len(texts), np.bool_)
-        return np.asarray(pc.match_substring_regex(texts, _SPACELESS_LETTER).to_numpy(zero_copy_only=False), np.bool_)
+        letter = _letter_of(_OTHER_SCRIPTS) if self._kind in _SEGMENTED else _SPACELESS_LETTER
+        return np.asarray(pc.match_substring_regex(texts, letter).to_numpy(zero_copy_only=False), np.bool_)
 
     def cut_words(self, texts: pa.StringArray) -> Pieces:
         """The words alone; ``texts`` come from :meth:`normalise`."""
+        if self._kind in _SEGMENTED:
+            whole = self.cut_pieces(texts)
+            return Pieces(whole.words, whole.offsets)
         if self._patterns.separator is None:
-            marked = pc.replace_substring_regex(
-                texts, rf"({self._patterns.word})|{self._patterns.other}", rf"\1{_MARK}"
-            )
+            marked = pc.replace_substring_regex(texts, rf"({self._patterns.word})|{self._patterns.other}", rf"\1{MARK}")
         else:  # nine times as fast as capturing each word
-            marked = pc.replace_substring_regex(texts, self._patterns.separator, _MARK)
+            marked = pc.replace_substring_regex(texts, self._patterns.separator, MARK)
         values, offsets = _split(marked)
-        if self._patterns.strip:
+        if self._patterns.separator is not None and self._patterns.strip:
             values = pc.utf8_trim(values, self._patterns.strip)
         filled = np.asarray(pc.binary_length(values)) > 0
         kept = np.concatenate([[0], np.cumsum(filled)])
@@ -129,12 +170,30 @@ class Tokeniser:
 
     def cut_pieces(self, texts: pa.StringArray) -> Pieces:
         """Words and gaps; ``texts`` come from :meth:`normalise`."""
-        marked = pc.replace_substring_regex(texts, f"({self._patterns.word})", rf"{_MARK}\1{_MARK}")
+        marked = self._mark_segmented(texts) if self._kind in _SEGMENTED else self._mark_words(texts)
         values, offsets = _split(marked)
         # Each text reads gap, word, gap, ..., word, gap: its words are the odd pieces.
         inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
         slots = np.flatnonzero(inside % 2 == 1)
         return Pieces(values.take(pa.array(slots)), np.searchsorted(slots, offsets), values, slots, offsets)
+
+    def _mark_words(self, texts: pa.StringArray) -> pa.StringArray:
+        """The texts with a mark before and after each word outside runs."""
+        return pc.replace_substring_regex(texts, f"({self._patterns.word})", rf"{MARK}\1{MARK}")
+
+    def _mark_segmented(self, texts: pa.StringArray) -> pa.StringArray:
+        """The same, with the words of runs too."""
+        values, offsets = _split(pc.replace_substring_regex(texts, f"({_RUN})", rf"{MARK}\1{MARK}"))
+        # Each text reads: outside, run, outside, ..., run, outside.
+        inside = np.arange(len(values)) - np.repeat(offsets[:-1], np.diff(offsets))
+        is_run = pa.array(inside % 2 == 1)
+        runs = values.filter(is_run).dictionary_encode()
+        cut = [
+            "".join(f"{MARK}{word}{MARK}" for word in cut_run(run, self._kind)) for run in runs.dictionary.to_pylist()
+        ]
+        marked = pa.array(cut, pa.string()).take(runs.indices)
+        parts = pc.replace_with_mask(self._mark_words(values), is_run, marked)
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), parts), "")
 
 
 def fold_words(words: pa.StringArray) -> pa.StringArray:
@@ -148,6 +207,6 @@ def straighten_apostrophes(words: pa.StringArray) -> pa.StringArray:
 
 
 def _split(marked: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.int64]]:
-    lists = pc.split_pattern(marked, _MARK)
+    lists = pc.split_pattern(marked, MARK)
     offsets = lists.offsets.to_numpy().astype(np.int64)
     return lists.flatten(), offsets - offsets[0]

@@ -16,8 +16,9 @@ from wordveil.cli.pages import check_page, describe_price, draw_histogram, rende
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.comparison import Comparison, Line
+from wordveil.evaluation.corpus_sample import Quantiles, Sample
 from wordveil.evaluation.histogram import Bin, count_bins
-from wordveil.evaluation.preview import Quantiles, Sample, WordPreview
+from wordveil.evaluation.preview import WordPreview
 from wordveil.evaluation.sentence import SentencePreview
 from wordveil.evaluation.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
@@ -318,11 +319,13 @@ def test_a_page_is_written_once_and_for_its_owner(tmp_path: Path):
         check_page(str(dangling))
 
 
-def test_a_sentence_that_nothing_would_show_is_refused():
-    with pytest.raises(ConfigError, match=r"--text = A train\.: is shown only with --compare or --html"):
-        check_text("A train.", compare=False, html=None)
-    check_text("A train.", compare=False, html="plan.html")
-    check_text(None, compare=False, html="plan.html")
+def test_an_empty_sentence_is_refused():
+    with pytest.raises(ConfigError, match=r"--text =  : is empty"):
+        check_text(" ", compare=False)
+    with pytest.raises(ConfigError, match=r"--compare: needs a public sentence"):
+        check_text(None, compare=True)
+    check_text("A train.", compare=False)
+    check_text(None, compare=False)
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/plan.html", "{file}/plan.html"])

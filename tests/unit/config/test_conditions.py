@@ -66,19 +66,19 @@ SAYS_NOT = [
 
 @pytest.mark.parametrize("condition", READS)
 def test_a_condition_that_names_the_text_reads_it(condition):
-    assert find_reading(condition, "body") == "names body, the text column"
-    assert find_exposures(condition, "body") == ("condition",)
+    assert find_reading(condition, ("body",)) == "names body, the text column"
+    assert find_exposures(condition, ("body",)) == ("condition",)
 
 
 @pytest.mark.parametrize("condition", READS_OTHERS)
 def test_a_condition_on_other_columns_does_not(condition):
-    assert find_reading(condition, "body") == ""
-    assert find_exposures(condition, "body") == find_exposures(None, "body") == ()
+    assert find_reading(condition, ("body",)) == ""
+    assert find_exposures(condition, ("body",)) == find_exposures(None, ("body",)) == ()
 
 
 @pytest.mark.parametrize(("condition", "words"), SAYS_NOT)
 def test_what_may_read_the_text_counts_as_reading_it(condition, words):
-    assert words in find_reading(condition, "body")
+    assert words in find_reading(condition, ("body",))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_may_read_the_text_counts_as_reading_it(condition, words):
     ],
 )
 def test_names_are_compared_as_spark_compares_them(column, condition):
-    assert find_reading(condition, column).startswith("names")
+    assert find_reading(condition, (column,)).startswith("names")
 
 
 PIECES = [
@@ -110,14 +110,14 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 def test_a_name_is_found_between_whatever_hides_nothing(pieces):
     condition = " ".join(piece for piece, _ in pieces)
-    assert (find_reading(condition, "body") != "") == any(reads for _, reads in pieces)
+    assert (find_reading(condition, ("body",)) != "") == any(reads for _, reads in pieces)
 
 
 @given(st.text(alphabet="'\"`\\-/*:.\n\rbx (r${"))
 def test_any_string_is_cut_into_pieces(condition):
     for token in tokens(condition):
         assert token.value or token.kind == "name"
-    assert isinstance(find_reading(condition, "b"), str)
+    assert isinstance(find_reading(condition, ("b",)), str)
 
 
 def job(where: str | None, text: dict[str, Any], **sections: Any) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_a_release_says_that_its_condition_reads_the_text(text):
 def test_a_policy_for_any_two_texts_refuses_such_a_condition(where, text):
     (fault,) = faults(job(where, text))
     assert fault.startswith(
-        f"input.where = {where}: {find_reading(where, 'body')}. The presence of a record would reveal something"
+        f"input.where = {where}: {find_reading(where, ('body',))}. The presence of a record would reveal something"
     )
     assert "Filter on kept columns or in a view of public columns, or use a policy of text.profile: readable" in fault
     parse_config(job("ds = 'x'", text), "job.yaml")

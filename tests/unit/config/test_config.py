@@ -19,7 +19,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Relation
 from wordveil.text.choices import Profile
-from wordveil.text.policy import CHOICES
+from wordveil.text.draft import CHOICES
 
 ROOT = Path(__file__).parents[3]
 
@@ -93,7 +93,7 @@ def test_the_base_is_sound():
         ("mechanism.search_k", 50, "mechanism.search_k: is only for search: annoy. Remove it"),
         ("mechanism.embedding_format", "glov", "Did you mean glove?"),
         ("input.formt", "parquet", "input.formt: unknown key. Did you mean format?"),
-        ("input.format", "detla", "allowed: 'parquet' or 'delta'. Did you mean delta?"),
+        ("input.format", "detla", "is no format that Spark is known to have. Did you mean delta?"),
         ("input.path", None, "input.path: name exactly one of input.path and input.table"),
         ("input.table", "lake.tickets", "input.table: name exactly one of input.path and input.table"),
         ("input.version", -1, "input.version = -1: should be greater than or equal to 0"),
@@ -393,6 +393,7 @@ def test_under_strict_a_word_is_not_drawn_once(text):
 
 def test_what_a_fault_of_repetition_advises_is_sound():
     hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
+    hidden |= {"types": "none", "names": "words"}
     for text in ({"profile": "readable", "repeat": "same"}, hidden, {**hidden, "length": "pad", "n_max": 64}):
         config = parse_config(changed("text", text), "job.yaml")
         assert config.relation is Relation.SAME_SKELETON
@@ -406,6 +407,7 @@ def test_what_a_fault_of_repetition_advises_is_sound():
 def test_a_bound_for_any_two_texts_is_refused_where_words_are_drawn_once(name):
     """With a hidden length too; a gate can allow repetition, and refuse it."""
     hidden = {"profile": "readable", "case": "lower", "punctuation": "drop", "stop_words": "hide", "repeat": "same"}
+    hidden |= {"types": "none", "names": "words"}
     settings = {
         **changed("text", {**hidden, "length": "pad", "n_max": 64}),
         "input": {"path": "/lake/in", "format": "delta", "id": "id", "text": "body"},

@@ -19,8 +19,24 @@ from wordveil.errors import ConfigError, KeyMaterialError
 # Free text that is no path. A new setting is added here or gets a type of wordveil.config.paths.
 NO_PATHS = {
     "release",
-    *("input." + name for name in ("id", "text", "author", "keep", "table", "timestamp", "where")),
-    *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list"),
+    *("input.text", "text.n_max"),
+    *(
+        "input." + name
+        for name in (
+            "id",
+            "author",
+            "keep",
+            "table",
+            "timestamp",
+            "where",
+            "format",
+            "options",
+            "options_env",
+            "columns",
+            "language",
+        )
+    ),
+    *("output.public_table", "output.partition_by", "key.env", "text.stop_word_list", "text.language"),
     *("budgets.unit", "gate.exposes", "spark.master", "spark.app_name", "spark.options"),
 }
 

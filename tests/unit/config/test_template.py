@@ -10,19 +10,12 @@ import yaml
 
 from helpers import random_embedding
 from wordveil.config.artifacts import build_bundle
+from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config
 from wordveil.config.parameters import check_params, parse_params
-from wordveil.config.template import (
-    Column,
-    draft_config,
-    draft_facts,
-    guess_columns,
-    is_local_delta,
-    refuse_existing,
-    table_name,
-    write_draft,
-)
+from wordveil.config.template import draft_config, draft_facts, is_local_delta, refuse_existing, table_name, write_draft
 from wordveil.errors import ConfigError, OutputExistsError
+from wordveil.spark.platform.formats import find_format
 
 ROOT = Path(__file__).parents[3]
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
@@ -270,3 +263,22 @@ def test_a_draft_in_another_directory_names_the_key_where_its_command_writes_it(
     assert "\n  path: ../raw\n" in text
     assert 'wordveil key new "my conf/wordveil.key".' in text
     assert parse_config(filled(text), "draft", directory=Path("/lake/conf")).output.path == "/lake/raw-sanitised"
+
+
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [
+        ("/lake/t.tsv", {"format": "csv", "options": {"sep": "\t"}, "id": "id", "text": "body"}),
+        ("/lake/t.json", {"format": "json", "id": "id", "text": "body"}),
+        (
+            "/lake/t.txt",
+            {"format": "text", "options": {"wholetext": "true"}, "id": "file_name", "text": "value"},
+        ),
+    ],
+)
+def test_a_draft_of_files_has_their_format_and_options(path, settings):
+    found = find_format(path)
+    names = ("value", "file_name") if found.kind == "text" else ("id", "body")
+    columns = [Column(name, "string") for name in names]
+    draft = draft_config(path, columns, guess_columns(columns, "t"), found.kind, options=found.options)
+    assert yaml.safe_load(draft)["input"] == {"path": path, "keep": [], **settings}

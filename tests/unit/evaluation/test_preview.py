@@ -16,9 +16,11 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError
 from wordveil.evaluation import preview
-from wordveil.evaluation.preview import Quantiles, default_words, inspect, preview_words, sort_words
+from wordveil.evaluation.corpus_sample import Quantiles
+from wordveil.evaluation.preview import default_words, inspect, preview_words, sort_words
 from wordveil.evaluation.text_lengths import Suggestion
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
 
@@ -122,7 +124,7 @@ def test_compiling_is_not_charged_to_the_corpus(bundle, monkeypatch):
         return call
 
     monkeypatch.setattr(preview, "time", SimpleNamespace(process_time=lambda: now[0]))
-    monkeypatch.setattr(preview.Codec, "encode", slow(preview.Codec.encode, "encode"))
+    monkeypatch.setattr(preview.ColumnsCodec, "encode", slow(preview.ColumnsCodec.encode, "encode"))
     monkeypatch.setattr(preview, "write_tokens", slow(preview.write_tokens, "draw"))
     sample = inspect([batch(), batch()], OPEN, bundle)
     assert sample.tokens_per_second == 2000  # one call, of 2,000 tokens
@@ -286,3 +288,20 @@ def test_what_people_see_holds_every_figure(bundle):
     assert shown["suggested n_max"] == "8, the p95 rounded up; 1 (16.7%) cut"
     assert shown["epsilon of a record at that"] == "40"
     assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).row_count == 3
+
+
+def test_several_columns_are_counted_together_and_apart(bundle):
+    columns = TextColumns(("subject", "body"), (2, 5))
+    texts = [pa.array(["near", "near far near", None]), pa.array(["far " * 9, "", "near far"])]
+    names = ["__text", "__text_1", "__reason"]
+    records = pa.RecordBatch.from_arrays([*texts, pa.nulls(3, pa.string())], names=names)
+    sample = inspect([records], TextPolicy(length="pad", n_max=7), bundle, columns=columns)
+    assert (sample.released, sample.tokens, sample.words) == (3, 21, 15)
+    assert sample.lengths == Quantiles(2, 3, 10, 10)
+    assert (sample.cut, sample.padded, sample.suggested) == (2, 3, None)
+    assert [(column.name, column.lengths.max, column.cut) for column in sample.columns] == [
+        ("subject", 3, 1),
+        ("body", 9, 1),
+    ]
+    once = inspect([records], TextPolicy(repeat="same"), bundle, columns=TextColumns(("subject", "body")))
+    assert once.distinct == Quantiles(2, 2, 2, 2)

@@ -1,4 +1,6 @@
-"""Files that are neither Parquet nor Delta: they are named as given, with what they are and how to convert them."""
+"""Files that are neither Parquet nor Delta: they are named as given, with what they are and how to read
+or convert them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ import pytest
 
 from wordveil.errors import InputError
 from wordveil.spark.platform.errors import describe_cause
-from wordveil.spark.platform.formats import require_parquet, walk_files
+from wordveil.spark.platform.formats import (
+    FileFormat,
+    find_format,
+    require_format,
+    require_parquet,
+    walk_files,
+)
 
 TABLE = pa.table({"id": [1, 2], "body": ["a, b\nc", 'he said "x"']})
 CSV = 'id,body\n1,"a, b\nc"\n2,"he said ""x"""\n'
@@ -53,7 +61,7 @@ def test_another_format_is_named_and_converted_by_what_the_message_says(tmp_path
     with pytest.raises(InputError) as error:
         require_parquet("--from", name)
     message = str(error.value)
-    assert message.startswith(f"--from = {name}: It is not a Parquet file; by its name it is {kind} wordveil reads ")
+    assert message.startswith(f"--from = {name}: It is not a Parquet file; by its name it is {kind} Convert it: ")
     assert "damaged" not in message
     command = shlex.split(message.partition("Convert it: ")[2])
     assert command[:2] == ["python", "-c"]
@@ -98,13 +106,54 @@ def test_parquet_by_any_name_and_what_is_not_here_is_left_to_spark(tmp_path):
     ("file", "said"),
     [
         ("file:/lake/t.parquet", "in file:/lake/t.parquet. The file is damaged."),
-        ("s3a://lake/t.jsonl", "in s3a://lake/t.jsonl. It is not a Parquet file; by its name it is JSON lines."),
-        ("hdfs://host/t.csv.gz", "in hdfs://host/t.csv.gz. It is not a Parquet file; by its name it is CSV."),
+        (
+            "s3a://lake/t.jsonl",
+            "in s3a://lake/t.jsonl. It is not a Parquet file; by its name it is JSON lines. Set input.format: json.",
+        ),
+        (
+            "hdfs://host/t.csv.gz",
+            "in hdfs://host/t.csv.gz. It is not a Parquet file; by its name it is CSV. Set input.format: csv.",
+        ),
     ],
 )
 def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
     error = ValueError(f": java.lang.X: [CANNOT_READ_FILE_FOOTER] Could not read footer for file: {file}. Please")
     assert said in describe_cause(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("t.csv", "by its name it is CSV. Set input.format: csv."),
+        ("t.tsv", 'by its name it is CSV with tabs. Set input.format: csv and input.options: {sep: "\\t"}.'),
+        ("t.jsonl", "by its name it is JSON lines. Set input.format: json."),
+        ("t.orc", "by its name it is ORC. Set input.format: orc."),
+        ("t.feather", "by its name it is Arrow. Convert it: python -c"),
+    ],
+)
+def test_an_input_of_another_format_is_read_by_what_the_message_says(tmp_path, name, said):
+    file = write(tmp_path, name)
+    with pytest.raises(InputError) as error:
+        require_format("input.path", str(file), "parquet")
+    assert said in str(error.value)
+    if "Set" in said:
+        require_format("input.path", str(file), find_format(str(file)).kind)
+
+
+def test_parquet_is_not_read_as_another_format(tmp_path):
+    pq.write_table(TABLE, tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"t\.csv: is a Parquet file\. Set input\.format: parquet"):
+        require_format("input.path", str(tmp_path / "t.csv"), "csv")
+    assert find_format(str(tmp_path / "t.csv")) == FileFormat("parquet")
+    require_format("input.path", str(tmp_path), "delta")
+
+
+def test_a_format_is_found_by_the_first_file(tmp_path):
+    write(tmp_path, "part-0.tsv")
+    assert find_format(str(tmp_path)).options_map == {"sep": "\t"}
+    assert find_format("s3a://bucket/t.jsonl.gz") == FileFormat("json")
+    assert find_format("s3a://bucket/t") == FileFormat("parquet")
+    assert find_format(str(tmp_path / "none.txt")).options_map == {"wholetext": "true"}
 
 
 def test_files_are_walked_as_spark_lists_them(tmp_path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sparking import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
 from wordveil.config.artifacts import build_bundle
+from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
-from wordveil.config.template import Column
 from wordveil.errors import ConfigError
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.local_schema import read_local_schema
@@ -44,11 +45,11 @@ def test_a_plain_table_is_planned_without_spark(workspace: Workspace):
 
 
 def test_wrong_columns_are_told_without_spark(workspace: Workspace):
-    workspace.write_corpus(corpus(3))
+    workspace.write_corpus(corpus(3).append_column("ratio", pa.array([0.5] * 3)))
     with pytest.raises(ConfigError, match=r"input\.text = bodi: the table has no such column\. Did you mean body\?"):
         make_plan(workspace.config(input={"text": "bodi"}), refuse)
-    with pytest.raises(ConfigError, match=r"input\.text = note: is of type bigint"):
-        make_plan(workspace.config(input={"text": "note"}), refuse)
+    with pytest.raises(ConfigError, match=r"input\.text = ratio: is of type double"):
+        make_plan(workspace.config(input={"text": "ratio"}), refuse)
 
 
 def test_a_first_configuration_needs_no_spark(workspace: Workspace):

@@ -10,6 +10,7 @@ import pytest
 
 from wordveil.text.choices import Length, Profile
 from wordveil.text.policy import CHOICES, PROFILES, DraftPolicy, TextPolicy, find_faults, with_profile
+from wordveil.text.types.classes import MASKED
 
 STOPS = {"stop_word_list": ("of", "the")}
 PAD = {"length": "pad", "n_max": 8}
@@ -22,6 +23,8 @@ TABLE = [
     ({}, "same_length", "sequence", ["length", "presence"]),
     ({"tokeniser": "characters"}, "same_length", "sequence", ["length", "presence"]),
     ({"tokeniser": "whitespace"}, "same_length", "sequence", ["length", "presence"]),
+    ({"tokeniser": "chinese", "language": "zh"}, "same_length", "sequence", ["length", "presence"]),
+    ({"tokeniser": "japanese", "language": "ja"}, "same_length", "sequence", ["length", "presence"]),
     ({"hyphens": "inner"}, "same_length", "sequence", ["length", "presence"]),
     ({"unknown": "drop"}, "same_length", "sequence", ["length", "presence"]),
     ({"unknown": "keep"}, "same_skeleton", "sequence", ["length", "presence", "unknown_words"]),
@@ -52,6 +55,37 @@ TABLE = [
     ({**SAMPLE, "output": "bag"}, "any_text", "sampled", ["presence"]),
     ({**SAMPLE, "refused": "empty"}, "any_text", "sampled", []),
     (SLOTS, "same_skeleton", "sequence", ["carrier_phrases", "length", "presence"]),
+    ({"other_language": "quarantine"}, "same_length", "sequence", ["length", "presence"]),
+    ({"other_language": "mask"}, "same_length", "sequence", ["length", "presence"]),
+    ({"other_language": "mask", "stop_words": "drop", **STOPS}, "same_length", "sequence", ["length", "presence"]),
+    (
+        {"other_language": "mask", "stop_words": "keep", **STOPS},
+        "same_skeleton",
+        "sequence",
+        ["language", "length", "presence", "stop_words"],
+    ),
+    (
+        {"other_language": "mask", **SLOTS},
+        "same_skeleton",
+        "sequence",
+        ["carrier_phrases", "language", "length", "presence"],
+    ),
+    ({"names": "gazetteer"}, "same_skeleton", "sequence", ["length", "presence", "types"]),
+    ({"types": {"email": "tag"}}, "same_skeleton", "sequence", ["length", "presence", "types"]),
+    ({"types": {"number": "resample"}}, "same_skeleton", "sequence", ["length", "presence", "types"]),
+    ({"types": {"number": "mask"}}, "same_length", "sequence", ["length", "presence"]),
+    ({**PAD, "types": {"number": "mask"}}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "names": "gazetteer"}, "any_text", "sequence", ["presence"]),
+    (
+        {"other_language": "mask", "types": {"url": "tag"}},
+        "same_skeleton",
+        "sequence",
+        ["language", "length", "presence", "types"],
+    ),
+    ({"max_unknown_share": 0.5}, "same_length", "sequence", ["length", "presence"]),
+    ({**PAD, "other_language": "quarantine"}, "any_text", "sequence", ["presence"]),
+    ({**PAD, "other_language": "mask", "refused": "empty"}, "any_text", "sequence", []),
+    ({**PAD, "max_unknown_share": 0.5, "refused": "empty"}, "any_text", "sequence", []),
     ({"repeat": "same"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
     ({"repeat": "same", "output": "bag"}, "same_skeleton", "distinct", ["length", "presence", "repetition"]),
     ({**PAD, "repeat": "same"}, "same_skeleton", "distinct", ["presence", "repetition"]),
@@ -73,32 +107,64 @@ TABLE = [
 
 # The same for the profiles and each of their settings changed alone.
 STRICT = {"n_max": 8}
+WORDS = {"types": {}, "names": "words"}
+"""No token is told apart from words."""
 PROFILE_TABLE = [
     ("strict", {}, "any_text", "sequence", ["presence"]),
     ("strict", {"tokeniser": "characters"}, "any_text", "sequence", ["presence"]),
     ("strict", {"unknown": "drop"}, "any_text", "sequence", ["presence"]),
     ("strict", {"case": "exact"}, "any_text", "sequence", ["presence"]),
-    ("strict", {"digits": "drop"}, "any_text", "sequence", ["presence"]),
+    ("strict", {"digits": "drop", "types": {}}, "any_text", "sequence", ["presence"]),
     ("strict", {"output": "bag"}, "any_text", "bag", ["presence"]),
     ("strict", {"length": "sample"}, "any_text", "sampled", ["presence"]),
     ("strict", {"length": "as_is", "n_max": None}, "same_length", "sequence", ["length", "presence"]),
     ("strict", {"refused": "empty"}, "any_text", "sequence", []),
-    ("readable", {}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation", "stop_words"]),
-    ("readable", {"case": "lower"}, "same_skeleton", "sequence", ["length", "presence", "punctuation", "stop_words"]),
-    ("readable", {"case": "exact"}, "same_skeleton", "sequence", ["length", "presence", "punctuation", "stop_words"]),
-    ("readable", {"punctuation": "drop"}, "same_skeleton", "sequence", ["case", "length", "presence", "stop_words"]),
-    ("readable", {"stop_words": "hide"}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation"]),
-    ("readable", {"stop_words": "drop"}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation"]),
+    ("readable", {}, "same_skeleton", "sequence", ["case", "length", "presence", "punctuation", "stop_words", "types"]),
     (
         "readable",
-        {"digits": "keep"},
+        {"case": "lower"},
+        "same_skeleton",
+        "sequence",
+        ["length", "presence", "punctuation", "stop_words", "types"],
+    ),
+    (
+        "readable",
+        {"case": "exact"},
+        "same_skeleton",
+        "sequence",
+        ["length", "presence", "punctuation", "stop_words", "types"],
+    ),
+    (
+        "readable",
+        {"punctuation": "drop"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "stop_words", "types"],
+    ),
+    (
+        "readable",
+        {"stop_words": "hide"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "types"],
+    ),
+    (
+        "readable",
+        {"stop_words": "drop"},
+        "same_skeleton",
+        "sequence",
+        ["case", "length", "presence", "punctuation", "types"],
+    ),
+    (
+        "readable",
+        {"digits": "keep", **WORDS},
         "same_skeleton",
         "sequence",
         ["case", "digits", "length", "presence", "punctuation", "stop_words"],
     ),
     (
         "readable",
-        {"digits": "drop"},
+        {"digits": "drop", **WORDS},
         "same_skeleton",
         "sequence",
         ["case", "length", "presence", "punctuation", "stop_words"],
@@ -108,21 +174,21 @@ PROFILE_TABLE = [
         {"unknown": "keep"},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words", "unknown_words"],
+        ["case", "length", "presence", "punctuation", "stop_words", "types", "unknown_words"],
     ),
     (
         "readable",
         {"unknown": "drop"},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words"],
+        ["case", "length", "presence", "punctuation", "stop_words", "types"],
     ),
     (
         "readable",
         {"unknown": "quarantine"},
         "same_skeleton",
         "sequence",
-        ["case", "length", "presence", "punctuation", "stop_words"],
+        ["case", "length", "presence", "punctuation", "stop_words", "types"],
     ),
 ]
 
@@ -254,24 +320,25 @@ def test_fingerprint_is_that_of_the_settings_however_they_were_given():
         TextPolicy().fingerprint
         == TextPolicy(**{name: next(iter(choices)) for name, choices in CHOICES.items()}).fingerprint
     )
-    assert with_profile("strict", n_max=8).fingerprint == TextPolicy(n_max=8, length="pad").fingerprint
+    assert with_profile("strict", n_max=8).fingerprint == TextPolicy(n_max=8, length="pad", types=MASKED).fingerprint
+    assert with_profile("strict", n_max=8, types={}).fingerprint == TextPolicy(n_max=8, length="pad").fingerprint
 
 
 def test_fingerprint_of_known_policies_never_moves():
     """Another fingerprint would make every release a new one. What the profiles were before they dropped characters
-    that cannot be seen can still be had.
+    that cannot be seen, and before they told addresses, numbers and names apart, can still be had.
     """
     assert TextPolicy().fingerprint == "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1"
     assert (
-        with_profile("readable", **STOPS, controls="keep").fingerprint
+        with_profile("readable", **STOPS, **WORDS, controls="keep").fingerprint
         == "08a19597a002a619a3f7382d7fd7d1c837c9d4e1282f0b4e60504dca5a4bf6c6"
     )
     assert (
-        with_profile("carrier_phrases", **SLOTS, controls="keep").fingerprint
+        with_profile("carrier_phrases", **SLOTS, **WORDS, controls="keep").fingerprint
         == "d27f4e5f924bee3ea6da3b19867da890be37b8acd7a2c5d08e50909084ef9590"
     )
     assert (
-        with_profile("strict", n_max=512).fingerprint
+        with_profile("strict", n_max=512, types={}).fingerprint
         == "a054c6d1122cb9ba14deabd9d977422304cf4e535dbd356cebd509aec35603e7"
     )
 
@@ -312,6 +379,13 @@ FINGERPRINTS = {
     ("refused", "empty"): "5d4596ad0fd08c1a6fcc403cd63fb5a6779d77701a2ec31a2cb9777090117242",
     ("repeat", "each"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
     ("repeat", "same"): "36a3b3b27918bb6bcebc5ffb9f55d05b5c32b03491baf9074b4be8ddd31ab2f0",
+    ("tokeniser", "chinese"): "455046d1d08f40bf73728d92ffb3be53fe5ba2df5967c971f0e22aec523c6353",
+    ("tokeniser", "japanese"): "1a57ab852780156b2eb9f1d91556c19732a78029cb4dd7445bb747d696d5a5a9",
+    ("other_language", "release"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("other_language", "mask"): "b61be69804fd65f887a146ccb03fe831338f5044b677cd409b8f084ec1ba1251",
+    ("names", "words"): "c3aa9744214caf6eb993d6f88f3f1dda3e4e60d59f712b6463c4ce2c4b00dfa1",
+    ("names", "gazetteer"): "0a5f378a8b63c9812ec632bf3431153a7597fb4d0e0a30b878edd55c7cc635fe",
+    ("other_language", "quarantine"): "1fa303015f06f7ec35c479fc0e66104d0fa1a18007c2f2c5a02ef1f4268a495b",
 }
 NEEDED = {
     ("length", "pad"): {"n_max": 8},
@@ -320,6 +394,10 @@ NEEDED = {
     ("stop_words", "drop"): {"stop_word_list": ("of",)},
     ("stop_words", "keep"): {"stop_word_list": ("of",)},
     ("slots", "carrier_phrases"): {**SLOTS, "ngrams": "ab" * 32},
+    ("tokeniser", "chinese"): {"language": "zh", "packages": "rjieba 0.2.2"},
+    ("tokeniser", "japanese"): {"language": "ja", "packages": "SudachiPy 0.7.0, SudachiDict-small 20261015"},
+    ("other_language", "mask"): {"packages": "py3langid 0.4.0"},
+    ("other_language", "quarantine"): {"packages": "py3langid 0.4.0"},
 }
 
 

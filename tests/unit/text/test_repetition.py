@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from unit.support import ragged, unravel
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.text.codec import Codec, Encoded
+from wordveil.text.codec import Codec
+from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.repetition import Pattern
 from wordveil.text.tokeniser import Tokeniser, fold_words

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.text.codec import Codec, Encoded
+from wordveil.text.codec import Codec
+from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.scanner import Scanner, join_words
 from wordveil.text.tokeniser import Tokeniser

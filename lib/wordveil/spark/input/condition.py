@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from wordveil.config.conditions import fold_name
 from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.privacy.relations import Exposure
+from wordveil.records.paths import read_path
 from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
@@ -43,8 +45,18 @@ _PARTS = {
 }
 _FORMS = {"Length", "OctetLength", "BitLength", "Lower", "Upper"}
 _TRIMS = {"StringTrim", "StringTrimLeft", "StringTrimRight", "StringTrimBoth"}
-# What surrounds a value that is used twice, and what subqueries consist of.
-_FRAMES = {"With", "CommonExpressionDef", "TypedNullLiteral", "Alias", "AggregateExpression", "Count", "Max", "Min"}
+# A field of a struct, what surrounds a value that is used twice, and what subqueries consist of.
+_FRAMES = {
+    "GetStructField",
+    "With",
+    "CommonExpressionDef",
+    "TypedNullLiteral",
+    "Alias",
+    "AggregateExpression",
+    "Count",
+    "Max",
+    "Min",
+}
 _SAFE = frozenset(_LOGIC | _ORDER | _AMONG | _PARTS | _FORMS | _TRIMS | _FRAMES)
 # A pattern can be wrong, and the error then quotes it: the text may be what is matched, never the pattern.
 _MATCHES = frozenset({"Like", "ILike", "RLike"})
@@ -85,15 +97,18 @@ def _problems(spark: SparkSession, plan: Any, section: InputSection) -> Iterator
             "selects other records each time Spark computes it, so that some could be lost or read twice. Remove "
             "rand() and similar functions."
         )
-    look = _ConditionInspector(spark, section.text).inspect(plan.condition())
-    if look.reads and not section.shown:
+    # Spark reads the whole struct that a text is in.
+    roots = frozenset(fold_name(part) for name in section.texts for part in (name, read_path(name)[0]))
+    shown = ", ".join(section.texts)
+    look = _ConditionInspector(spark, roots).inspect(plan.condition())
+    if look.reads and Exposure.CONDITION not in section.shown:
         yield (
-            f"reads {section.text}, the text column, in a way that only Spark sees, so that exposes does not list "
+            f"reads {shown}, the text column, in a way that only Spark sees, so that exposes does not list "
             "condition. Name the column itself, or filter in a view of public columns."
         )
     if look.risks:
         yield (
-            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {section.text}, the text column: if that "
+            f"computes {', '.join(dict.fromkeys(look.risks))} on what may be {shown}, the text column: if that "
             "fails, Spark writes the text into its logs. Use like, rlike, length, = or try_cast, which cannot fail, "
             "or filter in a view of public columns."
         )
@@ -109,13 +124,14 @@ class _Found:
 
 @dataclass(frozen=True)
 class _ConditionInspector:
-    """Inspects a condition, or with ``column`` None a subquery, where any column may be the text.
+    """Inspects a condition, or with ``columns`` None a subquery, where any column may be the text. ``columns``: folded
+    names.
 
     ``refers``: whether the reference to an expression that is used twice refers to the text.
     """
 
     spark: SparkSession
-    column: str | None
+    columns: frozenset[str] | None
     refers: bool = False
 
     def inspect(self, node: Any) -> _Found:
@@ -160,7 +176,7 @@ class _ConditionInspector:
             return self.refers
         if _kind(node) not in ("AttributeReference", "OuterReference"):
             return False
-        return self.column is None or fold_name(node.name()) == fold_name(self.column)
+        return self.columns is None or fold_name(node.name()) in self.columns
 
 
 def _is_safe(node: Any, below: list[_Found]) -> bool:

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from wordveil.config.schema import SparkSection
-from wordveil.config.template import Column, is_local_delta
+from wordveil.config.formats import has_header
+from wordveil.config.guess import Column
+from wordveil.config.schema import InputSection, SparkSection
+from wordveil.config.template import is_local_delta
 from wordveil.errors import InputError
+from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.local_schema import read_local_schema
+from wordveil.spark.input.reading import check_headers, find_columns, load_files, partition_columns, read_source
 from wordveil.spark.input.source import is_delta_path
 from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.formats import require_parquet
+from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
+# A first line of CSV that is a record after all must not get into a configuration.
+_NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")
+
+
 def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: bool = False) -> list[Column]:
-    """Read the columns of the Parquet or Delta table at ``path``, from file names, a Delta log and one footer. Spark
-    starts only where it alone can tell them.
+    """Read the columns of the table at ``path``, from file names, a Delta log, one footer, or the first line of CSV;
+    JSON is read as a whole. Spark starts only where it alone can tell them.
 
     ``is_release``: whether the table is to be the input of a release, which must be a Delta table. Raises
     :class:`InputError`.
     """
     is_delta = is_local_delta(path)
+    files = FileFormat() if is_delta else find_format(path)
+    if files.kind != "parquet" and not is_release:
+        return _read_files(session, path, files)
     if is_delta or not is_release:
         local = read_local_schema(path, SparkSection(), delta=is_delta)
         if local is not None:
@@ -38,7 +50,25 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
             f"--from = {path}: is a Parquet table, and a release reads a Delta table. Write it as one, for example "
             'with spark.read.parquet(...).write.format("delta").save(...), or leave out --release.'
         )
-    return _list_columns(table.schema, _partition_columns(table))
+    return _list_columns(table.schema, partition_columns(table))
+
+
+def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:
+    """The columns of files that are neither Parquet nor Delta."""
+    given = {"path": path, "id": "id", "text": "text", "format": files.kind, "options": files.options_map}
+    section = InputSection.model_validate(given)
+    spark = session()
+    with input_errors("--from", path, files.kind):
+        check_headers(spark, section)
+        columns = find_columns(spark, section)
+        schema = read_source(spark, section, columns).drop(MALFORMED_COLUMN).schema
+        partitions = partition_columns(load_files(spark, section, columns))
+    if has_header(section) and not all(_NAME.fullmatch(name) for name in schema.names):
+        raise InputError(
+            f"--from = {path}: the first line of its files does not look like names of columns: they begin with a "
+            "letter and have at most 64 letters, digits, spaces or signs such as _ and -. Add such a line."
+        )
+    return _list_columns(schema, partitions)
 
 
 def _list_columns(schema: StructType, partitions: Collection[str]) -> list[Column]:
@@ -62,9 +92,3 @@ def open_path(session: Callable[[], SparkSession], path: str, option: str, other
                 f"{option} = {path}: this command reads Delta tables only from this machine's disk. {otherwise}"
             )
         return spark.read.format("delta" if delta else "parquet").load(path)
-
-
-def _partition_columns(table: DataFrame) -> set[str]:
-    """The columns whose values are in directory names; only Spark's plan of the table distinguishes them."""
-    plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
-    return set(plan.relation().partitionSchema().fieldNames())

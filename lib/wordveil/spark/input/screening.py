@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add, and_, or_
 from typing import TYPE_CHECKING
 
 from wordveil.config.schema import ColumnsSection
+from wordveil.records.columns import text_inputs
 from wordveil.records.schema import (
     DUPLICATE_ID,
     INVALID_ID,
+    LANGUAGE_MARK,
+    MALFORMED,
+    MALFORMED_COLUMN,
     NULL_ID,
     NULL_TEXT,
     OVERSIZE,
     REASON_COLUMN,
-    TEXT_COLUMN,
     UNDECODABLE,
 )
-from wordveil.spark.platform.columns import column
+from wordveil.spark.platform.columns import column, field_column, find_field, text_paths
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,41 +33,59 @@ _BROADCAST_IDS = 1_000_000
 def screen_input(
     table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
-    """Return the columns id, kept, ``internal``, ``__text`` and ``__reason``: a record that Spark refuses has its
-    reason and no text.
+    """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on, where there are several text
+    columns) and ``__reason``: a record that Spark refuses has its reason and no text. The ``__reason`` of any other
+    holds the language that the record names, if there is a column of languages
+    (:data:`wordveil.records.schema.LANGUAGE_MARK`).
+
+    A record has no text where all its text columns are null, and is too long where all together are.
 
     Spark reads the texts once. It reads the ids first, to find those that are listed more than once, unless ``refused``
     names a column that holds what is known of the ids, and other reasons found before (null for records without one).
     """
     from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import BinaryType
 
-    text = column(columns.text)
-    texts_are_binary = isinstance(table.schema[columns.text].dataType, BinaryType)
+    texts = [_to_string(table, path) for path in text_paths(table.schema, columns)]
+    sizes = [F.octet_length(text) for text in texts]
+    total = sizes[0] if len(sizes) == 1 else reduce(add, (F.coalesce(size, F.lit(0)).cast("bigint") for size in sizes))
     known = F.col(refused) if refused else None
     if known is None:
         table, known = flag_invalid_ids(table, columns)
-    as_string = text.cast("string") if texts_are_binary or not _is_string(table, columns.text) else text
     unreadable = (
-        F.when(text.isNull(), NULL_TEXT)
-        .when(F.octet_length(text) > columns.max_bytes, OVERSIZE)
-        .when(~F.is_valid_utf8(as_string), UNDECODABLE)
+        F.when(reduce(and_, (text.isNull() for text in texts)), NULL_TEXT)
+        .when(total > columns.max_bytes, OVERSIZE)
+        .when(reduce(or_, (~F.is_valid_utf8(text) for text in texts)), UNDECODABLE)
     )
     reason = F.coalesce(known, unreadable)
     passed = [column(name) for name in (columns.id, *columns.keep, *internal)]
-    return table.select(*passed, F.when(reason.isNull(), as_string).alias(TEXT_COLUMN), reason.alias(REASON_COLUMN))
+    readable = [
+        F.when(reason.isNull(), text).alias(name) for name, text in zip(text_inputs(len(texts)), texts, strict=True)
+    ]
+    named = F.concat(F.lit(LANGUAGE_MARK), column(columns.language)) if columns.language else F.lit(None)
+    why = F.coalesce(reason, named.cast("string"))
+    return table.select(*passed, *readable, why.alias(REASON_COLUMN))
+
+
+def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
+    from pyspark.sql.types import StringType
+
+    field = find_field(table.schema, path)
+    assert field is not None
+    return field_column(path) if isinstance(field.dataType, StringType) else field_column(path).cast("string")
 
 
 def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
     """Return the table, and why each record's id is invalid (null where it is valid). Counts the ids and reads nothing
-    else.
+    else. A row that could not be parsed has no id.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     record_id = column(columns.id)
     table, duplicate = _mark_duplicates(table, _find_repeated_ids(table, columns.id), columns.id)
+    malformed = F.col(MALFORMED_COLUMN) if MALFORMED_COLUMN in table.columns else F.lit(False)
     reason = (
-        F.when(record_id.isNull(), NULL_ID)
+        F.when(malformed, MALFORMED)
+        .when(record_id.isNull(), NULL_ID)
         .when(~F.is_valid_utf8(record_id) if _is_string(table, columns.id) else F.lit(False), INVALID_ID)
         .when(duplicate, DUPLICATE_ID)
     )

@@ -13,25 +13,30 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from wordveil.config.formats import FILE_FORMATS, has_header
 from wordveil.config.parameters import check_params
 from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.condition import check_condition
+from wordveil.spark.input.reading import check_headers, find_columns, read_source
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import DELTA_LOG, read_delta_files, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
 from wordveil.spark.platform.filesystem import Files
-from wordveil.spark.platform.formats import require_parquet
+from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from wordveil.config.load import Config
 
 FILE_COLUMN = "__wordveil_file"
 """The column of :meth:`InputTable.read_with_files`."""
 NO_PARAMS: Mapping[str, str] = MappingProxyType({})
+_FORMAT_NAMES = {"delta": "Delta", "parquet": "Parquet", "csv": "CSV", "json": "JSON", "orc": "ORC"}
 _FEED = "delta.enableChangeDataFeed"
 # Delta's parser drops the parameters of a query that Spark binds while it parses. Bound by the analyser, they are kept.
 _BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
@@ -43,7 +48,7 @@ class InputTable:
 
     ``latest_version``: the version of a Delta table that the settings choose, or the latest one when it was opened
     where they choose none; None for other tables. ``table_id``: Delta's own identifier of the table; a table that is
-    deleted and created again has another. None for other tables.
+    deleted and created again has another. None for other tables. ``columns``: those of a format whose rows are parsed.
     """
 
     spark: SparkSession
@@ -51,6 +56,7 @@ class InputTable:
     params: Mapping[str, str]
     latest_version: int | None = None
     table_id: str | None = None
+    columns: StructType | None = None
 
     @property
     def is_delta(self) -> bool:
@@ -63,7 +69,7 @@ class InputTable:
         Raises :class:`InputError`, and :class:`ConfigError` for faults of columns, version or condition.
         """
         frame = self._load_version(version)
-        check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
+        self._check(frame)
         return self._filter(frame)
 
     def changes(self, first: int, last: int) -> DataFrame:
@@ -83,8 +89,14 @@ class InputTable:
         with input_errors(self.section.setting, self.section.source), _feed_errors(self.section, first, last):
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
-        check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
+        self._check(frame)
         return self._filter(frame)
+
+    def _check(self, frame: DataFrame) -> None:
+        where = f"{self.section.setting} {self.section.source}"
+        # The first line of a CSV file may be a record after all: no message quotes it.
+        lists = not has_header(self.section) or self.section.columns is not None
+        check_columns(frame.drop(MALFORMED_COLUMN).schema, self.section, where, lists=lists)
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with :data:`FILE_COLUMN`, the file of each; of the files ``names`` alone where they are
@@ -97,7 +109,7 @@ class InputTable:
         from pyspark.sql import functions as F  # noqa: N812
 
         frame = self._load_version(None)
-        check_columns(frame.schema, self.section, f"{self.section.setting} {self.section.source}")
+        self._check(frame)
         try:
             with silence_query_logs():
                 place = frame.metadataColumn("_metadata").getField("file_path")
@@ -125,11 +137,9 @@ class InputTable:
             return self._load(options)
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
-        reader = self.spark.read.options(**options)
         if self.section.table is not None:
-            return reader.table(self.section.table)
-        assert self.section.path is not None
-        return reader.format(self.section.format or "parquet").load(self.section.path)
+            return self.spark.read.options(**options).table(self.section.table)
+        return read_source(self.spark, self.section, self.columns, options)
 
     def _filter(self, frame: DataFrame) -> DataFrame:
         if self.section.where is None:
@@ -153,7 +163,9 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
         require_delta(spark)
     if section.path is not None:
         _check_path(spark, section)
-    table = InputTable(spark, section, params)
+    with input_errors(section.setting, section.source, _kind(section)):
+        check_headers(spark, section)
+        table = InputTable(spark, section, params, columns=find_columns(spark, section))
     options: dict[str, str] = {}
     if section.version is not None:
         options["versionAsOf"] = str(section.version)
@@ -163,7 +175,7 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
         snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
-    if section.format == "delta":
+    if section.kind == "delta":
         raise InputError(
             f"{section.setting} = {section.source}: Delta did not return the table's version. Use a classic session "
             "with Delta."
@@ -194,23 +206,24 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
 
 def _check_path(spark: SparkSession, section: InputSection) -> None:
     path = section.path or ""
+    if section.kind not in FILE_FORMATS:
+        return
     with input_errors("input.path", path):
         if not Files(spark, path).exists():
             raise InputError(f"input.path = {path}: there is no such file or directory. Check the path.")
-        if section.format != "delta" and is_delta_path(spark, path):
+        if section.kind != "delta" and is_delta_path(spark, path):
             problem = (
-                "is a Delta table. Read as Parquet, it would include deleted and replaced records. Set input.format: "
-                "delta."
+                f"is a Delta table. Read as {_FORMAT_NAMES.get(section.kind, section.reader)}, it would include "
+                "deleted and replaced records. Set input.format: delta."
             )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
-    if section.format != "delta":
-        require_parquet("input.path", path)
+    require_format("input.path", path, section.kind)
 
 
 def _kind(section: InputSection) -> str:
-    return {"delta": "Delta table", "parquet": "Parquet table", None: "table" if section.table else "Parquet table"}[
-        section.format
-    ]
+    if section.table is not None:
+        return "table"
+    return f"{_FORMAT_NAMES[section.kind]} table" if section.kind in _FORMAT_NAMES else section.reader
 
 
 def _find_snapshot(frame: DataFrame) -> Any:
@@ -289,7 +302,8 @@ def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: 
     frame.createTempView(view)
     try:
         spark.conf.set(_BIND_LATE, "true")
-        return spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n)", args=dict(params))  # noqa: S608 - values are parameters
+        kept = f" OR {MALFORMED_COLUMN}" if MALFORMED_COLUMN in frame.columns else ""
+        return spark.sql(f"SELECT * FROM {view} AS input WHERE (\n{where}\n){kept}", args=dict(params))  # noqa: S608 - values are parameters
     finally:
         spark.catalog.dropTempView(view)
         spark.conf.unset(_BIND_LATE) if before is None else spark.conf.set(_BIND_LATE, before)

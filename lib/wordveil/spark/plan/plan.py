@@ -12,10 +12,10 @@ from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
 from wordveil.evaluation.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
-from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.records.sanitiser import release_terms
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import NO_PARAMS, read_input
-from wordveil.spark.platform.columns import check_columns
+from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.places import require_free_places
 
@@ -91,19 +91,18 @@ def make_plan(
     table = read_input(spark, config, params) if spark is not None else None
     columns = table.schema if table is not None else schema
     assert columns is not None
-    settings = RecordSettings(config.release, "", policy, tuple(config.input.keep), config.shown)
+    settings = config.record_settings("")
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
-    named = [
-        config.input.id,
-        config.input.text,
-        *([config.input.author] if config.input.author else []),
-        *config.input.keep,
-    ]
+    source = config.input
+    texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
+    named = {source.id: (source.id,), **texts}
+    named |= {name: (name,) for name in (source.author, source.language, *source.keep) if name}
+    fields = {name: find_field(columns, path) for name, path in named.items()}
     return Plan(
         release=config.release,
         input=config.input.source,
-        columns={name: columns[name].dataType.simpleString() for name in named},
+        columns={name: field.dataType.simpleString() for name, field in fields.items() if field},
         kept=tuple(config.input.keep),
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
@@ -128,9 +127,11 @@ def make_plan(
 def _read_schema(config: Config) -> StructType | None:
     """The input's schema, checked, where it can be read without Spark."""
     source = config.input
-    if source.path is None or (source.version, source.timestamp, source.where) != (None, None, None):
+    if source.path is None or source.kind not in ("parquet", "delta") or source.options or source.columns:
         return None
-    found = read_local_schema(source.path, config.spark, delta=source.format == "delta")
+    if (source.version, source.timestamp, source.where) != (None, None, None):
+        return None
+    found = read_local_schema(source.path, config.spark, delta=source.kind == "delta")
     if found is None:
         return None
     check_columns(found.schema, source, f"{source.setting} {source.source}")

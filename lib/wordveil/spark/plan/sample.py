@@ -12,16 +12,9 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.config.artifacts import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, Fault
-from wordveil.evaluation.preview import (
-    Sample,
-    UnknownWord,
-    WordPreview,
-    default_words,
-    inspect,
-    preview_words,
-    sort_words,
-)
-from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.evaluation.corpus_sample import Sample
+from wordveil.evaluation.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
+from wordveil.records.schema import REASON_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import FILE_COLUMN, NO_PARAMS, InputTable, open_input
 from wordveil.spark.plan.spread import MAX_SEED, choose_records, draw_rate, new_seed, spread_records
@@ -172,16 +165,19 @@ def sample_table(
         number = sum(counts.values())
         progress(f"reading {min(rows, number):,} records")
         taken = spread_records(counts, rows, seed)
-        rows_read = _read_records(source, taken, counts, seed)
+        names = (*config.text_columns.inputs, REASON_COLUMN)
+        rows_read = _read_records(source, taken, counts, seed, names)
     progress("drawing with a throwaway key")
-    sample = inspect(_make_batches(rows_read), config.policy, bundle, find_ngrams(config))
+    batches = _make_batches(rows_read, names)
+    sample = inspect(batches, config.policy, bundle, find_ngrams(config), config.text_columns)
     return TableSample(sample, number, bundle.guarantee.pure, seed, len(counts), len(taken))
 
 
 def _read_records(
-    source: InputTable, taken: Mapping[str, int], counts: Mapping[str, int], seed: int
-) -> list[tuple[str | None, str | None]]:
-    """Text and reason of random records: of each file the number that is ``taken`` of its ``counts``.
+    source: InputTable, taken: Mapping[str, int], counts: Mapping[str, int], seed: int, names: Sequence[str]
+) -> list[tuple[str | None, ...]]:
+    """Texts and reason, the columns ``names``, of random records: of each file the number that is ``taken`` of its
+    ``counts``.
 
     The executors pass on each record with a chance that lets hardly too few through, and the superfluous ones are left
     out here: to choose an exact number there would shuffle the texts through their disks, and so would a limit.
@@ -195,13 +191,12 @@ def _read_records(
     table = table.join(F.broadcast(source.spark.createDataFrame(pa.table(rates))), FILE_COLUMN)
     table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
     records = screen_input(table, source.section, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
-    found = records.select(TEXT_COLUMN, REASON_COLUMN, FILE_COLUMN).collect()
-    return [found[place][:2] for place in choose_records([row[2] for row in found], taken, seed)]
+    found = records.select(*names, FILE_COLUMN).collect()
+    return [tuple(found[place][:-1]) for place in choose_records([row[-1] for row in found], taken, seed)]
 
 
-def _make_batches(rows: Sequence[tuple[str | None, str | None]]) -> Iterator[pa.RecordBatch]:
-    """Make batches as small as the job's from rows of text and reason."""
+def _make_batches(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Make batches as small as the job's from rows of texts and reason."""
     for start in range(0, len(rows), _BATCH):
-        texts, reasons = zip(*rows[start : start + _BATCH], strict=True)
-        arrays = [pa.array(texts, pa.string()), pa.array(reasons, pa.string())]
-        yield pa.RecordBatch.from_arrays(arrays, names=[TEXT_COLUMN, REASON_COLUMN])
+        columns = zip(*rows[start : start + _BATCH], strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names=list(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from wordveil.config.schema import ColumnsSection
@@ -11,7 +11,7 @@ from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 def column(name: str) -> Column:
@@ -21,16 +21,53 @@ def column(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def check_columns(schema: StructType, columns: ColumnsSection, source: str) -> None:
-    """Raise :class:`ConfigError` unless the table has the columns, with types that they may have."""
-    faults = list(_schema_faults(schema, columns))
+def field_column(path: Sequence[str]) -> Column:
+    """The column, or the field of a struct, of exactly this path."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.col(".".join(f"`{part}`" for part in path))
+
+
+def text_paths(schema: StructType, columns: ColumnsSection) -> tuple[tuple[str, ...], ...]:
+    """Where the text columns are. The name of the only one may also be that of a column whose own name has dots."""
+    if len(columns.texts) == 1 and columns.texts[0] in schema.names:
+        return ((columns.texts[0],),)
+    return columns.text_paths
+
+
+def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
+    """The column, or the field of a struct, of exactly this path; None where there is none."""
+    from pyspark.sql.types import StructType
+
+    found: StructField | None = None
+    inside: DataType = schema
+    for part in path:
+        if not isinstance(inside, StructType) or part not in inside.names:
+            return None
+        found = inside[part]
+        inside = found.dataType
+    return found
+
+
+def check_columns(schema: StructType, columns: ColumnsSection, source: str, *, lists: bool = True) -> None:
+    """Raise :class:`ConfigError` unless the table has the columns, with types that they may have. ``lists``: whether
+    faults list the columns that there are. The first line of a CSV file may be no header, but a record.
+    """
+    faults = list(_schema_faults(schema, columns, lists=lists))
     if faults:
         raise ConfigError(source, faults)
 
 
-def _schema_faults(schema: StructType, columns: ColumnsSection) -> Iterable[Fault]:
-    named = [("input.id", columns.id), ("input.text", columns.text)]
+def _schema_faults(schema: StructType, columns: ColumnsSection, *, lists: bool) -> Iterable[Fault]:
+    for name, path in zip(columns.texts, text_paths(schema, columns), strict=True):
+        field = find_field(schema, path)
+        if field is None:
+            yield Fault("input.text", name, _missing_text(schema, path, lists=lists))
+        elif problem := _text_problem(field.dataType):
+            yield Fault("input.text", name, problem)
+    named = [("input.id", columns.id)]
     named += [("input.author", columns.author)] if columns.author else []
+    named += [("input.language", columns.language)] if columns.language else []
     named += [("input.keep", name) for name in columns.keep]
     for where, name in named:
         if "`" in name:
@@ -40,27 +77,75 @@ def _schema_faults(schema: StructType, columns: ColumnsSection) -> Iterable[Faul
                 "Spark cannot quote a backtick in a column's name. Rename the column in a view of the input.",
             )
         elif name not in schema.names:
-            yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names)}")
+            yield Fault(where, name, f"the table has no such column.{_suggest_column(name, schema.names, lists=lists)}")
         elif problem := _type_problem(where, schema[name].dataType):
             yield Fault(where, name, problem)
 
 
-def _suggest_column(name: str, names: list[str]) -> str:
+def _suggest_column(name: str, names: list[str], *, lists: bool) -> str:
     near = difflib.get_close_matches(name, names, n=1)
+    if not near and not lists:
+        return " The first line of its files must name the columns, unless options.header is false."
     return f" Did you mean {near[0]}?" if near else f" It has: {', '.join(names)}."
+
+
+def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> str:
+    """Why there is no text column of this path."""
+    from pyspark.sql.types import StructType
+
+    above = find_field(schema, path[:-1]) if len(path) > 1 else None
+    if len(path) == 1:
+        return f"the table has no such column.{_suggest_column(path[0], schema.names, lists=lists)}"
+    if above is not None and isinstance(above.dataType, StructType):
+        return f"the struct has no such field.{_suggest_column(path[-1], above.dataType.names, lists=lists)}"
+    return (
+        "the table has no such field of a struct. A dot leads into a struct; write a column whose own name has a dot "
+        f"in backticks, such as '`{'.'.join(path)}`'."
+    )
+
+
+def _text_problem(kind: DataType) -> str:
+    """Why a column of this type cannot be a text."""
+    from pyspark.sql.types import (
+        ArrayType,
+        BinaryType,
+        BooleanType,
+        DateType,
+        IntegralType,
+        MapType,
+        NullType,
+        StringType,
+        StructType,
+    )
+
+    shown = kind.simpleString()
+    if isinstance(kind, (StringType, BinaryType, NullType, IntegralType, BooleanType, DateType)):
+        return ""
+    if isinstance(kind, StructType):
+        return f"is of type {shown}. Name the fields that hold text, such as {_field_example(kind)}."
+    if isinstance(kind, (ArrayType, MapType)):
+        return f"is of type {shown}. Join its texts into a string in a view of the input, or make each a record."
+    return (
+        f"is of type {shown}. A text must be a string, binary that holds UTF-8, a whole number, a boolean or a date: "
+        "how Spark writes other types as text depends on its settings. Cast it in a view of the input."
+    )
+
+
+def _field_example(kind: StructType) -> str:
+    from pyspark.sql.types import StringType
+
+    names = [field.name for field in kind.fields if isinstance(field.dataType, StringType)]
+    return f"COLUMN.{names[0]}" if names else "COLUMN.FIELD"
 
 
 def _type_problem(where: str, kind: DataType) -> str:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import BinaryType, IntegralType, NullType, StringType
+    from pyspark.sql.types import IntegralType, NullType, StringType
 
     shown = kind.simpleString()
-    if where == "input.text" and not isinstance(kind, (StringType, BinaryType, NullType)):
-        return (
-            f"is of type {shown}. The text must be a string, or binary that holds UTF-8. Cast it in a view of the "
-            "input."
-        )
+    if where == "input.language" and not isinstance(kind, StringType | NullType):
+        return f"is of type {shown}. Languages must be strings, such as en. Cast it in a view of the input."
     if where == "input.id" and not isinstance(kind, (StringType, IntegralType)):
         return f"is of type {shown}. Ids must be strings or whole numbers. Cast it in a view of the input."
     try:

@@ -120,6 +120,17 @@ class Files:
         finally:
             stream.close()
 
+    def open_text(self, encoding: str) -> Any:
+        """Open a file of text as a reader of Java, which the caller closes. The ending of its name says how it is
+        compressed.
+        """
+        factory = java_class(self._spark, "org.apache.hadoop.io.compress.CompressionCodecFactory")(self._conf)
+        codec = factory.getCodec(self.path)
+        stream = self._system.open(self.path)
+        if codec is not None:
+            stream = codec.createInputStream(stream)
+        return java_class(self._spark, "java.io.InputStreamReader")(stream, encoding)
+
     def write(self, text: str) -> None:
         """Write a small file, and replace one that exists."""
         self._fill(self._system.create(self.path, True), text)

@@ -160,10 +160,11 @@ def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     def wordveil_inspect(batches: Any) -> Any:
         return inspect(batches)
 
-    passed = records.columns[:-2]
-    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), *records.columns[-2:])
+    number = len(records.columns) - len(inspect.job.settings.columns.names) - 1
+    passed = records.columns[:number]
+    numbered = records.toDF(*(f"__{place}" for place in range(number)), *records.columns[number:])
     added = from_arrow_schema(pa.schema(INSPECTED_FIELDS))
-    result = numbered.mapInArrow(wordveil_inspect, StructType([*numbered.schema.fields[:-2], *added.fields]))
+    result = numbered.mapInArrow(wordveil_inspect, StructType([*numbered.schema.fields[:number], *added.fields]))
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
+from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
+from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
@@ -73,7 +75,8 @@ def run_gate(
         progress("measuring")
         rows = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
         has_word_rule = rules.min_distinct_words is not None
-        measured = measure(rows, words=has_word_rule, shown=published_exposes(config.shown, journal))
+        shown = published_exposes(config.shown, journal)
+        measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)
         terms = journal.intents()[0].terms
         decision = GateDecision(
             release=config.release,
@@ -100,7 +103,9 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.shown)}))
 
 
-def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()) -> Measured:
+def measure(
+    newest_draws: DataFrame, *, words: bool, shown: Collection[str] = (), texts: TextColumns = ONE_TEXT
+) -> Measured:
     """The current figures of a release.
 
     Parameters
@@ -111,16 +116,19 @@ def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()
         whether distinct words are counted, which takes a shuffle of them.
     shown
         what a publication would show besides what its rows say.
+    texts
+        the text columns of the draws. A record is empty where all of them are.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = newest_draws.where(F.col("status") != WITHDRAWN)
     released = F.col("status") == RELEASED
+    text = F.concat_ws(" ", *map(field_column, texts.paths))
     figures = rows.agg(
         F.count(F.lit(1)).alias("records"),
         F.count_if(released).alias("released"),
         F.count_if(F.col("status") == QUARANTINED).alias("quarantined"),
-        F.count_if(released & (F.trim("text") == "")).alias("empty"),
+        F.count_if(released & (F.trim(text) == "")).alias("empty"),
         F.sum(WORDS_COLUMN).alias("words"),
         F.sum(UNKNOWN_COLUMN).alias("unknown"),
         F.sum(UNCHANGED_COLUMN).alias("unchanged"),
@@ -133,7 +141,7 @@ def measure(newest_draws: DataFrame, *, words: bool, shown: Collection[str] = ()
     assert figures is not None
     distinct = None
     if words:
-        spoken = rows.where(released).select(F.explode(F.split("text", " ")).alias("word")).where("word <> ''")
+        spoken = rows.where(released).select(F.explode(F.split(text, " ")).alias("word")).where("word <> ''")
         distinct = spoken.distinct().count()
     exposes = tuple(sorted({*figures.exposes, *shown}))
     relations = {narrow_relation(Relation(name), exposes) for name in figures.relations}

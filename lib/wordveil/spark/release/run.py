@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, Fault, ReleaseError
-from wordveil.records.sanitiser import RecordSettings, release_terms
+from wordveil.records.sanitiser import release_terms
 from wordveil.release.budgets import ReleaseFacts, budget_faults
 from wordveil.spark.input.source import NO_PARAMS
 from wordveil.spark.platform.progress import TaskProgress, ignore
@@ -93,7 +93,7 @@ def _open_runner(
 ) -> Iterator[ReleaseRunner]:
     """Read the configuration, and open the release after all checks that need no Spark have passed."""
     materials = load_materials(config, progress, tasks)
-    settings = RecordSettings(config.release, "", config.policy, tuple(config.input.keep), config.shown)
+    settings = config.record_settings("")
     budget = config.budgets.budget if config.budgets else None
     if budget is not None:
         facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.input.author is not None)

@@ -87,7 +87,8 @@ class ReleaseRunner:
             last = journal.last_of(intent.slice)
             if last is not None and not full_snapshot and last.reads_as(intent):
                 return self._report(replace(intent, changes="none"), NOTHING, 0.0)
-            self._tables.create(table.read(intent.version), self.source.keep, self.source.id)
+            rows = table.read(intent.version)
+            self._tables.create(rows, self.source.keep, self.source.id, self.settings.columns)
             if (report := self._begin(journal, intent, table)) is not None:
                 return report
 
@@ -228,11 +229,14 @@ class ReleaseRunner:
     def _fixed_terms(self) -> dict[str, str]:
         """What is the same in all runs of a release."""
         source = self.source
-        columns = {"id": source.id, "text": source.text, "author": source.author, "keep": source.keep}
+        text = source.texts[0] if len(source.texts) == 1 else source.texts
+        columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
+        if source.language is not None:  # releases that were begun before this setting have no entry
+            columns["language"] = source.language
         return {
             "release": self._name,
             "mechanism_fingerprint": self.materials.bundle.fingerprint,
-            "policy_fingerprint": self.settings.policy.fingerprint,
+            "policy_fingerprint": self.settings.policy_fingerprint,
             "key_fingerprint": self.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self._tables.ledger.table.path,
@@ -240,7 +244,7 @@ class ReleaseRunner:
 
     def _fixed_settings(self) -> dict[str, str]:
         """The settings behind the fingerprints among them."""
-        return list_settings(self.settings.policy, self.materials.bundle)
+        return list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
 
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """What a new run is going to do."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from wordveil.config.schema import OutputSection
 from wordveil.errors import ReleaseError
-from wordveil.records.schema import OUTPUT_FIELDS, STATISTIC_FIELDS
+from wordveil.records.columns import TextColumns
+from wordveil.records.schema import STATISTIC_FIELDS
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
@@ -134,13 +135,14 @@ class ReleaseTables:
         """The name under which a run appends its draws: to append a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
-    def create(self, rows: DataFrame, kept: list[str], name: str) -> None:
-        """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``.
+    def create(self, rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> None:
+        """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
+        the ``texts`` of the output.
 
         Raises :class:`ReleaseError` where the draws have other columns.
         """
         with job_errors("nothing was drawn or charged"):
-            schema = self.schema(rows, kept, name)
+            schema = self.schema(rows, kept, name, texts)
             self.ledger.create()
             if self.draws.exists():
                 self._check_columns(schema)
@@ -175,7 +177,7 @@ class ReleaseTables:
         return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 
     @staticmethod
-    def schema(rows: DataFrame, kept: list[str], name: str) -> StructType:
+    def schema(rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> StructType:
         """The columns of the draws table: those of a Parquet output, and internal ones that begin with two
         underscores.
         """
@@ -184,7 +186,7 @@ class ReleaseTables:
         from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
         passed = rows.select(column(name), *(column(kept_name) for kept_name in kept)).schema.fields
-        made = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS])).fields
+        made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
         internal = [
             StructField(AUTHOR_COLUMN, StringType()),
             StructField(RESERVED_COLUMN, LongType()),

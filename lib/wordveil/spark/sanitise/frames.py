@@ -18,8 +18,9 @@ from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSection
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.privacy.relations import ORDER_EXPOSES
+from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
-from wordveil.records.schema import STATISTICS, STRUCT_FIELDS
+from wordveil.records.schema import STATISTICS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
@@ -43,7 +44,7 @@ def sanitise(
     bundle: Bundle | str | Path,
     run: Run,
     id: str,  # noqa: A002 - the configuration's name
-    text: str,
+    text: str | Sequence[str],
     keep: Sequence[str] = (),
     policy: Mapping[str, Any] | TextSection | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -67,8 +68,9 @@ def sanitise(
         The release and the key to draw under: :meth:`Run.recorded` or :meth:`Run.throwaway`.
     id : str
         The column of record ids: strings or whole numbers.
-    text : str
-        The column of texts: strings, or binary values that are read as UTF-8.
+    text : str or sequence of str
+        The column of texts: strings, or binary values that are read as UTF-8. Or several columns, of which a record
+        pays for all together. A dotted name is a field of a struct.
     keep : sequence of str, default ()
         Public columns that the result keeps as they are.
     policy : mapping or TextSection, optional
@@ -89,7 +91,8 @@ def sanitise(
     -------
     pyspark.sql.DataFrame
         One row a record: the id, the kept columns, ``text``, ``status``, ``reason``, ``privacy``, ``content_tag`` and
-        ``run_id``, as the job writes them. A quarantined record has a reason and no text.
+        ``run_id``, as the job writes them. Several text columns keep their own names. A quarantined record has a reason
+        and no text.
 
     Raises
     ------
@@ -112,7 +115,9 @@ def sanitise(
     ... )
     """
     settings = _policy_settings(policy)
-    columns, checked = parse_arguments({"id": id, "text": text, "keep": list(keep), "max_bytes": max_bytes}, settings)
+    named = text if isinstance(text, str) else list(text)
+    given = {"id": id, "text": named, "keep": list(keep), "max_bytes": max_bytes}
+    columns, checked, texts = parse_arguments(given, settings)
     session = frame.sparkSession
     check_session(session, allow_unencrypted=allow_unencrypted)
     if frame.isStreaming:
@@ -122,7 +127,7 @@ def sanitise(
     check_columns(frame.schema, columns, "the DataFrame")
     if order not in ORDER_EXPOSES:
         raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(ORDER_EXPOSES)}.")])
-    job = _make_job(session, bundle, run, checked, settings, columns, how, ORDER_EXPOSES[order])
+    job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES[order])
     result = sanitise_records(screen_input(frame, columns), job).drop(*STATISTICS)
     if order == "input":
         return result
@@ -135,6 +140,7 @@ def register(
     bundle: Bundle | str | Path,
     run: Run,
     policy: Mapping[str, Any] | TextSection | None = None,
+    text: str | Sequence[str] = "text",
     max_bytes: int = DEFAULT_MAX_BYTES,
     how: Literal["auto", "path", "archive"] = "auto",
     name: str = FUNCTION,
@@ -142,9 +148,11 @@ def register(
 ) -> None:
     """Register ``sanitise(record_id, text)`` as a function of the session's SQL.
 
-    The function returns a struct of ``text``, ``status``, ``reason`` and ``privacy``. It sees one row at a time: it
-    cannot find ids that are listed more than once, and two records with one id and one text get the same noise. Rows
-    stay where they are, so ``exposes`` says ``layout``.
+    The function returns a struct of ``text``, ``status``, ``reason`` and ``privacy``. With ``text=["subject", "body"]``
+    it is ``sanitise(record_id, subject, body)``, and the struct has these fields in place of ``text``.
+
+    The function sees one row at a time: it cannot find ids that are listed more than once, and two records with one id
+    and one text get the same noise. Rows stay where they are, so ``exposes`` says ``layout``.
 
     Parameters
     ----------
@@ -157,6 +165,8 @@ def register(
     policy : mapping or TextSection, optional
         The settings of the configuration's ``text`` section, or that section of a configuration (``config.text``). Left
         out, the profile ``strict``, which needs ``n_max``.
+    text : str or sequence of str, default "text"
+        The name of the text, or of the texts of a record, which are paid for together.
     max_bytes : int, default 16777216
         Texts of more UTF-8 bytes are quarantined.
     how : {"auto", "path", "archive"}, default "auto"
@@ -183,20 +193,20 @@ def register(
     >>> spark.sql("select id, inline(array(sanitise(id, body))) from tickets")
     """
     settings = _policy_settings(policy)
-    columns, checked = parse_arguments({"id": "record_id", "text": "text", "max_bytes": max_bytes}, settings)
+    named = text if isinstance(text, str) else list(text)
+    columns, checked, texts = parse_arguments({"id": "record_id", "text": named, "max_bytes": max_bytes}, settings)
     check_session(session, allow_unencrypted=allow_unencrypted)
-    body = SanitiseColumns(
-        _make_job(session, bundle, run, checked, settings, columns, how, ORDER_EXPOSES["input"]), max_bytes
-    )
+    job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES["input"])
+    body = SanitiseColumns(job, max_bytes)
 
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    def wordveil_sanitise(record_id: pa.Array, text: pa.Array) -> pa.Array:
-        return body(record_id, text)
+    def wordveil_sanitise(record_id: pa.Array, *text: pa.Array) -> pa.Array:
+        return body(record_id, *text)
 
     # PySpark's annotations leave out that the kind of function may be taken from its own annotations.
-    function = arrow_udf(wordveil_sanitise, from_arrow_schema(pa.schema(STRUCT_FIELDS)))  # type: ignore[call-overload]
+    function = arrow_udf(wordveil_sanitise, from_arrow_schema(pa.schema(texts.struct_fields)))  # type: ignore[call-overload]
     session.udf.register(name, function)
 
 
@@ -213,17 +223,18 @@ def _make_job(
     policy: TextPolicy,
     text: Mapping[str, Any],
     columns: ColumnsSection,
+    texts: TextColumns,
     how: str,
     shown: tuple[str, ...],
 ) -> Sanitise:
     """Make what workers do in a run over ``bundle``; the run is recorded before anything can be drawn. ``text`` holds
-    the settings that made ``policy``.
+    the settings that made ``policy``; ``texts`` are the text columns of the output.
     """
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
     opened.check_policy(policy)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     require_workers(session.sparkContext)
-    run.record(session, opened, policy, columns)
-    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown)
+    run.record(session, opened, policy, columns, texts)
+    settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
     place, identity = distribute(session.sparkContext, opened, how)
     return Sanitise(settings, run.keys, place, identity, distribute_model(session.sparkContext, ngrams, how))

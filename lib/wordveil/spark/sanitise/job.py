@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.config.schema import ColumnsSection, OutputSection
-from wordveil.records.sanitiser import RecordSettings
-from wordveil.records.schema import OUTPUT_FIELDS, REASON_COLUMN, STATISTIC_FIELDS, STATISTICS, TEXT_COLUMN
+from wordveil.records.columns import TextColumns
+from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import NO_PARAMS, open_input
 from wordveil.spark.platform.errors import job_errors
@@ -50,9 +50,7 @@ def run_sanitise(
     """
     check_params(config.input.where, params)
     materials = load_materials(config, progress, tasks)
-    settings = RecordSettings(
-        config.release, run_id or new_run_id(), config.policy, tuple(config.input.keep), config.shown
-    )
+    settings = config.record_settings(run_id or new_run_id())
     progress("starting Spark")
     spark = session()
     require_classic(spark)
@@ -102,7 +100,7 @@ def write_sanitised(
     job
         what workers do: it carries text policy, bundle and keys.
     columns
-        the id, the text and the kept columns, and the longest text in bytes.
+        the id, the text and the kept columns, and the longest texts of a record in bytes.
     output
         the order of rows, the columns that name directories, and the rows of a file; its ``path`` is not used.
     progress
@@ -143,19 +141,21 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
         return job(batches)
 
     # PySpark looks its input columns up by unquoted names, so that a dot in one fails: they go in and out by number.
-    passed = records.columns[:-2]
-    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), TEXT_COLUMN, REASON_COLUMN)
-    result = numbered.mapInArrow(wordveil_sanitise, _output_schema(numbered))
+    texts = job.settings.columns
+    unpassed = (*texts.inputs, REASON_COLUMN)
+    passed = records.columns[: -len(unpassed)]
+    numbered = records.toDF(*(f"__{place}" for place in range(len(passed))), *unpassed)
+    result = numbered.mapInArrow(wordveil_sanitise, _output_schema(numbered, texts))
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def _output_schema(records: DataFrame) -> StructType:
+def _output_schema(records: DataFrame, texts: TextColumns) -> StructType:
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    added = from_arrow_schema(pa.schema([*OUTPUT_FIELDS, *STATISTIC_FIELDS]))
-    return StructType([*records.schema.fields[:-2], *added.fields])
+    added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
+    return StructType([*records.schema.fields[: -len(texts.names) - 1], *added.fields])
 
 
 def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:

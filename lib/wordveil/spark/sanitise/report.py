@@ -99,7 +99,7 @@ def make_report(
         epsilon=terms.guarantee.epsilon,
         exposes=terms.exposes,
         mechanism_fingerprint=bundle.fingerprint,
-        policy_fingerprint=settings.policy.fingerprint,
+        policy_fingerprint=settings.policy_fingerprint,
         key_fingerprint=key_fingerprint,
         seconds=seconds,
         notes=(*bundle.manifest["notes"], *notes),

@@ -13,6 +13,7 @@ from wordveil.config.arguments import parse_release, parse_run_id
 from wordveil.config.schema import ColumnsSection
 from wordveil.crypto.keys import KEY_BYTES, MasterKey, ReleaseKeys, load_key
 from wordveil.errors import ConfigError, Fault
+from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.fixed_settings import explain_change, list_settings
 from wordveil.spark.platform.filesystem import Files
 from wordveil.text.policy import TextPolicy
@@ -134,7 +135,14 @@ class Run:
         master = MasterKey(secrets.token_bytes(KEY_BYTES))
         return cls(release, new_run_id(), master.fingerprint, master.for_release(release), None)
 
-    def record(self, session: SparkSession, bundle: Bundle, policy: TextPolicy, columns: ColumnsSection) -> None:
+    def record(
+        self,
+        session: SparkSession,
+        bundle: Bundle,
+        policy: TextPolicy,
+        columns: ColumnsSection,
+        texts: TextColumns | None = None,
+    ) -> None:
         """Write down what is about to be drawn; nothing for a throwaway key.
 
         :func:`wordveil.sanitise` and :func:`wordveil.register` call it.
@@ -149,6 +157,8 @@ class Run:
             The text policy.
         columns : ColumnsSection
             The columns of the input.
+        texts : TextColumns, optional
+            The text columns of the output. Left out, there is one, ``text``.
 
         Raises
         ------
@@ -159,11 +169,11 @@ class Run:
             return
         terms = {
             "mechanism_fingerprint": bundle.fingerprint,
-            "policy_fingerprint": policy.fingerprint,
+            "policy_fingerprint": (texts or ONE_TEXT).fingerprint(policy),
             "key_fingerprint": self.key_fingerprint,
         }
         files = Files(session, f"{self.run_log_dir.rstrip('/')}/{self.release}/{self.run_id}.json")
-        settings = list_settings(policy, bundle)
+        settings = list_settings(policy, bundle, texts or ONE_TEXT)
         for other in files.list_matching("*.json"):
             self._check_terms(terms, settings, json.loads(files.read(other)))
         if files.exists():

@@ -22,7 +22,7 @@ from wordveil.artifacts.ngram_model import open_model
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
-from wordveil.records.schema import ID_REASONS, REASON_COLUMN, STRUCT_FIELDS, TEXT_COLUMN
+from wordveil.records.schema import ID_REASONS, REASON_COLUMN
 from wordveil.text.slots import NgramModel
 
 _PACKAGE = Path(__file__).parents[2]
@@ -95,23 +95,26 @@ class Inspect:
 
 @dataclass(frozen=True)
 class SanitiseColumns:
-    """The body of a function for SQL: takes ids and texts, and returns structs of
-    :data:`wordveil.records.schema.STRUCT_FIELDS`.
+    """The body of a function for SQL: takes ids and the text columns, and returns structs of
+    :attr:`wordveil.records.columns.TextColumns.struct_fields`.
     """
 
     job: Sanitise
     max_bytes: int
 
-    def __call__(self, ids: pa.Array, texts: pa.Array) -> pa.StructArray:
+    def __call__(self, ids: pa.Array, *texts: pa.Array) -> pa.StructArray:
         """Sanitise columns. Raises :class:`WorkerError` as :class:`Sanitise` does."""
         with _hide_messages():
             reason = find_refusals(ids, texts, self.max_bytes)
-            readable = pc.if_else(reason.is_null(), texts, pa.scalar(None, texts.type))
+            columns = self.job.settings.columns
+            readable = [pc.if_else(reason.is_null(), text, pa.scalar(None, text.type)) for text in texts]
             sound_ids = pc.if_else(pc.is_in(reason, pa.array(ID_REASONS)), pa.scalar(None, ids.type), ids)
-            batch = pa.RecordBatch.from_arrays([sound_ids, readable, reason], names=["id", TEXT_COLUMN, REASON_COLUMN])
+            names = ["id", *columns.inputs, REASON_COLUMN]
+            batch = pa.RecordBatch.from_arrays([sound_ids, *readable, reason], names=names)
             done = pa.Table.from_batches(self.job(iter([batch]))).combine_chunks()
-            columns = [done.column(field.name).combine_chunks() for field in STRUCT_FIELDS]
-            return pa.StructArray.from_arrays(columns, fields=list(STRUCT_FIELDS))
+            fields = list(columns.struct_fields)
+            values = [done.column(field.name).combine_chunks() for field in fields]
+            return pa.StructArray.from_arrays(values, fields=fields)
 
 
 @contextmanager

@@ -1,0 +1,60 @@
+"""Columns of a configuration that contradict each other, or that the output cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wordveil.config.conditions import fold_name
+from wordveil.config.schema import ColumnsSection
+from wordveil.errors import Fault
+from wordveil.records.paths import parse_path, read_path
+from wordveil.records.schema import RESERVED_COLUMNS
+
+
+def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
+    """Columns that contradict each other, or that the output cannot have."""
+    for text in source.texts:
+        yield from _text_column_faults(source, text)
+    for name in source.keep:
+        if name == source.id:
+            yield Fault("input.keep", name, "is the id column, which is always in the output. Remove it.")
+        if source.keep.count(name) > 1:
+            yield Fault("input.keep", name, "is listed more than once. Keep one of them.")
+    for where, name in (("input.id", source.id), *(("input.keep", name) for name in source.keep)):
+        if name in RESERVED_COLUMNS or name.startswith("__"):
+            yield Fault(where, name, "is a name that the output reserves. Rename the column in a view of the input.")
+
+
+def _text_column_faults(source: ColumnsSection, text: str) -> Iterable[Fault]:
+    """A text column that is something else too. Names differ as Spark takes them: in more than case."""
+    roots = {fold_name(text), fold_name(read_path(text)[0])}
+    if fold_name(source.id) in roots:
+        yield Fault(
+            "input.text", text, "is also the id column. An id is published unchanged, so it must not be the text."
+        )
+    for name in source.keep:
+        if fold_name(name) in roots:
+            what = "is the text column" if name == text else f"is the column with the text {text}"
+            yield Fault("input.keep", name, f"{what}; keeping it would publish the original. Remove it.")
+    if source.author is not None and fold_name(source.author) in roots:
+        yield Fault("input.author", text, "is the text column. Name the author's column, or remove it.")
+    if source.language is not None and fold_name(source.language) in roots:
+        yield Fault("input.language", text, "is the text column. Name the column of languages, or remove it.")
+    if len(source.texts) > 1:
+        yield from _several_faults(source, text)
+
+
+def _several_faults(source: ColumnsSection, text: str) -> Iterable[Fault]:
+    """A text column that contradicts another one, or that an output of several cannot have."""
+    if sum(fold_name(other) == fold_name(text) for other in source.texts) > 1:
+        yield Fault("input.text", text, "is listed more than once. Keep one of them.")
+    try:
+        path = parse_path(text)
+    except ValueError as error:
+        yield Fault("input.text", text, f"is no name of a column: {str(error).partition(': ')[2]}")
+        return
+    others = [read_path(other) for other in source.texts if other != text]
+    if any(other[: len(path)] == path for other in others):
+        yield Fault("input.text", text, "holds another text column. Name the fields that hold text, not their struct.")
+    if fold_name(path[0]) in {*RESERVED_COLUMNS} - {"text"} or path[0].startswith("__"):
+        yield Fault("input.text", text, "is a name that the output reserves. Rename the column in a view of the input.")

@@ -1,0 +1,132 @@
+"""Formats of inputs, and the options that their readers may have: whatever would lose records, change types from night
+to night, or show a secret is a fault.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from wordveil.config.schema import PARSED_FORMATS, InputSection
+from wordveil.errors import Fault
+
+KNOWN = ("parquet", "delta", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
+"""Formats by the names that Spark has for them, in lower case. Others are possible, by name or class."""
+FILE_FORMATS = frozenset({"parquet", "delta", "orc", "json", "csv", "text", "avro", "xml"})
+"""Formats of files, of which a path is required."""
+CORRUPT_COLUMN = "__corrupt"
+"""The column in which Spark puts a row that it cannot parse."""
+
+# With Spark's own defaults for CSV a line break or a quote inside a quoted text cuts the record: then pieces of the
+# text are in other columns, which may be published. Of a part of the columns Spark would not count the others.
+_CSV = {"header": "true", "multiLine": "true", "escape": '"', "columnPruning": "false"}
+READER_OPTIONS: Mapping[str, Mapping[str, str]] = MappingProxyType({"csv": MappingProxyType(_CSV)})
+"""Options that differ from Spark's defaults, unless a configuration sets them."""
+
+_TIME_TRAVEL = "Set input.version or input.timestamp."
+_FEED = "Set input.changes."
+_TYPES = "takes types from the data, so that they may differ from night to night. Name them in input.columns."
+_LOSES = "would drop records silently. Remove it."
+_OURS = "is set by wordveil, so that no row is lost silently. Remove it."
+# By their names in lower case: what each would do, and what to do instead.
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "path": "is not an option here. Set input.path.",
+        "paths": "is not an option here. Set input.path.",
+        "schema": "is not an option here. Set input.columns.",
+        "versionasof": _TIME_TRAVEL,
+        "timestampasof": _TIME_TRAVEL,
+        "readchangefeed": _FEED,
+        "readchangedata": _FEED,
+        "startingversion": _FEED,
+        "startingtimestamp": _FEED,
+        "endingversion": _FEED,
+        "endingtimestamp": _FEED,
+        "inferschema": _TYPES,
+        "samplingratio": _TYPES,
+        "ignorecorruptfiles": _LOSES,
+        "ignoremissingfiles": _LOSES,
+        "comment": _LOSES,
+        "mode": "decides what happens to rows that cannot be parsed: wordveil quarantines them. Remove it.",
+        "columnnameofcorruptrecord": _OURS,
+        "columnpruning": _OURS,
+        "enforceschema": _OURS,
+    }
+)
+_SECRET = re.compile(r"passw|secret|token|credential|access.?key|private.?key|sas.?key|api.?key", re.IGNORECASE)
+_SECRET_VALUE = re.compile(
+    r"(passw(or)?d|pwd|secret|token|sig|access.?key|account.?key)\s*=|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
+)
+
+
+def find_format_faults(source: InputSection) -> Iterator[Fault]:
+    """List faults of format, options and columns. No fault shows the value of an option: it may be a secret."""
+    if source.table is not None:
+        for name in ("options", "options_env", "columns"):
+            if getattr(source, name):
+                problem = "must not be set with input.table, because the catalogue knows them. Remove it."
+                yield Fault(f"input.{name}", "", problem)
+    if source.format is not None and source.kind not in KNOWN:
+        near = difflib.get_close_matches(source.kind, KNOWN, n=1)
+        if near:
+            problem = (
+                f"is no format that Spark is known to have. Did you mean {near[0]}? A source that has another name is "
+                "also found by its class."
+            )
+            yield Fault("input.format", source.format, problem)
+    if source.columns is not None and source.kind == "delta":
+        yield Fault("input.columns", source.columns[:80], "a Delta table has its own columns. Remove it.")
+    yield from _option_faults(source)
+    if source.kind == "text" and find_option(source, "wholetext").lower() != "true":
+        problem = (
+            'reads a record a file: set options: {wholetext: "true"}, id: file_name and text: value. The lines of a '
+            "file have no ids that stay: give each one, as JSON lines or CSV, to have a record a line."
+        )
+        yield Fault("input.format", source.reader, problem)
+
+
+def _option_faults(source: InputSection) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    named = [("options", name) for name in source.options] + [("options_env", name) for name in source.options_env]
+    for section, name in named:
+        where, folded = f"input.{section}.{name}", name.lower()
+        if folded in seen:
+            yield Fault(where, "", f"is set twice: also as {seen[folded]}. Spark takes both for one. Remove one.")
+        seen[folded] = f"input.{section}.{name}"
+        if folded in _REFUSED:
+            yield Fault(where, "", _REFUSED[folded])
+    for name, value in source.options.items():
+        if _SECRET.search(name) or _SECRET_VALUE.search(value):
+            problem = (
+                "seems to hold a secret, and configurations are stored and shown. Put the value into an environment "
+                f"variable and name that: options_env: {{{name}: VARIABLE}}."
+            )
+            yield Fault(f"input.options.{name}", "", problem)
+
+
+def find_option(source: InputSection, name: str) -> str:
+    """The value of a reader's option, whatever the case of its name; empty where it is not set."""
+    defaults = READER_OPTIONS.get(source.kind, {})
+    values = {key.lower(): value for key, value in (*defaults.items(), *source.options.items())}
+    return values.get(name.lower(), "")
+
+
+def has_header(source: InputSection) -> bool:
+    """Whether the first line of each file of the input names its columns."""
+    return source.kind == "csv" and source.table is None and find_option(source, "header").lower() == "true"
+
+
+def reader_options(source: InputSection, variables: Mapping[str, str]) -> dict[str, str]:
+    """The options of Spark's reader: wordveil's, replaced by those that the configuration sets.
+
+    ``variables``: the environment. Raises :class:`KeyError` for a variable that is not there.
+    """
+    given = {**source.options, **{name: variables[variable] for name, variable in source.options_env.items()}}
+    folded = {name.lower() for name in given}
+    defaults = {
+        name: value for name, value in READER_OPTIONS.get(source.kind, {}).items() if name.lower() not in folded
+    }
+    corrupt = {"columnNameOfCorruptRecord": CORRUPT_COLUMN} if source.kind in PARSED_FORMATS else {}
+    return {**defaults, **given, **corrupt}

@@ -1,0 +1,143 @@
+"""Which columns of a table are what, guessed from their names and types alone: no row is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordveil.records.schema import RESERVED_COLUMNS
+
+_IDS = ("id", "uuid", "guid", "key")
+_ID_TYPES = ("string", "tinyint", "smallint", "int", "bigint")
+_TEXTS = ("text", "body", "message", "content", "comment", "description")
+_AUTHORS = ("author", "user", "customer", "sender")
+_DAYS = ("ds", "dt", "date", "day")
+_DAY_TYPES = ("string", "date")
+# The columns of files of text.
+TEXT_FILE_TEXT, TEXT_FILE_ID = "value", "file_name"
+
+TO_FILL = ("mechanism.epsilon", "mechanism.public", "key")
+RELEASE_TO_FILL = ("budgets",)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, its type as Spark writes it, and whether the table is partitioned by it."""
+
+    name: str
+    type: str
+    partition: bool = False
+
+    @property
+    def parts(self) -> list[str]:
+        """The name's words in lower case: ``ticketId`` and ``ticket_id`` give ticket, id."""
+        return re.findall(r"[a-z0-9]+", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", self.name).lower())
+
+    @property
+    def usable(self) -> bool:
+        """Whether the output can have a column of this name."""
+        return self.name not in RESERVED_COLUMNS and not self.name.startswith("__") and "`" not in self.name
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the columns seem to be; None where no name shows it, or several do.
+
+    ``id_candidates`` and ``text_candidates`` are the columns that could be the id or the text by name where the guess
+    is None. ``not_kept`` are the columns that the configuration leaves out. ``day`` is the kept partition column of
+    days, by which a release reads a slice.
+    """
+
+    id: str | None
+    text: str | None
+    author: str | None
+    keep: tuple[str, ...]
+    not_kept: tuple[str, ...]
+    id_candidates: tuple[str, ...]
+    text_candidates: tuple[str, ...]
+    day: str | None = None
+
+    def to_fill(self, *, is_release: bool = False) -> list[str]:
+        """The settings that the user has to fill in, in a draft of one job or of an incremental release."""
+        missing = [f"input.{name}" for name in ("id", "text") if getattr(self, name) is None]
+        return [*missing, *TO_FILL, *(RELEASE_TO_FILL if is_release else ())]
+
+
+def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
+    """Guess by names and types alone.
+
+    ``table``: the table's name, which an id often repeats (``tickets``, ``ticket_id``).
+    """
+    plain = [column for column in columns if not column.partition]
+    if [column.name for column in plain] == [TEXT_FILE_TEXT, TEXT_FILE_ID]:
+        return _guess_files(columns)
+    ids = [column for column in plain if column.usable and _is_id(column)]
+    record_id = _one_id(ids, table)
+    texts = [
+        column
+        for column in plain
+        if column.type == "string" and _text_rank(column) is not None and column is not record_id
+    ]
+    text = _first(texts)
+    authors = [column for column in plain if _is_author(column) and column not in (record_id, text)]
+    author = min(authors, key=lambda column: (column.parts[-1] not in _IDS, columns.index(column)), default=None)
+    keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
+    named = {column.name for column in (record_id, text, author) if column} | {*keep}
+    others = [column for column in plain if column.usable and column.type in _ID_TYPES and column not in (text, author)]
+    strings = [column for column in plain if column.type in ("string", "binary") and column not in (record_id, author)]
+    return Guess(
+        id=record_id.name if record_id else None,
+        text=text.name if text else None,
+        author=author.name if author else None,
+        keep=keep,
+        not_kept=tuple(column.name for column in columns if column.name not in named),
+        id_candidates=() if record_id else tuple(column.name for column in ids or others),
+        text_candidates=() if text else tuple(column.name for column in texts or strings),
+        day=_one_day([column for column in columns if column.partition and column.name in keep]),
+    )
+
+
+def _guess_files(columns: Sequence[Column]) -> Guess:
+    """The guess for files of text, each of which is a record."""
+    kept = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
+    return Guess(TEXT_FILE_ID, TEXT_FILE_TEXT, None, kept, (), (), ())
+
+
+def _is_id(column: Column) -> bool:
+    return column.type in _ID_TYPES and bool(column.parts) and column.parts[-1] in _IDS and not _is_author(column)
+
+
+def _one_id(ids: Sequence[Column], table: str) -> Column | None:
+    """Choose the id among columns that look like ids. A wrong one would be published, so None where it is unclear."""
+    named_so = [column for column in ids if len(column.parts) == 1]
+    if named_so:
+        return min(named_so, key=lambda column: _IDS.index(column.parts[0]))
+    own = [column for column in ids if table.lower().startswith("_".join(column.parts[:-1]))]
+    for choice in (ids, own):
+        if len(choice) == 1:
+            return choice[0]
+    return None
+
+
+def _text_rank(column: Column) -> tuple[bool, int] | None:
+    """Names like ``body`` before names like ``mail_body``, in the order of :data:`_TEXTS`."""
+    last = column.parts[-1].removesuffix("s") if column.parts else ""
+    return (len(column.parts) > 1, _TEXTS.index(last)) if last in _TEXTS else None
+
+
+def _first(texts: Sequence[Column]) -> Column | None:
+    """The text by the best name; None where two columns have equally good names."""
+    ranked = sorted(texts, key=lambda column: _text_rank(column) or (True, len(_TEXTS)))
+    clear = ranked[:1] if len(ranked) < 2 or _text_rank(ranked[0]) != _text_rank(ranked[1]) else []
+    return clear[0] if clear else None
+
+
+def _one_day(partitions: Sequence[Column]) -> str | None:
+    """The only partition column of days; None where there is none, or several."""
+    days = [column.name for column in partitions if column.type in _DAY_TYPES and {*column.parts[-1:]} & {*_DAYS}]
+    return days[0] if len(days) == 1 else None
+
+
+def _is_author(column: Column) -> bool:
+    return bool(column.parts) and column.parts[0].removesuffix("s") in _AUTHORS

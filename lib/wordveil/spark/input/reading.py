@@ -1,0 +1,187 @@
+"""Reading the files of an input, or a source of Spark: by format, options and columns.
+
+A row of CSV, JSON or XML that cannot be parsed becomes a row without any value, marked in ``__malformed``. Spark's mode
+PERMISSIVE alone would fill its columns with what could be read: of a text with a stray quote that is a piece of it in
+another column, which may be published. DROPMALFORMED would lose the row, and FAILFAST writes it into Spark's logs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from wordveil.config.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
+from wordveil.config.schema import PARSED_FORMATS, InputSection
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.records.schema import MALFORMED_COLUMN
+from wordveil.spark.platform.errors import error_condition
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.jvm import java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_LONGEST_HEADER = 2**20
+
+
+def read_source(
+    spark: SparkSession,
+    section: InputSection,
+    columns: StructType | None = None,
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> DataFrame:
+    """Read a source that is named by path, or by its format alone, with ``__malformed`` where rows can be that.
+
+    Parameters
+    ----------
+    spark
+        the session.
+    section
+        the input. ``table`` is not set.
+    columns
+        what :func:`find_columns` found; None: Spark finds them again, if they are not configured.
+    options
+        more options of the reader: a version of a Delta table, its change feed.
+
+    Raises
+    ------
+    ConfigError
+        If an environment variable is missing, or ``input.columns`` cannot be read. Errors of Spark pass through.
+    """
+    if section.kind in PARSED_FORMATS and columns is None:
+        columns = find_columns(spark, section)
+    frame = load_files(spark, section, columns, options)
+    if section.kind in PARSED_FORMATS:
+        return _mark_malformed(frame)
+    if section.kind == "text":
+        from pyspark.sql import functions as F  # noqa: N812
+
+        return frame.select("*", F.col("_metadata.file_name").alias("file_name"))
+    return frame
+
+
+def find_columns(spark: SparkSession, section: InputSection) -> StructType | None:
+    """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
+    line of CSV, or by reading JSON once. None for other formats, which know their columns.
+    """
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    if section.kind not in PARSED_FORMATS or section.table is not None:
+        return None
+    found = load_files(spark, section).schema
+    kept = [field for field in found.fields if field.name != CORRUPT_COLUMN]
+    return StructType([*kept, StructField(CORRUPT_COLUMN, StringType())])
+
+
+def _reader(
+    spark: SparkSession, section: InputSection, columns: StructType | None, options: Mapping[str, str]
+) -> DataFrameReader:
+    from pyspark.errors import ParseException
+
+    faults = [
+        Fault(f"input.options_env.{name}", variable, "is not set in the environment. Set it, or remove this option.")
+        for name, variable in section.options_env.items()
+        if variable not in os.environ
+    ]
+    if faults:
+        raise ConfigError("configuration", faults)
+    reader = spark.read.format(section.reader).options(**reader_options(section, os.environ)).options(**options)
+    if columns is not None:
+        return reader.schema(columns)
+    if section.columns is None:
+        return reader
+    try:
+        return reader.schema(section.columns)
+    except ParseException as error:
+        problem = (
+            f"Spark cannot read it as names and types of columns ({error_condition(error)}). Write them as in CREATE "
+            "TABLE: id BIGINT, body STRING."
+        )
+        raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)]) from None
+
+
+def load_files(
+    spark: SparkSession,
+    section: InputSection,
+    columns: StructType | None = None,
+    options: Mapping[str, str] = NO_OPTIONS,
+) -> DataFrame:
+    """The same as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
+    reader = _reader(spark, section, columns, options)
+    return reader.load() if section.path is None else reader.load(section.path)
+
+
+def _mark_malformed(frame: DataFrame) -> DataFrame:
+    """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps what its directory says of it,
+    and nothing of its own.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sound = F.col(CORRUPT_COLUMN).isNull()
+    partitions = partition_columns(frame)
+    columns = [name for name in frame.columns if name != CORRUPT_COLUMN]
+    values = [
+        F.col(f"`{name}`") if name in partitions else F.when(sound, F.col(f"`{name}`")).alias(name) for name in columns
+    ]
+    return frame.select(*values, (~sound).alias(MALFORMED_COLUMN))
+
+
+def partition_columns(table: DataFrame) -> set[str]:
+    """The columns whose values are in directory names; only Spark's plan of the table distinguishes them."""
+    plan = table._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
+    return set(plan.relation().partitionSchema().fieldNames())
+
+
+def check_headers(spark: SparkSession, section: InputSection) -> None:
+    """Check that the first lines of CSV files, which name the columns, are the same. Reads nothing else.
+
+    Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
+    into a column that may be published, and one without a header would lose its first record.
+
+    Raises :class:`InputError`, which names the file and quotes none of its lines, and :class:`ConfigError` where
+    ``input.columns`` has other names.
+    """
+    if not has_header(section):
+        return
+    bare = section.model_copy(update={"columns": None})
+    frame = load_files(spark, bare)
+    lines = {name: _first_line(spark, name, section) for name in frame.inputFiles()}
+    first = next((line for line in lines.values() if line), None)
+    for name, line in lines.items():
+        if line and line != first:
+            raise InputError(
+                f"input.path = {section.path}: the first line of {name} is not that of the other files. The first line "
+                "of each CSV file names its columns, all in the same order. Add or mend it, or read the file on its "
+                'own. Where no file has such a line set options: {header: "false"}.'
+            )
+    if section.columns is None:
+        return
+    partitions = partition_columns(frame)
+    named = [name.lower() for name in frame.columns if name not in partitions]
+    chosen = [name.lower() for name in load_files(spark, section).columns]
+    if named != [name for name in chosen if name not in {part.lower() for part in partitions}]:
+        problem = (
+            "has other names than the first line of the CSV files, or another order. Name all columns, in the order "
+            "of the files."
+        )
+        raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)])
+
+
+def _first_line(spark: SparkSession, name: str, section: InputSection) -> str:
+    """The first line with content of a file, which may be compressed; empty where there is none."""
+    encoding = find_option(section, "encoding") or find_option(section, "charset") or "UTF-8"
+    stream: Any = Files(spark, unquote(name)).open_text(encoding)
+    try:
+        characters = java_class(spark, "org.apache.commons.io.input.BoundedReader")(stream, _LONGEST_HEADER)
+        lines = java_class(spark, "java.io.BufferedReader")(characters)
+        while (line := lines.readLine()) is not None:
+            if line.strip("\ufeff \t\r"):
+                return str(line.strip("\ufeff\r"))
+        return ""
+    finally:
+        stream.close()

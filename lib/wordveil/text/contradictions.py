@@ -1,0 +1,158 @@
+"""Settings of a text policy that contradict each other, each with its fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wordveil.privacy.relations import Relation
+from wordveil.text.choices import Digits, Length, Names, Output, Refused, Slots, StopWords
+from wordveil.text.draft import CHOICES, DraftPolicy
+from wordveil.text.language import LANGUAGES, find_language_faults
+from wordveil.text.types.classes import (
+    ALLOWED,
+    DIGIT_TYPES,
+    DRAWN_ACTIONS,
+    LISTED_LANGUAGES,
+    NAME_TYPES,
+    TokenType,
+    TypeAction,
+)
+
+
+def find_faults(policy: DraftPolicy) -> list[tuple[str, str]]:
+    """List the settings that contradict each other, as (setting, what is wrong and how to fix it)."""
+    faults = [
+        (name, f"{getattr(policy, name)!r} is not one of {', '.join(choice)}.")
+        for name, choice in CHOICES.items()
+        if getattr(policy, name) not in tuple(choice)
+    ]
+    if type_faults := list(_type_faults(policy)):
+        return [*faults, *type_faults]  # What the policy copies is not known.
+    return [
+        *faults,
+        *_digit_faults(policy),
+        *_length_faults(policy),
+        *_order_faults(policy),
+        *_repeat_faults(policy),
+        *_slot_faults(policy),
+        *find_language_faults(policy),
+        *_list_faults(policy),
+    ]
+
+
+def _type_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List classes and actions that do not exist or do not go together."""
+    for kind, action in dict(policy.types).items():
+        if kind not in tuple(TokenType):
+            yield f"types.{kind}", f"is no class. Classes: {', '.join(TokenType)}."
+        elif action not in ALLOWED[TokenType(kind)]:
+            allowed = ", ".join(ALLOWED[TokenType(kind)])
+            yield f"types.{kind}", f"{str(action)!r} cannot be done with this class. Use one of {allowed}."
+        elif kind in NAME_TYPES and policy.names == Names.WORDS and action != TypeAction.WORDS:
+            yield f"types.{kind}", "has no meaning with names: words. Remove it, or set names: gazetteer."
+
+
+def _list_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List what needs public lists of a language that has none."""
+    if not policy.draws_types or policy.language in LISTED_LANGUAGES or policy.language not in LANGUAGES:
+        return
+    drawn = [kind for kind, action in policy.type_actions.items() if action in DRAWN_ACTIONS]
+    fixes = ["names: words"] if policy.names != Names.WORDS else []
+    fixes += ["types: none, or mask or tag for each class"] if drawn else []
+    has = f"there are none for {policy.language}, only for {', '.join(LISTED_LANGUAGES)}"
+    yield (
+        "names" if policy.names != Names.WORDS else f"types.{drawn[0]}",
+        f"needs public lists, and {has}. Set {'; and '.join(fixes)}.",
+    )
+
+
+def _digit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List classes of figures that ``digits`` would treat otherwise."""
+    found = [kind for kind in DIGIT_TYPES if kind in policy.type_actions]
+    if policy.digits != Digits.HIDE and found:
+        yield (
+            "digits",
+            (
+                f"{policy.digits} contradicts types.{found[0]}: {policy.type_actions[found[0]]}, which decides about "
+                f"words with digits. Remove digits, or set {', '.join(found)} to words."
+            ),
+        )
+
+
+def _length_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List faults of ``length`` and ``n_max``."""
+    hides_length = policy.length in (Length.PAD, Length.SAMPLE)
+    if hides_length and (policy.n_max is None or not 0 < policy.n_max < 2**24):
+        yield "n_max", f"length: {policy.length} needs a public number of tokens, 1 to 16777215."
+    if not hides_length and policy.n_max is not None:
+        yield "n_max", "has no meaning with length: as_is. Remove it, or set length to pad or sample."
+    if hides_length and policy.copies:
+        yield (
+            "length",
+            (
+                f"{policy.length} hides the length, but the policy copies {', '.join(policy.copies)}, which shows it. "
+                "Use as_is, or copy nothing."
+            ),
+        )
+
+
+def _order_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List faults of ``output``, ``refused`` and stop-words."""
+    if policy.copies and policy.output == Output.BAG:
+        yield (
+            "output",
+            (
+                f"bag destroys the order, but the policy copies {', '.join(policy.copies)} in its place. "
+                "Use sequence, or copy nothing."
+            ),
+        )
+    if policy.refused == Refused.EMPTY and policy.relation is not Relation.ANY_TEXT:
+        yield (
+            "refused",
+            (
+                "empty replaces a refused record with the empty text, which is safe only with a hidden length"
+                + (
+                    " and repeat: each. Use quarantine."
+                    if policy.draws_once
+                    else ". Use quarantine, or set length to pad or sample."
+                )
+            ),
+        )
+    if policy.stop_words != StopWords.HIDE and not policy.stop_word_list:
+        yield "stop_word_list", f"stop_words: {policy.stop_words} needs a list."
+
+
+def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List the one way of hiding the length that repetition contradicts."""
+    if policy.draws_once and policy.length == Length.SAMPLE:
+        yield (
+            "repeat",
+            (
+                "same contradicts length: sample: equal words among those sampled would show how often the text has "
+                "them, which the bound of a sample does not cover. Use length: pad or as_is, or repeat: each."
+            ),
+        )
+
+
+def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List settings of slot selection that are missing, or that are set without it."""
+    selects = policy.slots == Slots.CARRIER_PHRASES
+    useless = "has no meaning with slots: all. Remove it, or set slots: carrier_phrases."
+    if selects and policy.stop_words != StopWords.HIDE:
+        yield (
+            "stop_words",
+            (
+                f"{policy.stop_words} contradicts slots: carrier_phrases, where the n-gram model decides about "
+                "stop-words too. Remove it."
+            ),
+        )
+    if selects and policy.ngrams is None:
+        yield "ngrams", "slots: carrier_phrases needs an n-gram model of public text. `wordveil ngrams` builds one."
+    if not selects and policy.ngrams is not None:
+        yield "ngrams", useless
+    for name in ("slot_threshold", "slot_start_threshold"):
+        value = getattr(policy, name)
+        if not selects and value is not None:
+            yield name, useless
+        if selects and (value is None or not 0 < value <= 1):
+            yield name, "slots: carrier_phrases needs a probability, above 0 and at most 1."

@@ -1,0 +1,218 @@
+"""The settings of a text policy, which may still contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import get_type_hints
+
+from wordveil.privacy.events import Composition
+from wordveil.privacy.relations import Exposure, Relation
+from wordveil.text.choices import (
+    Case,
+    Controls,
+    Digits,
+    Hyphens,
+    Length,
+    Names,
+    OtherLanguage,
+    Output,
+    Punctuation,
+    Refused,
+    Repeat,
+    Slots,
+    StopWords,
+    TokeniserKind,
+    UnknownWords,
+)
+from wordveil.text.types.classes import DRAWN_ACTIONS, NAME_TYPES, SHOWN_ACTIONS, TokenType, TypeAction
+
+WORD_COPIES = frozenset(
+    {Exposure.DIGITS, Exposure.STOP_WORDS, Exposure.UNKNOWN_WORDS, Exposure.CARRIER_PHRASES, Exposure.TYPES},
+)
+"""What a policy copies word by word."""
+
+
+@dataclass(frozen=True)
+class DraftPolicy:
+    """The settings of a text policy, which may still contradict each other (:func:`find_faults`).
+
+    Choices are explained in :mod:`wordveil.text.choices`.
+
+    Attributes
+    ----------
+    tokeniser : TokeniserKind
+        what a word is.
+    hyphens : Hyphens
+        whether a hyphen ends a word.
+    unknown : UnknownWords
+        what happens to words outside the vocabulary.
+    case : Case
+        in which case words are looked up, and whether the original's is restored.
+    digits : Digits
+        what happens to words with a digit.
+    punctuation : Punctuation
+        what happens to everything between words.
+    controls : Controls
+        what happens to control and format characters, tab and line breaks excepted.
+    stop_words : StopWords
+        what happens to the words of ``stop_word_list``.
+    stop_word_list : tuple of str
+        lower case, sorted. It is used only where stop-words are dropped or kept.
+    length : Length
+        whether the number of tokens is shown, and how it is hidden.
+    n_max : int or None
+        the public number of tokens under ``pad`` and ``sample``, 1 to 2^24 - 1. None under ``as_is``.
+    output : Output
+        whether the order of the words is kept.
+    refused : Refused
+        what happens to a record that is refused because of its text.
+    repeat : Repeat
+        whether a word that a record has more than once is drawn once. The words are those that are hidden, in the form
+        in which they are looked up: words outside the vocabulary are told apart too.
+    slots : Slots
+        whether the words of carrier phrases are copied.
+    ngrams : str or None
+        the digest of the n-gram model that identifies carrier phrases. None under ``slots: all``, as are the next two.
+    slot_threshold : float or None
+        the least probability with which a copied word follows those before it, in (0, 1].
+    slot_start_threshold : float or None
+        the least share of all words of a copied one that follows none, in (0, 1].
+    types : tuple of (TokenType, TypeAction), or a mapping
+        what happens to the tokens of each class. A class that is not named is not told apart (``words``).
+    names : Names
+        whether words of public lists of names are told apart. They are resampled where ``types`` does not say
+        otherwise; unknown words where the length is hidden.
+    language : str
+        the language of the mechanism's words, as a code of ISO 639-1.
+    other_language : OtherLanguage
+        what happens to a record of another language than ``language``. What is too short to tell counts as
+        ``language``.
+    max_unknown_share : float or None
+        the largest share of a record's words that may be outside the vocabulary, at least 0 and below 1. A record with
+        more is refused. None: any share may.
+    packages : str or None
+        the versions of the optional packages that cut texts into words or identify languages
+        (:func:`wordveil.text.language.find_packages`). None where none is needed.
+    """
+
+    tokeniser: TokeniserKind = TokeniserKind.WORDS
+    hyphens: Hyphens = Hyphens.SPLIT
+    unknown: UnknownWords = UnknownWords.MASK
+    case: Case = Case.LOWER
+    digits: Digits = Digits.HIDE
+    punctuation: Punctuation = Punctuation.DROP
+    controls: Controls = Controls.KEEP
+    stop_words: StopWords = StopWords.HIDE
+    stop_word_list: tuple[str, ...] = ()
+    length: Length = Length.AS_IS
+    n_max: int | None = None
+    output: Output = Output.SEQUENCE
+    refused: Refused = Refused.QUARANTINE
+    repeat: Repeat = Repeat.EACH
+    slots: Slots = Slots.ALL
+    ngrams: str | None = None
+    slot_threshold: float | None = None
+    slot_start_threshold: float | None = None
+    types: tuple[tuple[str, str], ...] | Mapping[str, str] = ()
+    names: Names = Names.WORDS
+
+    @property
+    def type_actions(self) -> dict[TokenType, TypeAction]:
+        """What happens to each class that is told apart, in the order of the classes.
+
+        Raises :class:`ValueError` for an unknown class or action.
+        """
+        chosen = {TokenType(kind): TypeAction(action) for kind, action in dict(self.types).items()}
+        if self.names == Names.GAZETTEER:
+            usual = TypeAction.RESAMPLE if self.length == Length.AS_IS else TypeAction.MASK
+            chosen = {**dict.fromkeys(NAME_TYPES, usual), **chosen}
+        return {kind: chosen[kind] for kind in TokenType if chosen.get(kind, TypeAction.WORDS) != TypeAction.WORDS}
+
+    @property
+    def stated_types(self) -> tuple[tuple[TokenType, TypeAction], ...]:
+        """All that ``types`` has to say for :attr:`type_actions` to be what it is: classes of names that are words
+        too, where names would otherwise be drawn.
+        """
+        actions = self.type_actions
+        plain = [kind for kind in NAME_TYPES if self.names == Names.GAZETTEER and kind not in actions]
+        return (*actions.items(), *((kind, TypeAction.WORDS) for kind in plain))
+
+    @property
+    def draws_types(self) -> bool:
+        """Whether tokens are found in, or drawn from, public lists, so that the bundle must hold them."""
+        return self.names != Names.WORDS or any(action in DRAWN_ACTIONS for action in self.type_actions.values())
+
+    language: str = "en"
+    other_language: OtherLanguage = OtherLanguage.RELEASE
+    max_unknown_share: float | None = None
+    packages: str | None = None
+
+    @property
+    def copies(self) -> tuple[Exposure, ...]:
+        """What is copied unchanged from the text, the classes of its tokens among it."""
+        copied = {
+            Exposure.PUNCTUATION: self.punctuation == Punctuation.KEEP,
+            Exposure.CASE: self.case == Case.RESTORE,
+            Exposure.DIGITS: self.digits == Digits.KEEP,
+            Exposure.STOP_WORDS: self.stop_words == StopWords.KEEP,
+            Exposure.UNKNOWN_WORDS: self.unknown == UnknownWords.KEEP,
+            Exposure.TYPES: not set(self.type_actions.values()).isdisjoint(SHOWN_ACTIONS),
+            Exposure.CARRIER_PHRASES: self.slots == Slots.CARRIER_PHRASES,
+        }
+        return tuple(exposure for exposure, is_copied in copied.items() if is_copied)
+
+    @property
+    def shows_language(self) -> bool:
+        """Whether masking records of another language shows which those are: they have no copied words."""
+        return self.other_language == OtherLanguage.MASK and bool({*self.copies} & WORD_COPIES)
+
+    @property
+    def pads(self) -> bool:
+        """Whether texts are padded, so that the mechanism needs a point for padding."""
+        return self.length == Length.PAD
+
+    @property
+    def draws_once(self) -> bool:
+        """Whether a word that a record has more than once is drawn once."""
+        return self.repeat == Repeat.SAME
+
+    @property
+    def relation(self) -> Relation:
+        """The pairs of texts for which the bound holds."""
+        if self.copies or self.draws_once:
+            return Relation.SAME_SKELETON
+        return Relation.SAME_LENGTH if self.length == Length.AS_IS else Relation.ANY_TEXT
+
+    @property
+    def composition(self) -> Composition:
+        """How the tokens' losses add up."""
+        if self.draws_once:
+            return Composition.DISTINCT
+        if self.length == Length.SAMPLE:
+            return Composition.SAMPLED
+        return Composition.BAG if self.output == Output.BAG else Composition.SEQUENCE
+
+    @property
+    def exposes(self) -> tuple[str, ...]:
+        """What is shown in addition to the sanitised words, sorted."""
+        shown = {str(exposure) for exposure in self.copies}
+        if self.length == Length.AS_IS:
+            shown.add(Exposure.LENGTH)
+        if self.draws_once:
+            shown.add(Exposure.REPETITION)
+        if self.refused == Refused.QUARANTINE:
+            shown.add(Exposure.PRESENCE)
+        if self.shows_language:
+            shown.add(Exposure.LANGUAGE)
+        return tuple(sorted(shown))
+
+
+def _choices_of(policy: type[DraftPolicy]) -> dict[str, type[StrEnum]]:
+    hints = get_type_hints(policy)
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, StrEnum)}
+
+
+CHOICES: Mapping[str, type[StrEnum]] = _choices_of(DraftPolicy)
+"""The settings of a policy that are choices."""

@@ -1,0 +1,73 @@
+"""What a policy does to records that its mechanism's words do not fit: those of another language
+(``other_language``), and those with too many words outside the vocabulary (``max_unknown_share``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.text.choices import OtherLanguage
+from wordveil.text.language import OTHER_REFUSED, UNKNOWN_SHARE_REFUSED, find_other, require_packages
+from wordveil.text.policy import TextPolicy
+
+
+class ForeignTexts:
+    """The treatment of such records under one policy, a batch at a time; ``unknown`` is the unknown word's id.
+
+    In all methods ``other`` is bool ``(records,)``, as :meth:`find` gives it, and ``offsets`` int64 ``(records + 1,)``.
+    Raises :class:`wordveil.errors.PlatformError` where the packages that the policy needs are not here in its versions.
+    """
+
+    def __init__(self, policy: TextPolicy, unknown: int) -> None:
+        require_packages(policy)
+        self._rule = policy.other_language
+        self._language = policy.language
+        self._share = policy.max_unknown_share
+        self._unknown = unknown
+
+    def find(self, texts: pa.StringArray, named: Sequence[str | None] | None = None) -> NDArray[np.bool_]:
+        """Which texts are of another language (:func:`wordveil.text.language.find_other`); none where the policy does
+        not tell languages apart.
+        """
+        if self._rule == OtherLanguage.RELEASE:
+            return np.zeros(len(texts), np.bool_)
+        return find_other(texts, self._language, named)
+
+    def blank(self, texts: pa.StringArray, other: NDArray[np.bool_]) -> pa.StringArray:
+        """The texts to cut into words: those that are refused are empty."""
+        return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
+
+    def mask(
+        self, found: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
+    ) -> NDArray[np.bool_] | None:
+        """Which words are masked, bool ``(tokens,)``; None where none is. Their ids, ``found`` int32 ``(tokens,)``,
+        become the unknown word's.
+        """
+        if self._rule != OtherLanguage.MASK or not other.any():
+            return None
+        masked = np.repeat(other, np.diff(offsets))
+        found[masked] = self._unknown
+        return masked
+
+    def refuse(
+        self,
+        refused: NDArray[np.object_],
+        unknown: NDArray[np.int64],
+        offsets: NDArray[np.int64],
+        other: NDArray[np.bool_],
+    ) -> NDArray[np.bool_]:
+        """Write the reasons of records into ``refused``, object ``(records,)``; and which records have too many unknown
+        words, bool ``(records,)``. ``unknown``: int64 ``(records,)``, how many they have. Masked records may have any.
+        """
+        if self._rule == OtherLanguage.QUARANTINE:
+            refused[other] = OTHER_REFUSED
+        if self._share is None:
+            return np.zeros(len(other), np.bool_)
+        over = ~other & (unknown > self._share * np.diff(offsets))
+        refused[over] = UNKNOWN_SHARE_REFUSED
+        return over

@@ -1,0 +1,145 @@
+"""The worked example of docs/german.md, small: vectors trained on made German sentences, a bundle, and records in and
+out. The sentences have four kinds of words in four places, so that words of a kind have similar vectors.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+import helpers
+from unit.support import needs
+from wordveil.artifacts.bundle import Bundle
+from wordveil.config.artifacts import build_bundle
+from wordveil.config.load import Config, parse_config
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+
+ROOT = Path(__file__).parents[2]
+pytestmark = needs("py3langid", "stopwordsiso", "wordfreq")
+KINDS = {
+    "people": ["lehrer", "ärztin", "nachbar", "schülerin", "bäcker", "freundin"],
+    "verbs": ["sucht", "findet", "kauft", "verliert", "bringt", "reinigt"],
+    "things": ["schlüssel", "fahrrad", "koffer", "mantel", "teppich", "spiegel"],
+    "places": ["bahnhof", "marktplatz", "garten", "keller", "theater", "rathaus"],
+}
+TEXTS = [
+    "Der Nachbar verliert den Schlüssel am Bahnhof.",
+    "Die Ärztin bringt den Mantel in den Garten!",
+    "The neighbour has lost the key at the station again.",
+    "Сосед потерял ключ на вокзале вчера вечером.",
+    "Qwfp zxcv arst",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("word_vectors", ROOT / "examples" / "word_vectors.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def options(output: Path) -> list[str]:
+    """The script's options for so few sentences."""
+    return f"--output {output} --dimension 10 --min-count 5 --epochs 30 --without-stop-words de".split()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, script: ModuleType) -> Path:
+    """A directory with the trained vectors."""
+    place = tmp_path_factory.mktemp("german")
+    sentences = [
+        f"Der {person} {verb} den {thing} am {where} um 12 Uhr."
+        for person, verb, thing, where in product(*KINDS.values())
+    ]
+    (place / "sentences.txt").write_text("\n".join(sentences), "utf-8")
+    script.main([str(place / "sentences.txt"), *options(place / "german.vec")])
+    return place
+
+
+def configure(home: Path, **text: Any) -> Config:
+    """The example's configuration, with clusters that fit so few words."""
+    given = yaml.safe_load((ROOT / "conf" / "text" / "german.yaml").read_text("utf-8"))
+    mechanism = {**given["mechanism"], "sizes": [6], "embedding": str(home / "german.vec")}
+    return parse_config(
+        {
+            "format_version": 2,
+            "release": helpers.RELEASE,
+            "input": {"path": "mails", "id": "id", "text": "body"},
+            "mechanism": mechanism,
+            "bundle_store": str(home / "bundles"),
+            "text": {**given["text"], **text},
+            "key": {"file": "key"},
+            "output": {"path": "out"},
+        },
+        "german.yaml",
+    )
+
+
+@pytest.fixture(scope="module")
+def bundle(home: Path) -> Bundle:
+    return build_bundle(configure(home))
+
+
+def sanitise(bundle: Bundle, config: Config) -> pa.Table:
+    ids = pa.array([f"r{number}" for number in range(len(TEXTS))])
+    columns = [ids, pa.array(TEXTS), pa.nulls(len(TEXTS), pa.string())]
+    batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
+    return helpers.sanitise(helpers.record_sanitiser(bundle, config.policy), batch)
+
+
+def test_the_vectors_are_of_words_as_the_job_looks_them_up(bundle):
+    words = bundle.vocabulary.array.to_pylist()
+    assert {*words} == {word for kind in KINDS.values() for word in kind}
+
+
+def test_german_comes_out_as_german_and_the_rest_is_refused(bundle, home):
+    out = sanitise(bundle, configure(home))
+    assert out["reason"].to_pylist() == [
+        *(None, None, "other_language", "other_language", "too_many_unknown_words", None)
+    ]
+    kinds = [{word.capitalize() for word in kind} | {*kind} for kind in KINDS.values()]
+    first, second = (text.as_py().strip(".!").split() for text in out["text"][:2])
+    assert first[0] == "Der"
+    assert [first[3], first[5], second[0], second[3], second[5]] == ["den", "am", "Die", "den", "in"]
+    everything = set.union(*kinds)
+    assert {first[1], first[2], first[4], first[6], second[1], second[2], second[4], second[7]} <= everything
+    assert out["text"][0].as_py().endswith(".")
+    assert out["text"][1].as_py().endswith("!")
+
+
+def test_masked_records_have_words_of_the_vocabulary_alone(bundle, home):
+    out = sanitise(bundle, configure(home, other_language="mask", max_unknown_share=None))
+    known = {*bundle.vocabulary.array.to_pylist()}
+    assert out["reason"].null_count == len(TEXTS)
+    for text in out["text"].to_pylist()[2:4]:
+        assert {word.strip(".").lower() for word in text.split()} <= known
+    assert "language" in configure(home, other_language="mask").policy.exposes
+
+
+def test_words_of_a_kind_are_near(home, script):
+    from gensim.models import KeyedVectors
+
+    vectors = KeyedVectors.load_word2vec_format(str(home / "german.vec"))
+    near = [
+        {other for other, _ in vectors.most_similar(word, topn=3)} <= {*kind}
+        for name, kind in KINDS.items()
+        for word in kind
+        if name != "verbs"
+    ]
+    assert sum(near) > 0.8 * len(near)
+
+
+def test_the_same_files_give_the_same_vectors(home, script):
+    script.main([str(home / "sentences.txt"), *options(home / "again.vec")])
+    assert (home / "again.vec").read_bytes() == (home / "german.vec").read_bytes()

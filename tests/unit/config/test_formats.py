@@ -1,0 +1,173 @@
+"""Formats and their options: what would lose records, change types, or show a secret is named before any data is read,
+all at once, and no message shows the value of an option.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wordveil.config.formats import has_header, reader_options
+from wordveil.config.load import parse_config
+from wordveil.config.schema import InputSection
+from wordveil.errors import ConfigError
+
+HIDDEN = "pelican-37"
+
+
+def settings(**source: Any) -> dict[str, Any]:
+    return {
+        "format_version": 2,
+        "release": "formats",
+        "input": {"path": "/lake/in", "id": "id", "text": "body", **source},
+        "mechanism": {"name": "laplace", "epsilon": 4.0, "embedding": "demo", "public": True},
+        "bundle_store": "bundles",
+        "text": {"profile": "strict", "n_max": 8},
+        "key": {"env": "KEY"},
+        "output": {"path": "/lake/out"},
+    }
+
+
+def faults(**source: Any) -> dict[str, str]:
+    with pytest.raises(ConfigError) as error:
+        parse_config(settings(**source), "tests")
+    assert HIDDEN not in str(error.value)
+    return {fault.where: fault.problem for fault in error.value.faults}
+
+
+def section(**given: Any) -> InputSection:
+    return InputSection.model_validate({"path": "/lake/in", "id": "id", "text": "body", **given})
+
+
+@pytest.mark.parametrize("kind", ["orc", "json", "CSV", "avro", "com.example.Source", "delta", "Parquet", None])
+def test_formats_by_name_and_class(kind):
+    assert parse_config(settings(format=kind), "tests").input.format == kind
+
+
+def test_a_source_without_files_needs_no_path():
+    given = settings(format="jdbc", options={"url": "jdbc:postgresql://host/lake", "dbtable": "tickets"})
+    del given["input"]["path"]
+    source = parse_config(given, "tests").input
+    assert (source.setting, source.source) == ("input.format", "jdbc")
+    del given["input"]["format"], given["input"]["options"]
+    with pytest.raises(ConfigError, match=r"input\.path: name exactly one"):
+        parse_config(given, "tests")
+
+
+def test_all_bad_options_are_named_at_once():
+    options = {
+        "mode": "DROPMALFORMED",
+        "InferSchema": "true",
+        "versionAsOf": "3",
+        "columnNameOfCorruptRecord": "x",
+        "comment": "#",
+        "enforceSchema": "true",
+        "ignoreCorruptFiles": "true",
+        "header": "true",
+        "HEADER": "false",
+        "password": HIDDEN,
+        "url": f"jdbc:postgresql://user:{HIDDEN}@host/lake",
+        "extra": f"PWD={HIDDEN};x",
+    }
+    found = faults(format="csv", options=options, options_env={"Mode": "VARIABLE"}, version=3)
+    assert {name.removeprefix("input.options.") for name in found} == {
+        *(set(options) - {"header"}),
+        "input.options_env.Mode",
+        "input.version",
+    }
+    assert "wordveil quarantines them" in found["input.options.mode"]
+    assert "Name them in input.columns" in found["input.options.InferSchema"]
+    assert "options_env: {password: VARIABLE}" in found["input.options.password"]
+
+
+def test_the_values_of_options_are_strings():
+    found = faults(format="jdbc", options={"header": True, "password": [HIDDEN]}, options_env={"a": HIDDEN})
+    assert {"input.options.header", "input.options.password", "input.options_env.a"} <= set(found)
+
+
+def test_a_catalogue_knows_options_and_columns():
+    found = faults(path=None, table="lake.in", options={"a": "b"}, columns="id INT")
+    assert {"input.options", "input.columns"} <= set(found)
+
+
+def test_lines_of_text_have_no_ids():
+    assert "have no ids that stay" in faults(format="text", id="file_name", text="value")["input.format"]
+    given = settings(format="text", id="file_name", text="value", options={"wholetext": "true"})
+    assert parse_config(given, "tests").input.kind == "text"
+
+
+def test_csv_is_read_as_it_is_written_elsewhere():
+    defaults = reader_options(section(format="csv"), {})
+    assert (defaults["header"], defaults["multiLine"], defaults["escape"]) == ("true", "true", '"')
+    changed = reader_options(section(format="csv", options={"HEADER": "false", "sep": ";"}), {})
+    assert "header" not in changed
+    assert (changed["HEADER"], changed["sep"]) == ("false", ";")
+    assert has_header(section(format="csv"))
+    assert not has_header(section(format="csv", options={"HEADER": "false"}))
+    assert not has_header(section(format="json"))
+    assert reader_options(section(), {}) == {}
+
+
+def test_a_text_may_be_why_a_row_cannot_be_parsed():
+    given = settings(format="csv")
+    given["text"]["refused"] = "empty"
+    assert parse_config(given, "tests").shown == ("presence",)
+    del given["input"]["format"]
+    assert parse_config(given, "tests").shown == ()
+
+
+def test_secrets_come_from_the_environment():
+    source = section(format="jdbc", path=None, options_env={"password": "LAKE_PASSWORD"})
+    assert reader_options(source, {"LAKE_PASSWORD": HIDDEN}) == {"password": HIDDEN}
+    assert HIDDEN not in repr(source)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_max", "keep", "where", "said"),
+    [
+        (["subject", "body"], {"subject": 8}, [], "text.n_max", "lacks body"),
+        (["subject", "body"], {"subject": 8, "bdy": 9, "body": 9}, [], "text.n_max.bdy", "Did you mean body?"),
+        (["subject", "subject"], 8, [], "input.text", "is listed more than once"),
+        (["subject", "SUBJECT"], 8, [], "input.text", "is listed more than once"),
+        (["id", "body"], 8, [], "input.text", "is also the id column"),
+        (["message.body", "title"], 8, ["message"], "input.keep", "keeping it would publish the original"),
+        ("message.body", 8, ["message"], "input.keep", "keeping it would publish the original"),
+        ("body", 8, ["BODY"], "input.keep", "keeping it would publish the original"),
+        (["message", "message.body"], 8, [], "input.text", "holds another text column"),
+        (["a..b", "body"], 8, [], "input.text", "is no name of a column"),
+        (["status", "body"], 8, [], "input.text", "is a name that the output reserves"),
+        ([], 8, [], "input.text", "should have at least 1 item"),
+        (["body", "subject"], 0, [], "text.n_max", "greater than or equal to 1"),
+        (["body", "subject"], {"body": 0, "subject": 1}, [], "text.n_max.body", "greater than or equal to 1"),
+    ],
+)
+def test_text_columns_that_contradict_each_other(text, n_max, keep, where, said):
+    given = settings(text=text, keep=keep)
+    given["text"]["n_max"] = n_max
+    with pytest.raises(ConfigError) as error:
+        parse_config(given, "tests")
+    found = {fault.where: fault.problem for fault in error.value.faults}
+    assert said in found[where], found
+
+
+def test_a_record_costs_the_sum_of_its_columns():
+    given = settings(text=["subject", "message.body"])
+    assert parse_config(given, "tests").policy.n_max == 16
+    given["text"]["n_max"] = {"message.body": 30, "subject": 4}
+    config = parse_config(given, "tests")
+    assert config.policy.n_max == 34
+    assert (config.text_columns.names, config.text_columns.widths) == (("subject", "message.body"), (4, 30))
+    one = settings()
+    one["text"]["n_max"] = {"body": 8}
+    assert parse_config(one, "tests").policy == parse_config(settings(), "tests").policy
+    listed = parse_config(settings(text=["body"]), "tests")
+    assert (listed.policy, listed.text_columns.names) == (parse_config(settings(), "tests").policy, ("text",))
+
+
+def test_a_condition_on_a_struct_reads_the_text_in_it():
+    given = settings(text=["message.body", "title"], where="message.lang = 'en'")
+    with pytest.raises(ConfigError, match=r"names message, where the text message\.body is"):
+        parse_config(given, "tests")
+    given["input"]["where"] = "lang = 'en' AND titles > 3"
+    assert parse_config(given, "tests").input.shown == ()

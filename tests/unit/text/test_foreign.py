@@ -1,0 +1,224 @@
+"""Records that the vocabulary does not fit: of another language, or with too many unknown words. They are masked or
+refused, alike on the compiled path and on Arrow's, and a bound for any two texts covers them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import helpers
+from unit.support import needs, unravel
+from wordveil.artifacts.bundle import Bundle
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS
+from wordveil.text.codec import Codec
+from wordveil.text.encoded import Encoded
+from wordveil.text.policy import TextPolicy
+
+WORDS = ["the", "train", "was", "late", "again", "last", "night", "my", "parcel", "in", "an", "ok", "thanks"]
+VOCABULARY = Vocabulary(pa.array(WORDS))
+UNKNOWN = VOCABULARY.unknown
+ROWS = [
+    ("The train was late again last night.", False),
+    ("부산으로 가는 기차가 어제 저녁에 또 늦었습니다.", True),
+    ("ok thanks", False),
+    ("Поезд в Москву вчера вечером опять опоздал.", True),
+    ("", False),
+    ("تأخر القطار إلى القاهرة مساء أمس نصف ساعة.", True),
+    ("Zorblax", False),
+    ("Der Zug in die Stadt war gestern an der Grenze wieder spät.", True),
+    ("my parcel was 12 days late", False),
+]
+TEXTS = pa.array([text for text, _ in ROWS])
+IS_OTHER = np.array([other for _, other in ROWS])
+STOPS = {"stop_word_list": ("an", "in", "the", "was")}
+NEEDS_IDENTIFIER = needs("py3langid")
+POLICIES = {
+    "plain": {},
+    "pad": {"length": "pad", "n_max": 6},
+    "exact": {"case": "exact"},
+    "drop": {"stop_words": "drop", "digits": "drop", **STOPS},
+    "keep": {"stop_words": "keep", "digits": "keep", **STOPS},
+    "readable": {"case": "restore", "punctuation": "keep", "stop_words": "keep", **STOPS},
+    "same": {"repeat": "same"},
+}
+
+
+def encode(texts: pa.StringArray = TEXTS, *, compiled: bool = True, **policy: object) -> Encoded:
+    return Codec(TextPolicy(**policy), VOCABULARY, compiled=compiled).encode(texts)
+
+
+def ids_of(encoded: Encoded) -> list[list[int]]:
+    return unravel(encoded.ids, encoded.offsets)
+
+
+@NEEDS_IDENTIFIER
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_records_of_another_language_are_refused(policy, compiled):
+    plain, found = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "quarantine"))
+    assert found.refused.tolist() == ["other_language" if other else None for other in IS_OTHER]
+    before, after = ids_of(plain), ids_of(found)
+    empty = [VOCABULARY.pad] * 6 if "n_max" in policy else []
+    assert after == [empty if other else ids for ids, other in zip(before, IS_OTHER, strict=True)]
+    assert found.words[IS_OTHER].sum() == 0
+
+
+@NEEDS_IDENTIFIER
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_records_of_another_language_are_masked(policy, compiled):
+    plain, found = (encode(compiled=compiled, other_language=rule, **policy) for rule in ("release", "mask"))
+    assert found.refused.tolist() == [None] * len(ROWS)
+    assert found.words.tolist() == plain.words.tolist()
+    assert found.unknown[IS_OTHER].tolist() == plain.words[IS_OTHER].tolist()
+    for before, after, words, other in zip(ids_of(plain), ids_of(found), plain.words, IS_OTHER, strict=True):
+        if not other:
+            assert before == after
+        elif "n_max" in policy:
+            assert after == [UNKNOWN] * min(words, 6) + [VOCABULARY.pad] * max(0, 6 - words)
+        else:
+            assert after == [UNKNOWN] * words
+
+
+@NEEDS_IDENTIFIER
+@pytest.mark.parametrize("rule", ["mask", "quarantine"])
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_the_compiled_scanner_agrees_with_arrow(policy, rule):
+    one, two = (
+        encode(compiled=compiled, other_language=rule, max_unknown_share=0.4, **policy) for compiled in (True, False)
+    )
+    for name in ("ids", "offsets", "words", "unknown", "refused"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist(), name
+
+
+@NEEDS_IDENTIFIER
+def test_nothing_of_a_masked_record_is_copied_but_what_lies_between_words():
+    encoded = encode(other_language="mask", **POLICIES["readable"])
+    codec = Codec(TextPolicy(other_language="mask", **POLICIES["readable"]), VOCABULARY)
+    out = codec.decode(np.full(len(encoded.ids), WORDS.index("ok"), np.int32), encoded.offsets, encoded.skeleton)
+    assert out[7].as_py() == "Ok Ok ok ok Ok ok ok ok ok Ok ok ok."
+    assert out[0].as_py() == "The ok was ok ok ok ok."
+
+
+@NEEDS_IDENTIFIER
+def test_carrier_phrases_of_a_masked_record_are_hidden(tmp_path):
+    from slotting import make_model
+    from wordveil.text.slots import NgramSettings
+
+    model = make_model(tmp_path, ["in an in an in an"] * 50, NgramSettings(max_n=2, min_count=1))
+    settings = {"slots": "carrier_phrases", "ngrams": model.digest, "slot_threshold": 0.1, "slot_start_threshold": 0.1}
+    texts = pa.array(["in an", "Wir fahren in die Stadt an der Grenze"])
+    copied = {}
+    for rule in ("release", "mask"):
+        copied[rule] = np.diff(
+            Codec(TextPolicy(other_language=rule, **settings), VOCABULARY, model).encode(texts).offsets
+        )
+    assert copied["release"].tolist() == [0, 6]
+    assert copied["mask"].tolist() == [0, 8]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("share", "text", "refused"),
+    [
+        (0.5, "the train zorblax qwint", False),  # as many as allowed
+        (0.5, "the zorblax qwint", True),
+        (0.5, "zorblax", True),
+        (0.5, "", False),
+        (0.5, "...", False),
+        (0.0, "the train", False),
+        (0.0, "the train zorblax", True),
+        (0.99, "zorblax qwint", True),
+        (None, "zorblax qwint", False),
+    ],
+)
+def test_a_record_with_too_many_unknown_words_is_refused(share, text, refused, compiled):
+    encoded = encode(pa.array([text, "the train"]), compiled=compiled, max_unknown_share=share)
+    assert encoded.refused.tolist() == ["too_many_unknown_words" if refused else None, None]
+    assert len(ids_of(encoded)[0]) == (0 if refused else encoded.words[0])
+    assert ids_of(encoded)[1] == [0, 1]
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_the_share_counts_all_words_of_the_text(policy):
+    """Those that the policy copies or drops too: the vocabulary decides, and no other setting."""
+    texts = pa.array(["zorblax 12 qwint in an", "the in an zorblax was"])
+    encoded = encode(texts, max_unknown_share=0.5, **policy)
+    assert encoded.refused.tolist() == ["too_many_unknown_words", None]
+
+
+def test_without_the_settings_no_text_is_identified(monkeypatch):
+    monkeypatch.setattr("wordveil.text.foreign.find_other", lambda *_: pytest.fail("asked"))
+    assert encode().refused.tolist() == [None] * len(ROWS)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(5).standard_normal((len(WORDS), 4)))
+    settings = {"epsilon": 2.0, "gamma": 2.0}
+    return helpers.make_bundle(
+        tmp_path_factory.mktemp("foreign"), embedding, settings, padding=True, mechanism="exponential"
+    )
+
+
+def batch(texts: list[str | None], reasons: list[str | None] | None = None) -> pa.RecordBatch:
+    columns = [
+        pa.array([f"r{number}" for number in range(len(texts))]),
+        pa.array(texts, pa.string()),
+        pa.array(reasons or [None] * len(texts), pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
+
+
+STRICT = {"length": "pad", "n_max": 6}
+
+
+@NEEDS_IDENTIFIER
+def test_refused_records_are_quarantined_with_their_reasons(bundle):
+    policy = TextPolicy(other_language="quarantine", max_unknown_share=0.5, **STRICT)
+    out = helpers.sanitise(helpers.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    reasons = out["reason"].to_pylist()
+    assert reasons == [
+        "other_language" if other else "too_many_unknown_words" if text == "Zorblax" else None for text, other in ROWS
+    ]
+    assert {"other_language", "too_many_unknown_words"} < {*TEXT_REASONS}
+    assert [text is None for text in out["text"].to_pylist()] == [reason is not None for reason in reasons]
+    assert policy.exposes == ("presence",)
+
+
+@NEEDS_IDENTIFIER
+@pytest.mark.parametrize("rule", ["quarantine", "mask"])
+def test_where_nothing_may_show_such_records_look_like_all_others(bundle, rule):
+    """Under ``refused: empty`` they are released, priced and tagged like any other record."""
+    policy = TextPolicy(other_language=rule, max_unknown_share=0.5, refused="empty", **STRICT)
+    assert policy.exposes == ()
+    out = helpers.sanitise(helpers.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    assert set(out["status"].to_pylist()) == {"released"}
+    assert out["reason"].null_count == len(ROWS)
+    assert len({str(row) for row in out["privacy"].to_pylist()}) == 1
+    assert out["content_tag"].null_count == 0
+
+
+@NEEDS_IDENTIFIER
+def test_the_column_of_languages_decides_where_it_says_something(bundle):
+    texts = [ROWS[7][0], ROWS[7][0], ROWS[0][0], ROWS[0][0], None]
+    reasons = [f"{LANGUAGE_MARK}en-GB", LANGUAGE_MARK, f"{LANGUAGE_MARK}de", None, "null_text"]
+    sanitiser = helpers.record_sanitiser(bundle, TextPolicy(other_language="quarantine", **STRICT))
+    out = helpers.sanitise(sanitiser, batch(texts, reasons))
+    assert out["reason"].to_pylist() == [None, "other_language", "other_language", None, "null_text"]
+    inspected = pa.Table.from_batches(list(sanitiser.inspect(batch(texts, reasons))))
+    assert inspected[REASON_COLUMN].to_pylist() == out["reason"].to_pylist()
+    masked = helpers.sanitise(
+        helpers.record_sanitiser(bundle, TextPolicy(other_language="mask", **STRICT)), batch(texts, reasons)
+    )
+    assert masked["reason"].to_pylist() == [None, None, None, None, "null_text"]
+    assert masked["__unknown"].to_pylist()[2:4] == [7, 0]
+
+
+def test_a_column_of_languages_changes_nothing_where_languages_are_not_told_apart(bundle):
+    sanitiser = helpers.record_sanitiser(bundle, TextPolicy(**STRICT))
+    marked = batch([ROWS[0][0]], [f"{LANGUAGE_MARK}de"])
+    assert helpers.sanitise(sanitiser, marked).equals(helpers.sanitise(sanitiser, batch([ROWS[0][0]])))

@@ -1,0 +1,110 @@
+"""Chinese and Japanese are cut into words by dictionaries; joined, the words are the text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unit.support import needs, unravel
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.text import segmentation
+from wordveil.text.choices import TokeniserKind
+from wordveil.text.codec import Codec
+from wordveil.text.language import SEGMENTERS
+from wordveil.text.policy import TextPolicy
+from wordveil.text.segmentation import cut_run
+from wordveil.text.tokeniser import Tokeniser
+
+KINDS = [pytest.param(kind, marks=needs(*packages.names)) for kind, packages in SEGMENTERS.items()]
+NEEDS = {str(kind): needs(*packages.names) for kind, packages in SEGMENTERS.items()}
+RUNS = st.text(st.sampled_from("我们在北京大学学习東京都に住んでいるコーヒー々〇ｱｰㄅ\u3099"), min_size=1, max_size=30)
+
+
+def words(kind: str, text: str) -> list[str]:
+    tokeniser = Tokeniser(kind)
+    return tokeniser.cut_words(tokeniser.normalise(pa.array([text]))).words.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        pytest.param("chinese", "我们在北京大学学习。", ["我们", "在", "北京大学", "学习"], marks=NEEDS["chinese"]),
+        pytest.param(
+            "chinese",
+            "2024年iPhone很好，don't！",
+            ["2024", "年", "iPhone", "很", "好", "don't"],
+            marks=NEEDS["chinese"],
+        ),
+        pytest.param("chinese", "我们 在 北京", ["我们", "在", "北京"], marks=NEEDS["chinese"]),
+        pytest.param(
+            "japanese",
+            "友達とコーヒーを飲んだ。",
+            ["友達", "と", "コーヒー", "を", "飲ん", "だ"],
+            marks=NEEDS["japanese"],
+        ),
+        pytest.param(
+            "japanese", "Tシャツを2枚「時々」", ["T", "シャツ", "を", "2", "枚", "時々"], marks=NEEDS["japanese"]
+        ),
+        pytest.param("japanese", "plain words", ["plain", "words"], marks=NEEDS["japanese"]),
+    ],
+)
+def test_words(kind, text, expected):
+    assert words(kind, text) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_dictionary_finds_fewer_words_than_there_are_characters(kind):
+    text = "昨日は天気が良かったので、友達と一緒に公園を散歩しました。"
+    assert len(words(kind, text)) < len(words("characters", text))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=50, deadline=None)
+@given(run=RUNS)
+def test_the_words_of_a_run_are_the_run(kind, run):
+    found = cut_run(run, kind)
+    assert "".join(found) == run
+    assert "" not in found
+    assert cut_run(run, kind) == found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_runs_are_cut_in_blocks(kind):
+    run = "東京都に住んでいる" * 20_000  # 540,000 bytes: Sudachi takes 49,149 at once
+    assert "".join(cut_run(run, kind)) == run
+
+
+def test_what_a_dictionary_does_not_give_back_is_cut_into_characters(monkeypatch):
+    monkeypatch.setattr(segmentation, "_load", lambda _: lambda run: [run[:-1]])
+    assert cut_run("我们在", TokeniserKind.CHINESE) == ["我", "们", "在"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_is_cut_like_any_other_and_others_do_not_matter(kind):
+    tokeniser = Tokeniser(kind)
+    texts = ["我们在北京大学学习。abc", "", "東京都に住んでいる", "我们在北京大学学习。abc"]
+    cut = tokeniser.cut_pieces(tokeniser.normalise(pa.array(texts)))
+    assert ["".join(part) for part in unravel(cut.all, cut.all_offsets)] == texts
+    lists = unravel(cut.words, cut.offsets)
+    assert lists[0] == lists[3] == words(kind, texts[0])
+    assert lists[2] == words(kind, texts[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_scripts_without_word_spaces_are_refused(kind):
+    texts = pa.array(["我们", "ひらがな", "カタカナ", "ㄅㄆ", "plain", "한국어", "ไทย", "ខ្មែរ"])
+    assert Tokeniser(kind).find_refused(texts).tolist() == [False] * 6 + [True] * 2
+
+
+@needs("rjieba")
+def test_words_go_into_the_places_of_the_text():
+    vocabulary = Vocabulary(pa.array(["北京大学", "学习", "在"]))
+    policy = TextPolicy(tokeniser="chinese", language="zh", punctuation="keep")
+    codec = Codec(policy, vocabulary)
+    encoded = codec.encode(pa.array(["我们在北京大学，学习！"]))
+    assert encoded.ids.tolist() == [vocabulary.unknown, 2, 0, 1]
+    out = codec.decode(np.array([0, 1, 2, 2], np.int32), encoded.offsets, encoded.skeleton)
+    assert out.to_pylist() == ["北京大学学习在，在！"]

@@ -1,0 +1,269 @@
+"""Tokens that are not words pass through the codec as one token each: masked, or shown by class and shape alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy, with_profile
+from wordveil.text.types.classes import ALLOWED, CHARACTER_TYPES, NAME_TYPES, TokenType, TypeAction
+from wordveil.text.types.lists import PublicLists
+
+WORDS = ["the", "cat", "sat", "mail", "to", "will", "go", "smith", "3", "500", "john", "corp", "com"]
+VOCABULARY = Vocabulary(pa.array(WORDS))
+LISTS = PublicLists.load("en")
+READABLE = with_profile("readable", stop_words="hide")
+MAIL = "Mail john.smith@corp.com, or 3,500 to the cat."
+
+
+def encode(text, policy, **options):
+    codec = Codec(policy, VOCABULARY, None, LISTS, **options)
+    return codec, codec.encode(pa.array([text] if isinstance(text, str) else text, pa.string()))
+
+
+def names(ids):
+    return [[*WORDS, "PAD", "?"][number] for number in ids]
+
+
+def written(text, policy, values):
+    codec, encoded = encode(text, policy)
+    ids = np.where(encoded.ids < len(WORDS), encoded.ids, 0).astype(np.int32)  # unknown words become the first word
+    return codec.decode(ids, encoded.offsets, encoded.skeleton, pa.array(values, pa.string()))[0].as_py()
+
+
+def test_a_masked_token_is_one_unknown_word():
+    _, encoded = encode(MAIL, TextPolicy(types={"email": "mask", "number": "mask"}))
+    assert names(encoded.ids) == ["mail", "?", "?", "?", "to", "the", "cat"]  # "or" is unknown too
+    assert encoded.words.tolist() == [7]
+    assert encoded.unknown.tolist() == [1]
+    assert encoded.skeleton is None
+
+
+def test_without_types_an_address_is_cut_into_words():
+    _, encoded = encode(MAIL, TextPolicy())
+    assert names(encoded.ids) == ["mail", "john", "smith", "corp", "com", "?", "3", "500", "to", "the", "cat"]
+
+
+def test_a_token_that_shows_keeps_its_place_and_costs_no_word():
+    codec, encoded = encode(MAIL, READABLE)
+    assert names(encoded.ids) == ["mail", "?", "to", "the", "cat"]
+    shown = encoded.shown
+    assert shown.offsets.tolist() == [0, 2]
+    assert shown.shapes.to_pylist() == ["", "0,000"]
+    ids = np.array([WORDS.index(word) for word in ("mail", "will", "to", "the", "cat")], np.int32)
+    text = codec.decode(ids, encoded.offsets, encoded.skeleton, pa.array(["a@example.com", "9,123"]))
+    assert text[0].as_py() == "Mail a@example.com, will 9,123 to the cat."
+
+
+def test_punctuation_that_is_dropped_leaves_the_order():
+    policy = TextPolicy(types={"email": "tag", "number": "resample"})
+    codec, encoded = encode("the mail x.y@z.com sat 42.", policy)
+    assert codec.decode(encoded.ids, encoded.offsets, encoded.skeleton, pa.array(["<email>", "17"]))[0].as_py() == (
+        "the mail <email> sat 17"
+    )
+
+
+@pytest.mark.parametrize("punctuation", ["keep", "drop"])
+def test_dropped_words_leave_no_trace_beside_shown_tokens(punctuation):
+    policy = TextPolicy(punctuation=punctuation, unknown="drop", types={"number": "resample"})
+    assert written("zebra 42 cat 7 zebra", policy, ["17", "3"]).split() == ["17", "cat", "3"]
+
+
+def test_what_is_copied_holds_class_and_shape_and_not_the_token():
+    for one, other in (("4,711 a@b.com", "9,999 john.smith@corp.com"), ("on 2001-02-03", "on 1999-12-31")):
+        first, second = (encode(text, READABLE)[1].skeleton.serialise() for text in (one, other))
+        assert bytes(first[0]) == bytes(second[0])
+    first, second = (encode(text, READABLE)[1].skeleton.serialise() for text in ("4,711", "47,11"))
+    assert bytes(first[0]) != bytes(second[0])
+    for text in ("a@b.com", "Alice", "555-123-4567"):
+        assert text.encode() not in bytes(encode(text, READABLE)[1].skeleton.serialise()[0])
+
+
+def test_class_and_words_cannot_be_confused_in_what_is_copied():
+    plain = encode("the \x02 <email> \x01 cat", READABLE)[1]
+    assert plain.shown.offsets.tolist()[-1] <= 1  # the mark-up, if it is one
+    other = encode("the a@b.com cat", READABLE)[1]
+    assert bytes(plain.skeleton.serialise()[0]) != bytes(other.skeleton.serialise()[0])
+
+
+def test_a_placeholder_of_the_text_is_no_token():
+    for policy in (READABLE, TextPolicy(types={"email": "mask"})):
+        _, encoded = encode("the\x02cat \x02 a@b.com", policy)
+        assert encoded.words.tolist() == [3]
+
+
+def test_names_are_found_in_lists_and_follow_the_case_of_the_text():
+    codec, encoded = encode("the cat sat to Alice and ALICE, and Will Smith sat.", READABLE)
+    kinds = [list(TokenType)[kind] for kind in encoded.shown.kinds]
+    assert kinds[:2] == [TokenType.FIRST_NAME] * 2
+    assert set(kinds[2:]) <= set(NAME_TYPES)
+    values = ["Robert", "Robert", *["Miller"] * (len(kinds) - 2)]
+    ids = np.zeros(len(encoded.ids), np.int32)
+    assert encoded.shown.shapes.to_pylist()[:2] == ["Aa", "AA"]
+    text = codec.decode(ids, encoded.offsets, encoded.skeleton, pa.array(values))[0].as_py()
+    assert "Robert" in text
+    _, encoded = encode("Alice and Bob's", TextPolicy(names="gazetteer"))
+    assert encoded.shown.shapes.to_pylist() == ["a", "a's"], "the case shows only where the policy copies it"
+
+
+def test_repeated_tokens_are_the_same_where_words_are_drawn_once():
+    policy = with_profile("readable", stop_words="hide", repeat="same")
+    shown = encode("Alice 42 alice 42 Bob 43 a@b.com A@B.com", policy)[1].shown
+    first = shown.pattern.firsts.tolist()
+    assert first == [0, 1, 0, 1, 4, 5, 6, 6]
+    assert encode("Alice 42 alice", READABLE)[1].shown.pattern is None
+
+
+def test_masked_tokens_are_told_apart_where_words_are_drawn_once():
+    policy = TextPolicy(repeat="same", types={"number": "mask"})
+    pattern = encode("42 43 42 zebra", policy)[1].pattern
+    assert pattern.firsts.tolist() == [0, 1, 0, 3]
+
+
+def test_a_name_decides_nothing_about_its_neighbours_in_carrier_phrases():
+    """A typed token is unknown to the n-gram model: see :mod:`wordveil.text.slots`."""
+    seen = []
+
+    class Model:
+        digest = "0" * 64
+
+        def mark_kept(self, words, offsets, threshold, start):
+            seen.append(words.to_pylist())
+            return np.zeros(len(words), np.bool_)
+
+    policy = TextPolicy(
+        slots="carrier_phrases", ngrams="0" * 64, slot_threshold=0.1, slot_start_threshold=0.1,
+        types={"number": "resample"}, names="gazetteer",
+    )  # fmt: skip
+    codec = Codec(policy, VOCABULARY, Model(), LISTS)
+    for text in ("the Alice sat 42", "the Emily sat 99"):
+        codec.encode(pa.array([text]))
+    assert seen[0] == seen[1] == ["the", "\x02", "sat", "\x02"]
+
+
+def test_unknown_words_are_refused_or_dropped_without_the_typed_tokens():
+    policy = TextPolicy(unknown="quarantine", types={"number": "mask", "email": "mask"})
+    assert encode(["the cat 42 a@b.com", "zebra"], policy)[1].refused.tolist() == [None, "unknown_words"]
+    dropped = encode("zebra 42 cat", TextPolicy(unknown="drop", types={"number": "mask"}))[1]
+    assert names(dropped.ids) == ["?", "cat"]
+
+
+def test_a_refused_record_shows_no_token():
+    policy = TextPolicy(unknown="quarantine", types={"number": "resample"}, punctuation="keep")
+    encoded = encode(["zebra 42", "cat 7"], policy)[1]
+    assert encoded.refused.tolist() == ["unknown_words", None]
+    assert encoded.shown.offsets.tolist() == [0, 0, 1]
+
+
+HARD = "the e\u0301t\u00e9 42 \U0001f600 cat a@b.com"
+TEXTS = [
+    MAIL,
+    HARD,
+    "",
+    "12:30 23.11.2026 <b>the</b> #cat @sat",
+    "the\u037ecat 42\u037e",
+    "will\u2019s 7\u20138",
+    "\x02 1 \x02",
+]
+
+
+@pytest.mark.parametrize("unknown", ["mask", "drop", "quarantine"])
+@pytest.mark.parametrize("case", ["lower", "exact"])
+def test_the_compiled_pass_and_arrow_give_the_same_ids(unknown, case):
+    policy = with_profile("strict", n_max=9, unknown=unknown, case=case)
+    fast, slow = (encode(TEXTS, policy, compiled=compiled)[1] for compiled in (True, False))
+    assert fast.ids.tolist() == slow.ids.tolist()
+    assert fast.unknown.tolist() == slow.unknown.tolist()
+    assert fast.words.tolist() == slow.words.tolist()
+    assert fast.refused.tolist() == slow.refused.tolist()
+
+
+def test_policies_that_tell_nothing_apart_need_no_lists():
+    Codec(TextPolicy(types={"email": "mask"}), VOCABULARY)
+    with pytest.raises(ValueError, match="public lists"):
+        Codec(TextPolicy(types={"email": "surrogate"}), VOCABULARY)
+
+
+def test_contradictions_are_named():
+    for settings, message in (
+        ({"types": {"e-mail": "mask"}}, r"types\.e-mail: is no class"),
+        ({"types": {"email": "resample"}}, r"types\.email: 'resample' cannot be done"),
+        ({"types": {"place": "tag"}}, r"types\.place: has no meaning with names: words"),
+        ({"types": {"number": "mask"}, "digits": "keep"}, r"digits: keep contradicts types\.number"),
+        ({"types": {"email": "tag"}, "length": "pad", "n_max": 3}, r"length: pad hides the length, but .*types"),
+        ({"types": {"email": "tag"}, "output": "bag"}, r"output: bag destroys the order"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TextPolicy(**settings)
+
+
+def test_profiles_say_what_happens_to_each_class():
+    strict, readable = with_profile("strict", n_max=3), with_profile("readable", stop_words="hide")
+    assert set(strict.type_actions.values()) == {TypeAction.MASK}
+    assert "types" not in strict.exposes
+    assert set(readable.type_actions) == set(TokenType)
+    assert all(action in ALLOWED[kind] for kind, action in readable.type_actions.items())
+    assert "types" in readable.exposes
+    assert TextPolicy(types={}).fingerprint == TextPolicy().fingerprint
+    assert TextPolicy(types={"email": "words"}).fingerprint == TextPolicy().fingerprint
+    hidden = TextPolicy(names="gazetteer", length="pad", n_max=3)
+    assert set(hidden.type_actions.values()) == {TypeAction.MASK}
+
+
+def test_a_sentence_is_explained():
+    codec, _ = encode("", READABLE)
+    found = {reading.token: (reading.taken_for, reading.treatment) for reading in codec.explain(MAIL)}
+    assert found["john.smith@corp.com"] == ("email", "surrogate")
+    assert found["3,500"] == ("number", "resample")
+    assert found["cat"] == ("word", "replaced")
+    assert found["or"] == ("unknown word", "replaced")
+    assert re.fullmatch(r"Mail", next(iter(found)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mail http://a.b/\u6771\u4eac now",  # a script that the tokeniser does not cut, inside an address alone
+        "mail #\u6771\u4eac \u6771\u4eac",
+        "mail http://a.b/c=\u0338d now",  # another character in normalisation form C, where the address ends
+        "the <b\u0301> cat",
+        "the <b\x01> cat",  # the tokeniser's own mark
+        "the <a href=x\x01y> cat",
+        "the 1\ufe0f\u20e3 cat",
+    ],
+)
+def test_both_ways_of_cutting_take_an_odd_token_for_the_same(text):
+    policy = TextPolicy(types=dict.fromkeys(CHARACTER_TYPES, "mask"))
+    (_, one), (_, other) = (encode(["the cat", text, "42"], policy, compiled=way) for way in (True, False))
+    assert one.ids.tolist() == other.ids.tolist()
+    assert one.offsets.tolist() == other.offsets.tolist()
+    assert one.refused.tolist() == other.refused.tolist()
+
+
+def test_a_script_inside_a_typed_token_refuses_no_record():
+    tags = TextPolicy(types={"url": "tag", "hashtag": "tag"})
+    for policy in (TextPolicy(types={"url": "mask", "hashtag": "mask"}), tags):
+        _, encoded = encode(["mail http://a.b/\u6771\u4eac", "the #\u6771\u4eac", "the \u6771\u4eac"], policy)
+        assert encoded.refused.tolist() == [None, None, "script_without_word_spaces"]
+        assert encoded.words.tolist() == [2, 2, 0]
+
+
+def test_a_class_of_names_can_be_words_beside_the_others():
+    policy = TextPolicy(names="gazetteer", types={"first_name": "words"})
+    assert policy.type_actions == {TokenType.SURNAME: TypeAction.RESAMPLE, TokenType.PLACE: TypeAction.RESAMPLE}
+    _, encoded = encode("Alice sat to Sydney", policy)
+    assert [list(TokenType)[kind] for kind in encoded.shown.kinds] == [TokenType.PLACE]
+    assert replace(policy, repeat="same").type_actions == policy.type_actions
+    assert policy.fingerprint != TextPolicy(names="gazetteer").fingerprint
+
+
+def test_shown_tokens_without_values_are_refused():
+    codec, encoded = encode("Alice sat to the cat", READABLE)
+    with pytest.raises(ValueError, match="values"):
+        codec.decode(encoded.ids * 0, encoded.offsets, encoded.skeleton)
