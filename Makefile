@@ -16,7 +16,7 @@ help:  ## show this list
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,languages,chinese,japanese,dev,docs]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,languages,chinese,japanese,evaluation,dev,docs]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
 		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
 	@$(BIN)/python scripts/delta_jars.py
@@ -78,7 +78,7 @@ bench: .venv/installed  ## measure Laplace in Spark against the bare matrix prod
 	$(BIN)/python benchmarks/laplace_exact.py
 
 bench-meaning: .venv/installed  ## measure what each mechanism leaves of meaning; an hour, and the data directory
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[benchmarks,plots]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots]'
 	$(BIN)/python benchmarks/meaning.py
 	$(BIN)/python benchmarks/meaning.py --draw
 

@@ -1,0 +1,1 @@
+"""Attackers: who wrote a text, which record became it, which words stood in it."""

@@ -1,0 +1,51 @@
+"""The protocol of what tells texts apart: an attacker that names authors, a task that names topics.
+
+Both are classifiers. What makes one an attacker is that its labels are authors. A *static* attacker was fitted on clean
+text, an *adaptive* one on text that was sanitised in the same way under a throwaway key. Only the adaptive one says
+something about protection: an attacker knows the mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from wordveil.evaluation.documents import Documents, Int64
+
+
+class FittedClassifier(Protocol):
+    """Names the label of a text."""
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        """The label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with, or
+        :data:`wordveil.evaluation.documents.UNKNOWN` where it refuses to guess.
+        """
+
+
+class TextClassifier(Protocol):
+    """A way to tell texts apart, with its settings. A frozen dataclass as a rule."""
+
+    @property
+    def name(self) -> str:
+        """As it is in configurations and reports: words joined by hyphens."""
+
+    @property
+    def definition(self) -> str:
+        """What it does, in one sentence, with its paper or library."""
+
+    def fit(self, known: Documents, seed: int) -> FittedClassifier:
+        """Learn from texts whose labels are known; those that are unknown are left out. The same seed gives the same
+        classifier. Raises :class:`ValueError` where fewer than two labels have texts.
+        """
+
+
+@runtime_checkable
+class TextSanitiser(Protocol):
+    """Sanitises texts as one system does: a bundle with its text policy, or another library's."""
+
+    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:
+        """The sanitised texts, one for each, in the same order. A text that is refused becomes the empty text.
+
+        ``seed``: of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private
+        texts require.
+        """

@@ -1,0 +1,71 @@
+"""Texts with labels: authors to tell apart, topics to find, sentiments to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64 = NDArray[np.int64]
+
+UNKNOWN = -1
+"""The label of a text that has none of the names, and the guess of a classifier that refuses to guess."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts, each with one label.
+
+    Attributes
+    ----------
+    texts
+        the texts, in Unicode.
+    labels
+        int64 ``(texts,)``: numbers of :attr:`names`, or :data:`UNKNOWN`.
+    names
+        the labels' names, each once.
+
+    Raises :class:`ValueError` where the lengths differ or a label is not a number of a name.
+    """
+
+    texts: Sequence[str]
+    labels: Int64
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.labels.shape != (len(self.texts),):
+            raise ValueError(f"Expected a label for each of {len(self.texts)} texts, got {self.labels.shape}.")
+        if len(self.labels) and not (self.labels.min() >= UNKNOWN and self.labels.max() < len(self.names)):
+            raise ValueError(f"Expected labels from {UNKNOWN} to {len(self.names) - 1}.")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @classmethod
+    def of(cls, texts: Sequence[str], labels: Sequence[str], names: Sequence[str] | None = None) -> Self:
+        """Texts with labels by name.
+
+        ``names``: the names in their order, by default all labels in alphabetical order. A label that is not among
+        them is :data:`UNKNOWN`.
+        """
+        order = tuple(sorted(set(labels)) if names is None else names)
+        number = {name: place for place, name in enumerate(order)}
+        return cls(texts, np.array([number.get(label, UNKNOWN) for label in labels], np.int64), order)
+
+    def with_texts(self, texts: Sequence[str]) -> Self:
+        """The same labels on other texts, such as these texts sanitised. Raises :class:`ValueError`."""
+        return replace(self, texts=texts)
+
+    def take(self, rows: NDArray[np.integer] | Sequence[int]) -> Self:
+        """The texts at these places, in this order."""
+        chosen = np.asarray(rows, np.int64)
+        return replace(self, texts=[self.texts[row] for row in chosen.tolist()], labels=self.labels[chosen])
+
+    @property
+    def chance(self) -> float:
+        """The share of the most frequent label: what is right for a guesser that never looks. 0 without texts."""
+        known = self.labels[self.labels != UNKNOWN]
+        return float(np.bincount(known).max() / len(self)) if len(known) else 0.0

@@ -1,0 +1,1 @@
+"""What was measured, as one report: JSON, CSV, and a page for people."""

@@ -1,0 +1,1 @@
+"""Tasks: what sanitised texts are still good for."""
