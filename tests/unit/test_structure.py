@@ -36,7 +36,7 @@ ROOMS = (
     *("artifacts", "records", "release", "evaluation", "config", "spark", "api", "cli", "__main__"),
 )
 # The same inside the room that imports Spark.
-SPARK_ROOMS = ("platform", "input", "sanitise", "builds", "plan", "release", "analytics")
+SPARK_ROOMS = ("platform", "input", "sanitise", "builds", "plan", "release", "analytics", "evaluate")
 
 
 @dataclass(frozen=True)
