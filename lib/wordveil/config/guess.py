@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wordveil.records.schema import RESERVED_COLUMNS
@@ -14,6 +14,7 @@ _TEXTS = ("text", "body", "message", "content", "comment", "description")
 _AUTHORS = ("author", "user", "customer", "sender")
 _DAYS = ("ds", "dt", "date", "day")
 _DAY_TYPES = ("string", "date")
+_FIELD = re.compile(r"\w+")
 # The columns of files of text.
 TEXT_FILE_TEXT, TEXT_FILE_ID = "value", "file_name"
 
@@ -74,9 +75,10 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         return _guess_files(columns)
     ids = [column for column in plain if column.usable and _is_id(column)]
     record_id = _one_id(ids, table)
+    fields = [field for column in plain for field in _find_fields(column)]
     texts = [
         column
-        for column in plain
+        for column in (*plain, *fields)
         if column.type == "string" and _text_rank(column) is not None and column is not record_id
     ]
     text = _first(texts)
@@ -85,7 +87,11 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
     keep = tuple(column.name for column in columns if column.partition and column.usable and not _is_author(column))
     named = {column.name for column in (record_id, text, author) if column} | {*keep}
     others = [column for column in plain if column.usable and column.type in _ID_TYPES and column not in (text, author)]
-    strings = [column for column in plain if column.type in ("string", "binary") and column not in (record_id, author)]
+    strings = [
+        column
+        for column in (*plain, *fields)
+        if column.type in ("string", "binary") and column not in (record_id, author)
+    ]
     return Guess(
         id=record_id.name if record_id else None,
         text=text.name if text else None,
@@ -96,6 +102,24 @@ def guess_columns(columns: Sequence[Column], table: str = "") -> Guess:
         text_candidates=() if text else tuple(column.name for column in texts or strings),
         day=_one_day([column for column in columns if column.partition and column.name in keep]),
     )
+
+
+def _find_fields(column: Column) -> Iterator[Column]:
+    """The fields inside a struct, at any depth, by the names that ``input.text`` takes. Those with unusual names are
+    left out.
+    """
+    if not column.type.startswith("struct<"):
+        return
+    depth, start, inner = 0, 0, column.type[len("struct<") : -1] + ","
+    for place, sign in enumerate(inner):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(sign, 0)
+        if sign == "," and not depth:
+            name, _, kind = inner[start:place].partition(":")
+            start = place + 1
+            if _FIELD.fullmatch(name.strip()) and _FIELD.fullmatch(column.name.replace(".", "")):
+                field = Column(f"{column.name}.{name.strip()}", kind.strip())
+                yield field
+                yield from _find_fields(field)
 
 
 def _guess_files(columns: Sequence[Column]) -> Guess:

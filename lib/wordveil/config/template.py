@@ -17,10 +17,12 @@ from wordveil.text.language import IDENTIFIER, find_version
 SLICE = "ds"
 """The parameter of ``input.where`` by which the nightly DAG names a slice."""
 
+_SUFFIX = re.compile(r"(?<=.)\.(parquet|orc|jsonl?|ndjson|csv|tsv|txt)(\.(gz|bz2|zst|xz|lz4|snappy))?$", re.IGNORECASE)
+
 
 def table_name(path: str) -> str:
-    """The last part of a table's path without its suffix."""
-    return path.rstrip("/").rsplit("/", maxsplit=1)[-1].removesuffix(".parquet")
+    """The last part of a table's path without its suffix, such as ``.parquet`` or ``.csv.gz``."""
+    return _SUFFIX.sub("", path.rstrip("/").rsplit("/", maxsplit=1)[-1])
 
 
 def is_local_delta(path: str) -> bool:

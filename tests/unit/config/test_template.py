@@ -55,6 +55,32 @@ def test_ids_are_guessed_only_where_they_are_clear(names, table, expected):
 
 
 @pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a/tickets.parquet", "tickets"),
+        ("t.csv.gz", "t"),
+        ("t.JSONL", "t"),
+        ("lake/t.2026", "t.2026"),
+        (".csv", ".csv"),
+    ],
+)
+def test_a_table_is_named_without_its_suffix(path, name):
+    assert table_name(path) == name
+
+
+def test_texts_are_found_inside_structs():
+    table = [
+        Column("id", "int"),
+        Column("subject", "string"),
+        Column("message", "struct<lang:string,size:decimal(10,2),part:struct<tags:array<string>,body:string>>"),
+    ]
+    assert guess_columns(table).text == "message.part.body"
+    assert guess_columns([*table, Column("text", "string")]).text == "text"
+    two = [Column("id", "int"), Column("mail", "struct<first:string,odd name:string>"), Column("x", "string")]
+    assert guess_columns(two).text_candidates == ("x", "mail.first")
+
+
+@pytest.mark.parametrize(
     ("names", "expected"),
     [
         (["subject:string", "body:string"], "body"),
