@@ -236,6 +236,10 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "output.public_table",
         "string_pattern_mismatch",
     ): "use a table's name in the catalogue: one to three parts separated by dots, without quotes.",
+    (
+        "text.types",
+        "literal_error",
+    ): "write classes and what happens to each, such as {email: surrogate}, or none.",
     ("input.timestamp", "string_type"): 'write it in quotes: "2026-11-20 03:00:00".',
     (
         "key.env",

@@ -200,7 +200,7 @@ class TextSection(Section):
     """The n-gram model that ``wordveil ngrams`` built: its directory, or that of a store with no other."""
     slot_threshold: Probability | None = None
     slot_start_threshold: Probability | None = None
-    types: dict[TypeName, ActionName] | Literal["none"] | None = None
+    types: one_or_several(Literal["none"], dict[TypeName, ActionName]) | None = None  # type: ignore[valid-type]
     """What happens to addresses, numbers, dates and the like, by class (`wordveil docs types`). What is not named stays
     as in the profile. ``none``: no class is told apart from words.
     """

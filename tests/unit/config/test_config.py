@@ -144,6 +144,20 @@ def test_each_fault_is_named(path, value, words):
     assert len(found) == 1, found
 
 
+@pytest.mark.parametrize(
+    ("types", "where", "words"),
+    [
+        ({"email": "surogate"}, "text.types.email", "Did you mean surrogate?"),
+        ({"e-mail": "mask"}, "text.types.e-mail", "Did you mean email?"),
+        ("every", "text.types", "such as {email: surrogate}"),
+    ],
+)
+def test_a_fault_of_types_is_named_once(types, where, words):
+    (fault,) = faults(changed("text.types", types))
+    assert where in fault
+    assert words in fault
+
+
 def annoying(**settings: Any) -> dict[str, Any]:
     raw = base()
     raw["mechanism"].update(search="annoy", **settings)
