@@ -110,6 +110,16 @@ class WordScores:
         _list_by_output(common, *arrays, floors, starts[:-1].copy(), words, gains)
         self._scores = _Scores(floors, starts, words, gains)
 
+    @property
+    def by_output(self) -> tuple[Int64, Int64, Int32, Int64]:
+        """What outputs say for words, in multiples of 2^-32 of a natural logarithm.
+
+        ``floors``, int64 ``(size,)``: the logarithm of each word's share. ``starts``, int64 ``(outputs + 1,)``: output
+        ``y`` has the entries ``starts[y]`` up to ``starts[y + 1]``. ``words``, int32, and ``gains``, int64
+        ``(entries,)``: the words that list it, and how much more than its floor each has.
+        """
+        return self._scores
+
     def guess(self, prior: Float64, drawn: Int32, marks: Sequence[int]) -> Int32:
         """The best guess of each word after its first ``marks`` draws: int32 ``(words, marks)``.
 

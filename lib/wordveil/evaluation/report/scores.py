@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from wordveil.evaluation.documents import UNKNOWN, Int64
 
@@ -100,6 +99,8 @@ def find_mean_interval(values: NDArray[np.floating] | NDArray[np.bool_], seed: i
 
     ``values``: ``(texts,)``, one a text. One text, or equal values, give an interval of no width.
     """
+    from scipy import stats  # 2 s to load, and pages need none of it
+
     sample = np.asarray(values, np.float64)
     if len(sample) < 2 or (sample == sample[0]).all():
         mean = float(sample.mean())
@@ -112,7 +113,7 @@ def find_mean_interval(values: NDArray[np.floating] | NDArray[np.bool_], seed: i
         vectorized=True,
         method="percentile",
         confidence_level=CONFIDENCE,
-        rng=np.random.default_rng(seed),
+        rng=seed,
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 

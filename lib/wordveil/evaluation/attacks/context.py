@@ -1,0 +1,298 @@
+"""Recovery of words: which word was hidden, from what was drawn for it, and from the words around it?
+
+Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) tell two attackers
+apart, who both know the mechanism: one takes each output on its own, the other reads the whole text.
+
+**Without context** the best attacker is Bayes's (:class:`wordveil.evaluation.attackers.MaximumPosterior`): the word
+``x`` with the largest ``p(x) P(y|x)``, exact where the mechanism knows its laws.
+
+**With context** the text is a hidden Markov model. Hidden words follow each other by a bigram model of public text
+(:class:`wordveil.evaluation.attacks.language.PublicLanguage`), and each is seen through the mechanism's law. Words that
+the policy copies are seen as they are. The attacker takes the likeliest sequence (Viterbi 1967), or for each place the
+likeliest word given the whole text, by sums over all sequences (forward and backward; Baum, Petrie, Soules, Weiss
+1970). The second recovers the most words on average where the model is right.
+
+All have one prior, public frequencies of words. So what is recovered with context beyond what is recovered without it
+is due to context. It is a lower bound: a larger language model may recover more. A model of text of another kind can
+also mislead: then less is recovered with context than without, and the larger figure is the one that counts.
+
+**Candidates.** For each output only the words with the largest ``p(x) P(y|x)`` are looked at. A word beyond them that
+its neighbours alone would have suggested is lost. Words that the vocabulary lacks are no candidates: their places are
+guessed wrong, and are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from wordveil.evaluation.attackers import MaximumPosterior, NearestWord
+from wordveil.evaluation.attacks.context_kernels import (
+    NOBODY,
+    STEPS,
+    Candidates,
+    ListedLaws,
+    decode_likeliest,
+    decode_marginals,
+    list_candidates,
+)
+from wordveil.evaluation.attacks.language import PublicLanguage
+from wordveil.evaluation.attacks.redrawn import Bool, Float64, Int32, Ragged, Redrawn
+from wordveil.evaluation.posterior import guess_outputs
+from wordveil.evaluation.report.intervals import find_ratio_interval
+from wordveil.evaluation.report.measurement import Measurement
+from wordveil.evaluation.report.scores import Group, Score
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.text.stop_words import ENGLISH, load_stop_words
+
+TASK = "words"
+CANDIDATES = 32
+"""Words that are looked at for each output."""
+
+
+class Decoding(StrEnum):
+    """How the attacker reads a text."""
+
+    VITERBI = "viterbi"
+    """The likeliest sequence of words."""
+    MARGINAL = "forward-backward"
+    """For each place the likeliest word."""
+
+
+_DECODERS = {Decoding.VITERBI: decode_likeliest, Decoding.MARGINAL: decode_marginals}
+
+
+class ContextAttacker:
+    """Guesses hidden words from whole texts; see the module.
+
+    Parameters
+    ----------
+    laws
+        of all words of the vocabulary.
+    language
+        what the attacker knows of the language.
+    candidates
+        words that are looked at for each output, 1 or more.
+    """
+
+    def __init__(self, laws: WordLaws, language: PublicLanguage, candidates: int = CANDIDATES) -> None:
+        if candidates < 1:
+            raise ValueError(f"candidates = {candidates}: expected 1 or more.")
+        shape = len(laws.shares), len(laws.common)
+        listed = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).tocsc()
+        starts, words = listed.indptr.astype(np.int64), listed.indices.astype(np.int32)
+        self._laws = ListedLaws(starts, words, listed.data, laws.common, laws.shares)
+        self._language = language
+        self._width = min(candidates, language.size)
+        likely = np.argsort(-language.frequencies * laws.shares, kind="stable")
+        self._leaders = likely[: self._width].astype(np.int32)
+
+    def guess(self, sequence: Ragged, is_hidden: Bool, decoding: Decoding = Decoding.MARGINAL) -> Int32:
+        """The guess for each hidden word: int32 ``(hidden words,)``.
+
+        Parameters
+        ----------
+        sequence
+            all words of the texts: what was drawn, and the ids of those that were copied, ``size + 1`` for one that the
+            vocabulary lacks.
+        is_hidden
+            bool ``(tokens,)``: which of them were drawn.
+        decoding
+            how texts are read.
+        """
+        outputs, rows = np.unique(sequence.ids[is_hidden], return_inverse=True)
+        copied, others = np.unique(sequence.ids[~is_hidden], return_inverse=True)
+        row_of = np.empty(len(sequence.ids), np.int32)
+        row_of[is_hidden], row_of[~is_hidden] = rows, len(outputs) + others
+        table = self._list(outputs.astype(np.int32), copied.astype(np.int32))
+        decode = _DECODERS[decoding]
+        return decode(row_of, sequence.offsets, table, self._language.costs, self._language.size)[is_hidden]
+
+    def _list(self, outputs: Int32, copied: Int32) -> Candidates:
+        """A row for each output, then one for each copied word."""
+        words = np.full((len(outputs), self._width), NOBODY, np.int32)
+        chances = np.zeros(words.shape)
+        list_candidates(outputs, self._laws, self._language.frequencies, self._leaders, words, chances)
+        # Rising ids, and nobody last.
+        order = np.argsort(np.where(words == NOBODY, np.iinfo(np.int32).max, words), axis=1)
+        words, chances = np.take_along_axis(words, order, axis=1), np.take_along_axis(chances, order, axis=1)
+        costs = np.rint(-np.log2(np.where(chances > 0, chances, 1.0)) * STEPS).astype(np.int64)
+        # An output that no word can have tells nothing: it is taken for a word that the vocabulary lacks.
+        words[(words == NOBODY).all(axis=1), 0] = self._language.size + 1
+        known = np.full((len(copied), self._width), NOBODY, np.int32)
+        known[:, 0] = copied
+        words = np.concatenate([words, known])
+        return Candidates(
+            (words != NOBODY).sum(axis=1), words, np.concatenate([costs, np.zeros(known.shape, np.int64)])
+        )
+
+
+def guess_words(
+    redrawn: Redrawn, language: PublicLanguage, candidates: int = CANDIDATES
+) -> tuple[dict[str, Int32], float | None]:
+    """The guesses of every attacker for what was drawn, int32 ``(tokens,)`` each, by the attacker's name; and the share
+    that the best attacker without context recovers of words of the language, exact.
+
+    Attackers know the policy: a word that it never hides is no guess. The second is None where the mechanism's laws are
+    estimated. Attackers with context are there where the order of words shows. Raises :class:`ValueError` where the
+    mechanism's laws cannot be had.
+    """
+    if redrawn.laws is None:
+        raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
+    laws = redrawn.laws.of_words
+    prior = np.where(redrawn.can_be_hidden, language.frequencies, 0.0)
+    language = replace(language, frequencies=prior / prior.sum())
+    best, joint = guess_outputs(laws, language.frequencies)
+    most_frequent = int(np.argmax(prior))
+    guesses = {
+        NearestWord.name: NearestWord(most_frequent, redrawn.size).predict(redrawn.drawn),
+        MaximumPosterior.name: MaximumPosterior(best).predict(redrawn.drawn),
+    }
+    if redrawn.shows_order:
+        attacker = ContextAttacker(laws, language, candidates)
+        guesses |= {way: attacker.guess(redrawn.sequence, redrawn.is_hidden, way) for way in Decoding}
+    return guesses, float(joint.sum()) if redrawn.laws.is_exact else None
+
+
+def measure_word_recovery(
+    redrawn: Redrawn, language: PublicLanguage, subject: str, seed: int = 0, candidates: int = CANDIDATES
+) -> list[Score]:
+    """Measure how many hidden words are recovered, without context and with it, on the same words.
+
+    Parameters
+    ----------
+    redrawn
+        texts and what was drawn for them (:func:`wordveil.evaluation.attacks.redrawn.redraw`).
+    language
+        what the attacker knows of the language: of public text of any kind, or of texts of the same kind, which makes
+        a stronger attacker.
+    subject
+        as in :class:`wordveil.evaluation.report.scores.Score`.
+    seed
+        of the bootstrap, which resamples texts.
+    candidates
+        words that are looked at for each output.
+
+    Returns
+    -------
+    list of Score
+        for each attacker the share of all hidden words that the vocabulary has, and those of stop-words and of others;
+        what is gained by context; and the exact share without context for words of the language. Empty where no word of
+        the vocabulary is hidden.
+
+    Raises
+    ------
+    ValueError
+        where the mechanism's laws cannot be had.
+    """
+    is_known = redrawn.hidden.ids < redrawn.size
+    if not is_known.any():
+        return []
+    guesses, exact = guess_words(redrawn, language, candidates)
+    is_stop = np.zeros(redrawn.size + 2, np.bool_)
+    stop_words = pa.array(load_stop_words(ENGLISH), pa.string())
+    is_stop[: redrawn.size] = pc.is_in(redrawn.words, stop_words).to_numpy(zero_copy_only=False)
+    stops = is_stop[redrawn.hidden.ids]
+    parts = {"recovered": is_known, "recovered-content": is_known & ~stops, "recovered-stop-words": is_known & stops}
+    counting = _Counting(redrawn, language, subject, seed)
+    scores = [
+        score
+        for name, guessed in guesses.items()
+        for figure, part in parts.items()
+        for score in counting.count(name, figure, guessed == redrawn.hidden.ids, part)
+    ]
+    if Decoding.MARGINAL in guesses:
+        scores.append(counting.compare(guesses, is_known))
+    if exact is not None:
+        scores.append(counting.state_exact(exact))
+    return scores
+
+
+_READERS: Mapping[str, str] = {
+    NearestWord.name: "takes each output for the word itself",
+    MaximumPosterior.name: "takes for each output on its own the word that most probably led to it",
+    Decoding.VITERBI: "takes the likeliest text, by the mechanism's laws and a public bigram model",
+    Decoding.MARGINAL: "takes for each place the likeliest word given the whole text and a public bigram model",
+}
+_PARTS: Mapping[str, str] = {
+    "recovered": "hidden words of the vocabulary",
+    "recovered-content": "hidden words of the vocabulary that are no stop-words",
+    "recovered-stop-words": "hidden stop-words of the vocabulary",
+}
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """Makes scores of what is right."""
+
+    redrawn: Redrawn
+    language: PublicLanguage
+    subject: str
+    seed: int
+
+    def count(self, name: str, figure: str, is_right: Bool, part: Bool) -> Iterator[Score]:
+        """The share of a part of the words, if there are any."""
+        if not part.any():
+            return
+        words = self.redrawn.hidden.ids[part]
+        low, high = self._find_interval(is_right[part].astype(np.float64), part)
+        yield self._score(
+            name,
+            figure,
+            float(is_right[part].mean()),
+            (low, high),
+            float((words == np.argmax(self.language.frequencies)).mean()),
+            len(words),
+            f"Share of {_PARTS[figure]} that are guessed right; the attacker {_READERS[name]}.",
+        )
+
+    def compare(self, guesses: Mapping[str, Int32], part: Bool) -> Score:
+        """What is gained by context."""
+        hits = {name: (guessed == self.redrawn.hidden.ids)[part] for name, guessed in guesses.items()}
+        gains = hits[Decoding.MARGINAL].astype(np.float64) - hits[MaximumPosterior.name]
+        definition = (
+            "Share of hidden words of the vocabulary that are recovered with context, minus the share that is "
+            "recovered without it: forward-backward against maximum-posterior, on the same words."
+        )
+        interval = self._find_interval(gains, part)
+        return self._score(
+            Decoding.MARGINAL, "gain-by-context", float(gains.mean()), interval, 0.0, len(gains), definition
+        )
+
+    def state_exact(self, rate: float) -> Score:
+        """What is recovered of words of the language."""
+        definition = (
+            "Probability that a word drawn by its public frequency is recovered by the best attacker without context, "
+            "from the mechanism's exact laws."
+        )
+        chance = float(self.language.frequencies.max())
+        return self._score(MaximumPosterior.name, "recovered-exact", rate, None, chance, self.language.size, definition)
+
+    def _score(
+        self,
+        method: str,
+        figure: str,
+        value: float,
+        interval: tuple[float, float] | None,
+        chance: float,
+        count: int,
+        definition: str,
+    ) -> Score:
+        measurement = Measurement(self.subject, TASK, str(method), Group.ATTACK)
+        return measurement.make_score(figure, value, interval, count, definition, chance=chance, higher_is_better=False)
+
+    def _find_interval(self, values: Float64, part: Bool) -> tuple[float, float]:
+        """The interval of the mean of ``values``, one for each word of ``part``: texts are resampled, not words, since
+        words of one text are not independent.
+        """
+        hidden = self.redrawn.hidden
+        text = np.repeat(np.arange(len(hidden)), hidden.lengths)[part]
+        sums = np.bincount(text, values, len(hidden)).astype(np.float64)
+        counts = np.bincount(text, minlength=len(hidden)).astype(np.int64)
+        return find_ratio_interval(sums[counts > 0], counts[counts > 0], self.seed)

@@ -1,0 +1,86 @@
+"""Attribution by n-grams with learned vectors.
+
+Sari, Vlachos and Stevenson 2017, "Continuous n-gram representations for authorship attribution" (EACL, short papers):
+each n-gram has a vector, a text is the mean of its n-grams' vectors, and a softmax over authors learns together with
+the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.floret_model`), and the attacker of Bo,
+Ding, Fung and Iqbal 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.documents import Documents, Int64
+from wordveil.evaluation.floret_model import FittedFloret, FloretClassifier
+from wordveil.evaluation.utility.words import cut_words, take_known
+
+_SPACE = "\u2581"
+"""What a space is written as where characters stand between spaces."""
+
+
+class NgramUnit(StrEnum):
+    """What n-grams are made of: characters of the whole text, words, or words and the characters inside them."""
+
+    CHARACTERS = "characters"
+    WORDS = "words"
+    BOTH = "both"
+
+
+@dataclass(frozen=True)
+class ContinuousNgrams(TextClassifier):
+    """The method of the module. Case is ignored.
+
+    Attributes
+    ----------
+    unit
+        what n-grams are made of: single words and pairs, single characters up to four, or single words and pairs with
+        two to four characters inside words.
+    dim, epochs, lr
+        see :class:`wordveil.evaluation.floret_model.FloretClassifier`.
+    """
+
+    unit: NgramUnit = NgramUnit.WORDS
+    dim: int = 20
+    epochs: int = 50
+    lr: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return "continuous-ngrams"
+
+    @property
+    def definition(self) -> str:
+        units = "words and characters" if self.unit == NgramUnit.BOTH else self.unit
+        return (
+            f"Sari, Vlachos and Stevenson 2017: a softmax over authors of the mean of learned vectors of n-grams of "
+            f"{units}, trained by floret."
+        )
+
+    def fit(self, known: Documents, seed: int) -> FittedContinuousNgrams:
+        """As the protocol has it. Raises :class:`PlatformError` where floret is not installed."""
+        used = take_known(known)
+        inside = (2, 4) if self.unit == NgramUnit.BOTH else (0, 0)
+        longest = 4 if self.unit == NgramUnit.CHARACTERS else 2
+        model = FloretClassifier(self.dim, self.epochs, self.lr, longest, *inside)
+        return FittedContinuousNgrams(model.train(_write(used.texts, self.unit), used.labels, seed), self.unit)
+
+
+@dataclass(frozen=True)
+class FittedContinuousNgrams(FittedClassifier):
+    """A trained :class:`ContinuousNgrams`."""
+
+    model: FittedFloret
+    unit: NgramUnit
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        return self.model.predict(_write(texts, self.unit))
+
+
+def _write(texts: Sequence[str], unit: NgramUnit) -> list[str]:
+    """Texts as the units between spaces."""
+    if unit == NgramUnit.CHARACTERS:
+        return [" ".join(_SPACE.join(text.lower().split())) for text in texts]
+    return cut_words(texts).join()

@@ -1,0 +1,300 @@
+"""Linkage: which original does a sanitised record come from?
+
+The attacker has a pool of texts, each of which became one of the records, and ranks the pool for each record on its
+own. A record is *linked* where its own original is ranked first.
+
+**By laws.** Where the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
+of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. With each text of
+the pool as likely as any other this is the logarithm of the posterior probability but for a constant, so no attacker
+links more records on average. Words that are drawn once for all their places count once.
+
+Where the order is hidden, the exact score is the logarithm of a permanent, which nobody knows how to compute for long
+texts. In its place stands ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the
+mixture of the text's words. It is exact where words are sampled (``length: sample``), whose outputs are just that, and
+an approximation for ``output: bag``: a better attacker may exist.
+
+Where a mechanism does not know its laws, those of :func:`wordveil.evaluation.recovery.fit_laws` serve, which are
+estimated from draws. Such an attacker is a lower bound too.
+
+**By vectors.** The text whose vector is nearest to the record's, by Euclidean distance of means of word vectors. It
+needs no mechanism and suits other packages' outputs. It is a lower bound.
+
+Texts of the pool with equal scores share their places: a record whose own original is among ``t`` best ones counts as
+``1 / t`` of a link, which is what guessing among them gives on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import digamma
+
+from wordveil.compiled import compiled
+from wordveil.evaluation.attacks.redrawn import Float64, Int32, Int64, Ragged, Redrawn
+from wordveil.evaluation.posterior import WordScores
+from wordveil.evaluation.report.measurement import Measurement, require_pairs
+from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
+from wordveil.evaluation.utility.encoders import SentenceEncoder
+from wordveil.mechanisms.laws import WordLaws
+
+TASK = "linkage"
+BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
+
+# Scores at a time: 128 MiB in float64.
+_SCORES = 2**24
+# Texts whose outputs' probabilities are held at a time.
+_TEXTS = 256
+_UNIT = 2.0**32
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True)
+class Links:
+    """Where the attacker ranks each record's own original.
+
+    Attributes
+    ----------
+    better
+        int64 ``(records,)``: texts of the pool with a higher score.
+    tied
+        int64 ``(records,)``: texts with the same score, the original among them.
+    pool
+        texts of the pool.
+    """
+
+    better: Int64
+    tied: Int64
+    pool: int
+
+    @property
+    def hits(self) -> Float64:
+        """The probability that the original is ranked first, ties broken at random: float64 ``(records,)``."""
+        return np.where(self.better == 0, 1 / self.tied, 0.0)
+
+    @property
+    def reciprocal_ranks(self) -> Float64:
+        """The expectation of 1 / rank, ties broken at random: float64 ``(records,)``."""
+        return np.asarray((digamma(self.better + self.tied + 1) - digamma(self.better + 1)) / self.tied)
+
+
+def link_by_laws(redrawn: Redrawn) -> Links:
+    """Link what was drawn to the texts by the laws of the mechanism; see the module.
+
+    Time is proportional to pairs of a record and a text that shows the same, times the words of either.
+
+    Raises
+    ------
+    ValueError
+        where the mechanism's laws cannot be had.
+    """
+    if redrawn.laws is None:
+        raise ValueError(f"Expected a mechanism that draws one output for each word, got {redrawn.mechanism.name}.")
+    laws = redrawn.laws.laws
+    hidden, drawn = _take_first(redrawn.hidden, redrawn.drawn, redrawn.is_first)
+    texts = _fill_empty(redrawn.whole, redrawn.size + 1) if redrawn.is_sampled else hidden
+    scorer = _OrderedScorer(laws, drawn, texts) if redrawn.shows_order else _BagScorer(laws, drawn, texts)
+    found = np.empty((2, len(texts)), np.int64)
+    for group in _split_groups(redrawn.shows):
+        for places, scores in scorer.score(group):
+            found[:, group[places]] = _rank(scores, np.arange(places.start, places.start + len(scores)))
+    return Links(found[0], found[1], len(texts))
+
+
+def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.floating]) -> Links:
+    """Link each row of ``sanitised`` to the nearest row of ``originals``: both ``(texts, dimension)``, in one order.
+
+    Distances are Euclidean, in float64, and rounded to 2^-32 of the largest squared length, so that equal vectors tie.
+    """
+    pool, records = np.asarray(originals, np.float64), np.asarray(sanitised, np.float64)
+    squares = np.einsum("ij,ij->i", pool, pool)
+    scale = _UNIT / max(float(squares.max(initial=0)), _LEAST)
+    found = np.empty((2, len(records)), np.int64)
+    step = max(1, _SCORES // max(len(pool), 1))
+    for start in range(0, len(records), step):
+        part = slice(start, min(start + step, len(records)))
+        scores = np.rint((2 * records[part] @ pool.T - squares) * scale)
+        found[:, part] = _rank(scores, np.arange(part.start, part.stop))
+    return Links(found[0], found[1], len(pool))
+
+
+def link_by_what_shows(redrawn: Redrawn) -> Links:
+    """Link by nothing but what shows beside the words that were drawn: the length, copied words."""
+    counts = np.bincount(redrawn.shows)[redrawn.shows]
+    return Links(np.zeros_like(counts), counts, len(counts))
+
+
+def measure_linkage(
+    originals: Sequence[str],
+    sanitised: Sequence[str],
+    encoder: SentenceEncoder,
+    subject: str,
+    seed: int = 0,
+    redrawn: Redrawn | None = None,
+) -> list[Score]:
+    """Measure how many records are linked to their originals.
+
+    Parameters
+    ----------
+    originals, sanitised
+        the texts and what became of them, in one order, at least one.
+    encoder
+        gives the vectors of texts.
+    subject
+        as in :class:`wordveil.evaluation.report.scores.Score`.
+    seed
+        of the bootstrap.
+    redrawn
+        the originals drawn again by the same bundle (:func:`wordveil.evaluation.attacks.redrawn.redraw`), for the
+        attacker who knows the mechanism. None: there is only the one who does not.
+
+    Returns
+    -------
+    list of Score
+        for each attacker the share that is linked, and the mean reciprocal rank.
+
+    Raises
+    ------
+    ValueError
+        where there are no texts, or not as many of both.
+    """
+    require_pairs(originals, sanitised)
+    links = [(BY_VECTORS, link_by_vectors(encoder.encode(originals), encoder.encode(sanitised)))]
+    if redrawn is not None and len(redrawn.rows):
+        links.append((BY_LENGTH, link_by_what_shows(redrawn)))
+        if redrawn.laws is not None:
+            links.append((BY_LAWS if redrawn.laws.is_exact else BY_FITTED_LAWS, link_by_laws(redrawn)))
+    return [score for method, found in links for score in _summarise(found, method, subject, seed)]
+
+
+_ATTACKERS = {
+    BY_VECTORS: "the one whose mean word vector is nearest",
+    BY_LENGTH: "any one that shows the same length and copied words, without a look at the words drawn",
+    BY_LAWS: "the one that most probably became the record, by the mechanism's exact laws",
+    BY_FITTED_LAWS: "the one that most probably became the record, by laws estimated from the mechanism's own draws",
+}
+
+
+def _summarise(links: Links, method: str, subject: str, seed: int) -> Iterator[Score]:
+    ranks = 1 / np.arange(1, links.pool + 1)
+    for figure, values, chance, meaning in (
+        ("linked", links.hits, 1 / links.pool, "Share of records whose own original is ranked first"),
+        ("reciprocal-rank", links.reciprocal_ranks, float(ranks.mean()), "Mean of 1 / rank of a record's own original"),
+    ):
+        yield Measurement(subject, TASK, method, Group.ATTACK).make_score(
+            figure,
+            float(values.mean()),
+            find_mean_interval(values, seed),
+            len(values),
+            f"{meaning} in a pool of {links.pool:,} texts; the attacker takes {_ATTACKERS[method]}.",
+            chance=chance,
+            higher_is_better=False,
+        )
+
+
+def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:
+    """The tokens that were drawn for themselves."""
+    offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
+    return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)
+
+
+def _fill_empty(texts: Ragged, unknown: int) -> Ragged:
+    """The same with an unknown word in each empty text, which is what is sampled from it."""
+    is_empty = texts.lengths == 0
+    ids = np.insert(texts.ids, texts.offsets[:-1][is_empty], np.int32(unknown))
+    return Ragged(ids, np.concatenate([[0], np.cumsum(texts.lengths + is_empty)]))
+
+
+def _split_groups(labels: Int64) -> list[Int64]:
+    """The places of each label."""
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
+
+
+def _rank(scores: Int64 | Float64, own: Int64) -> NDArray[np.int64]:
+    """How many texts are better than the one of column ``own``, and as good: int64 ``(2, records)``."""
+    mine = scores[np.arange(len(own)), own][:, None]
+    return np.stack([np.count_nonzero(scores > mine, axis=1), np.count_nonzero(scores == mine, axis=1)])
+
+
+class _OrderedScorer:
+    """Scores of texts with as many tokens as a record, by position. Whole multiples of 2^-32, so that ties are ties."""
+
+    def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
+        self._floors, self._starts, self._words, self._gains = WordScores(laws).by_output
+        self._drawn, self._texts = drawn, texts
+
+    def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
+        """The scores of all texts of a group for some of its records at a time."""
+        places = self._texts.offsets[group][:, None] + np.arange(self._texts.lengths[group[0]])
+        words = np.ascontiguousarray(self._texts.ids[places].T)
+        base = self._floors[words].sum(axis=0)
+        step = max(1, _SCORES // len(group))
+        for start in range(0, len(group), step):
+            part = slice(start, start + step)
+            scores = np.tile(base, (len(places[part]), 1))
+            outputs = self._drawn.ids[places[part]]
+            _add_gains(self._starts, self._words, self._gains, outputs, words, len(self._floors), scores)
+            yield part, scores
+
+
+@compiled
+def _add_gains(
+    starts: Int64, words: Int32, gains: Int64, outputs: Int32, texts: Int32, symbols: int, scores: Int64
+) -> None:
+    """Add to ``scores``, ``(records, texts)``, what outputs, ``(records, length)``, say for texts, ``(length,
+    texts)``.
+    """
+    gained = np.zeros(symbols, np.int64)
+    for record in range(len(outputs)):
+        row = scores[record]
+        for place in range(outputs.shape[1]):
+            start, end = starts[outputs[record, place]], starts[outputs[record, place] + 1]
+            for entry in range(start, end):
+                gained[words[entry]] = gains[entry]
+            column = texts[place]
+            for text in range(len(column)):
+                row[text] += gained[column[text]]
+            for entry in range(start, end):
+                gained[words[entry]] = 0
+
+
+class _BagScorer:
+    """Scores of texts by the mean of their words' laws."""
+
+    def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
+        self._laws, self._drawn, self._texts = laws, drawn, texts
+        shape = len(laws.shares), len(laws.common)
+        self._entries = sparse.csr_array((laws.extras, laws.ids, laws.offsets), shape=shape).T.tocsr()
+
+    def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
+        """As :meth:`_OrderedScorer.score`."""
+        outputs, counts = self._count(self._drawn, group, len(self._laws.common))
+        symbols, texts = self._count(self._texts, group, len(self._laws.shares))
+        means = texts.multiply(1 / np.maximum(texts.sum(axis=1), 1)[:, None]).tocsr()
+        listed = self._entries[outputs][:, symbols]
+        common, shares = self._laws.common[outputs], means @ self._laws.shares[symbols]
+        step = max(1, _SCORES // len(group))
+        for start in range(0, len(group), step):
+            part = slice(start, start + step)
+            scores = np.empty((len(group[part]), len(group)), np.int64)
+            for first in range(0, len(group), _TEXTS):
+                block = slice(first, first + _TEXTS)
+                law = (listed @ means[block].T).toarray() + common[:, None] * shares[block]
+                scores[:, block] = np.rint(counts[part] @ np.log(np.maximum(law, _LEAST)) * _UNIT)
+            yield part, scores
+
+    def _count(self, texts: Ragged, group: Int64, symbols: int) -> tuple[Int64, sparse.csr_array]:
+        """Which symbols occur in a group, and how often in each of its texts: float64 ``(texts, occurring)``."""
+        lengths = texts.lengths[group]
+        ends = np.cumsum(lengths)
+        places = np.arange(ends[-1]) + np.repeat(texts.offsets[group] - ends + lengths, lengths)
+        ids = texts.ids[places]
+        occurring = np.flatnonzero(np.bincount(ids, minlength=symbols))
+        columns = np.searchsorted(occurring, ids)
+        shape = len(group), len(occurring)
+        counts = sparse.coo_array((np.ones(len(ids)), (np.repeat(np.arange(len(group)), lengths), columns)), shape)
+        return occurring, counts.tocsr()

@@ -1,0 +1,86 @@
+"""Attribution by the nearest known text in the mechanism's representation.
+
+Fernandes, Dras and McIver 2019, "Generalised differential privacy for text document processing" (POST): a text is a bag
+of word vectors, and its author is that of the nearest known text. Distances are those of mean vectors, which bound the
+Earth Mover's distance of the bags from below (Kusner et al. 2015, "From word embeddings to document distances",
+section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wordveil.embeddings.embedding import DEMO, Embedding, load
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
+from wordveil.evaluation.utility.bags import Float64, WordVectors
+from wordveil.evaluation.utility.words import take_known
+
+_CELLS = 2**22
+"""Distances that are in memory at once."""
+
+
+@dataclass(frozen=True)
+class NearestAuthor(TextClassifier):
+    """The method of the module.
+
+    ``embedding``: the mechanism's, or another public one; None for the one that comes with the package.
+    """
+
+    embedding: Embedding | None = None
+
+    @property
+    def name(self) -> str:
+        return "nearest-author"
+
+    @property
+    def definition(self) -> str:
+        return (
+            "Fernandes, Dras and McIver 2019: the author of the known text whose mean word vector is nearest, by "
+            "Euclidean distance."
+        )
+
+    def fit(self, known: Documents, seed: int) -> FittedNearestAuthor:  # noqa: ARG002 - nothing is drawn
+        """As the protocol has it; raises :class:`ValueError` also where no text has a word of the embedding."""
+        used = take_known(known)
+        vectors = WordVectors(self.embedding or load(DEMO))
+        bags = vectors.make_bags(used.texts)
+        has_words = bags.sizes > 0
+        if not has_words.any():
+            raise ValueError("Expected at least one text with a word of the embedding to learn from.")
+        return FittedNearestAuthor(vectors, bags.average(vectors.vectors)[has_words], used.labels[has_words])
+
+
+@dataclass(frozen=True)
+class FittedNearestAuthor(FittedClassifier):
+    """Known texts with their mean vectors.
+
+    Attributes
+    ----------
+    vectors
+        the words and their vectors.
+    means
+        float64 ``(texts, dimension)``.
+    labels
+        int64 ``(texts,)``: their authors.
+    """
+
+    vectors: WordVectors
+    means: Float64
+    labels: Int64
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        """The author of the nearest known text; among equals of the first. Unknown where a text has no known word."""
+        bags = self.vectors.make_bags(texts)
+        means = bags.average(self.vectors.vectors)
+        squares = (self.means**2).sum(axis=1)
+        step = max(1, _CELLS // len(squares))
+        nearest = [
+            np.argmin(squares - 2 * means[start : start + step] @ self.means.T, axis=1)
+            for start in range(0, len(means), step)
+        ]
+        found = self.labels[np.concatenate(nearest)] if nearest else np.empty(0, np.int64)
+        return np.where(bags.sizes > 0, found, UNKNOWN)

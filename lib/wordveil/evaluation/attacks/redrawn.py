@@ -1,0 +1,296 @@
+"""Tokens of texts, and what a mechanism draws for them under a key that no release has.
+
+Attacks on single words and on records need to know which output belongs to which word. So texts are encoded as a
+release encodes them, and drawn again: outputs have the same law, and nothing has to be read back from a text. An
+attacker of these tokens sees at least what an attacker of the text sees, so no bound is too low.
+
+- It sees which words are hidden and which are copied, and, where the order is kept, where padding was drawn.
+- Where a mechanism writes another word than it drew (:meth:`wordveil.mechanisms.base.Mechanism.render`), it sees what
+  was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
+from wordveil.crypto.streams import Payload, derive_contexts, id_payload
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.evaluation.recovery import OtherLengthError, fit_laws
+from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.inputs import rank_frequencies
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.records.columns import ONE_TEXT, ColumnsCodec
+from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWords
+from wordveil.text.encoded import Encoded
+from wordveil.text.policy import TextPolicy
+from wordveil.text.tokeniser import fold_words
+
+Bool = NDArray[np.bool_]
+Float64 = NDArray[np.float64]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+# Beyond the common law a word has what is more than rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Records as ragged ids: ``ids``, int32 ``(tokens,)``, and ``offsets``, int64 ``(records + 1,)``."""
+
+    ids: Int32
+    offsets: Int64
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Int64:
+        """The tokens of each record: int64 ``(records,)``."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class SymbolLaws:
+    """The laws of all input symbols: words, then padding, then the unknown word.
+
+    Attributes
+    ----------
+    laws
+        rows ``0 .. size + 1``.
+    is_exact
+        whether they are the mechanism's own. Else words' laws are estimated from draws
+        (:func:`wordveil.evaluation.recovery.fit_laws`), and the two other symbols have the common one.
+    """
+
+    laws: WordLaws
+    is_exact: bool
+
+    @property
+    def size(self) -> int:
+        """Words of the vocabulary."""
+        return len(self.laws.shares) - 2
+
+    @property
+    def of_words(self) -> WordLaws:
+        """The laws of words alone."""
+        offsets = self.laws.offsets[: self.size + 1]
+        entries = slice(0, offsets[-1])
+        shares = self.laws.shares[: self.size]
+        return WordLaws(self.laws.common, shares, offsets, self.laws.ids[entries], self.laws.extras[entries])
+
+
+@dataclass(frozen=True)
+class Redrawn:
+    """Texts' tokens and what was drawn for them.
+
+    Attributes
+    ----------
+    mechanism
+        what drew.
+    policy
+        the text policy.
+    size, words
+        the vocabulary, and how many words it has.
+    rows
+        int64 ``(records,)``: the places of the texts that are not refused, rising.
+    hidden
+        the ids that were drawn for, of these texts.
+    drawn
+        int32 ``(tokens,)``: what was drawn for each.
+    is_first
+        bool ``(tokens,)``: whether a token was drawn for itself. False where a word that its record has before was not
+        drawn again.
+    whole
+        all ids of the texts. Not :attr:`hidden` where words are sampled from a text.
+    shows
+        int64 ``(records,)``: equal numbers where two records show the same beside what was drawn, such as the length,
+        the copied words, or which words are equal.
+    sequence
+        all words of the texts in their order: what was drawn, and the ids of copied ones. Copied words that the
+        vocabulary lacks are ``size + 1``.
+    is_hidden
+        bool: which of these were drawn.
+    """
+
+    mechanism: Mechanism[Any]
+    policy: TextPolicy
+    size: int
+    words: pa.StringArray
+    rows: Int64
+    hidden: Ragged
+    drawn: Int32
+    is_first: Bool
+    whole: Ragged
+    shows: Int64
+    sequence: Ragged
+    is_hidden: Bool
+
+    @cached_property
+    def laws(self) -> SymbolLaws | None:
+        """The laws of all symbols: exact, or estimated from draws that anyone can make; None of a generator."""
+        found, is_exact = self.mechanism.word_laws(), True
+        if found is None:
+            try:
+                found, is_exact = fit_laws(self.mechanism, rank_frequencies(self.size)), False
+            except OtherLengthError:
+                return None
+        padding = self.mechanism.probabilities(self.size) if is_exact and self.policy.pads else None
+        rows = [padding, self.mechanism.probabilities(self.size + 1) if is_exact else None]
+        return SymbolLaws(_add_rows(found, rows), is_exact)
+
+    @property
+    def can_be_hidden(self) -> Bool:
+        """Which words the policy may hide: bool ``(size,)``. Stop-words that it drops or copies are not among them."""
+        if self.policy.stop_words == StopWords.HIDE:
+            return np.ones(self.size, np.bool_)
+        listed = pa.array(self.policy.stop_word_list, pa.string())
+        return np.asarray(~pc.is_in(fold_words(self.words), listed).to_numpy(zero_copy_only=False), np.bool_)
+
+    @property
+    def shows_order(self) -> bool:
+        """Whether the place of an output says which word it was drawn for."""
+        return self.policy.output == Output.SEQUENCE and not self.is_sampled
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether words are sampled from a text, so that its length does not show."""
+        return self.policy.length == Length.SAMPLE
+
+
+def redraw(system: BundleSanitiser, texts: Sequence[str], seed: int | None = None) -> Redrawn:
+    """Encode texts and draw for them.
+
+    Parameters
+    ----------
+    system
+        a bundle with a text policy.
+    texts
+        the texts.
+    seed
+        of public texts, so that a result can be repeated. None draws with a fresh throwaway key, as private texts
+        require.
+
+    Raises
+    ------
+    ValueError
+        where the mechanism draws texts of other lengths.
+    """
+    bundle, policy = system.bundle, system.policy
+    mechanism = bundle.mechanism
+    codec = ColumnsCodec(ONE_TEXT, policy, bundle.vocabulary, system.ngrams, bundle.lists)
+    column = pa.array(texts, pa.string())
+    rows = _find_accepted(codec, column, policy, mechanism.max_tokens)
+    encoded = codec.encode([column.take(pa.array(rows))])
+    text, pattern, keys = encoded.columns[0], encoded.pattern, _make_keys(seed)
+    names = [b"%d" % row for row in rows.tolist()]
+    context = derive_contexts(keys.context, b"", names, [id_payload(text.ids, text.offsets)])
+    ids, layout = codec.fit(encoded, context, keys.sampling)
+    if pattern is None:
+        drawn = mechanism.draw(TokenBatch(ids, layout.offsets, context), keys).ids
+        is_first = np.ones(len(ids), np.bool_)
+    else:
+        distinct = mechanism.draw(TokenBatch(pattern.choose(ids), pattern.distinct_offsets, context), keys)
+        drawn = pattern.spread(distinct.ids)
+        is_first = pattern.firsts == np.arange(len(ids)) - np.repeat(layout.offsets[:-1], np.diff(layout.offsets))
+    if len(drawn) != len(ids):
+        raise ValueError(f"Expected a mechanism that draws one output for each word, got {mechanism.name}.")
+    sequence, is_hidden = _lay_out(text, policy, bundle.vocabulary, Ragged(drawn, layout.offsets))
+    return Redrawn(
+        mechanism=mechanism,
+        policy=policy,
+        size=bundle.vocabulary.size,
+        words=bundle.vocabulary.array,
+        rows=rows,
+        hidden=Ragged(ids, layout.offsets),
+        drawn=drawn,
+        is_first=is_first,
+        whole=Ragged(text.ids, text.offsets),
+        shows=_number_shown(text, layout.offsets),
+        sequence=sequence,
+        is_hidden=is_hidden,
+    )
+
+
+def _make_keys(seed: int | None) -> ReleaseKeys:
+    if seed is None:
+        return make_throwaway_keys()
+    return MasterKey(sha256(b"wordveil: tokens of public texts, %d" % seed).digest()).for_release("evaluation")
+
+
+def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolicy, max_tokens: int) -> Int64:
+    """The places of the texts that a release would have."""
+    encoded = codec.encode([texts])
+    is_refused = np.asarray(encoded.refused != None, np.bool_)  # noqa: E711 - elementwise
+    if policy.refused == Refused.EMPTY:
+        is_refused[:] = False
+    if policy.n_max is None:
+        is_refused |= np.diff(encoded.offsets) > max_tokens
+    return np.flatnonzero(~is_refused)
+
+
+def _number_shown(text: Encoded, offsets: Int64) -> Int64:
+    """Equal numbers for records that show the same length, copied pieces and equal words."""
+    payloads: list[Payload] = [] if text.skeleton is None else [text.skeleton.serialise()]
+    if text.pattern is not None:
+        payloads.append(text.pattern.payload)
+    if not payloads:
+        return np.unique(np.diff(offsets), return_inverse=True)[1].astype(np.int64)
+    numbers: dict[tuple[bytes, ...], int] = {}
+    return np.array(
+        [
+            numbers.setdefault(tuple(bytes(data[bounds[row] : bounds[row + 1]]) for data, bounds in payloads), row)
+            for row in range(len(offsets) - 1)
+        ],
+        np.int64,
+    )
+
+
+def _lay_out(text: Encoded, policy: TextPolicy, vocabulary: Vocabulary, drawn: Ragged) -> tuple[Ragged, Bool]:
+    """All words of the texts in their order, and which were drawn."""
+    skeleton = text.skeleton
+    if skeleton is None:
+        return drawn, np.ones(len(drawn.ids), np.bool_)
+    is_word = np.ones(len(skeleton.pieces), np.bool_)
+    if policy.punctuation == Punctuation.KEEP:  # a text reads gap, word, gap, ..., word, gap
+        inside = np.arange(len(is_word)) - np.repeat(skeleton.offsets[:-1], np.diff(skeleton.offsets))
+        is_word = inside % 2 == 1
+    is_hidden = np.zeros(len(is_word), np.bool_)
+    is_hidden[skeleton.slots] = True
+    # Dropped words are empty pieces.
+    is_word &= is_hidden | (np.asarray(pc.binary_length(skeleton.pieces)) > 0)
+    ids = vocabulary.lookup(fold_words(skeleton.pieces))
+    ids[skeleton.slots] = drawn.ids
+    if skeleton.shown_slots is not None:
+        ids[skeleton.shown_slots] = vocabulary.unknown
+    offsets = np.concatenate([[0], np.cumsum(is_word)])[skeleton.offsets]
+    return Ragged(ids[is_word], offsets), is_hidden[is_word]
+
+
+def _add_rows(laws: WordLaws, rows: Sequence[Float64 | None]) -> WordLaws:
+    """Laws with more rows, each of the probability of every output. None: the common law."""
+    is_common = laws.common > 0
+    for row in rows:
+        law = laws.common if row is None else row
+        share = (law[is_common] / laws.common[is_common]).min()
+        more = law - share * laws.common
+        listed = np.flatnonzero(more > _ROUNDING * law)
+        laws = WordLaws(
+            laws.common,
+            np.append(laws.shares, share),
+            np.append(laws.offsets, laws.offsets[-1] + len(listed)),
+            np.append(laws.ids, listed.astype(np.int32)),
+            np.append(laws.extras, more[listed]),
+        )
+    return laws

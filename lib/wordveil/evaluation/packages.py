@@ -1,0 +1,33 @@
+"""The packages of the extra ``evaluation``, which are imported when they are first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from wordveil.errors import PlatformError
+
+INSTALL = "Install it with: pip install 'wordveil[evaluation]'"
+_NAMES = {"sklearn": "scikit-learn", "floret": "floret", "ot": "POT"}
+
+
+def load_package(module: str) -> Any:
+    """Import a module of an optional package, such as ``sklearn.svm``.
+
+    Raises :class:`PlatformError` where the package is not installed. An error inside an installed package is raised as
+    it is.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise PlatformError(f"{_NAMES.get(package, package)} is not installed. {INSTALL}") from None
+
+
+def require_packages() -> None:
+    """Raise :class:`PlatformError` where a package of the extra is not installed."""
+    if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
+        raise PlatformError(f"{', '.join(missing)}: not installed, and evaluations need it. {INSTALL}")

@@ -1,0 +1,1 @@
+"""How a text is written, as numbers: a versioned set of features, and how far sanitising moves them."""

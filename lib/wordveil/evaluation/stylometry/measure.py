@@ -1,0 +1,227 @@
+"""Measure the features of texts, and how far sanitising moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.evaluation.report.measurement import Measurement, require_pairs
+from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
+from wordveil.evaluation.stylometry.features import (
+    FUNCTION_WORDS,
+    LETTERS,
+    LONGEST,
+    NAMES,
+    PUNCTUATION,
+    SPECIAL,
+    VERSION,
+)
+from wordveil.text.tokeniser import Tokeniser, fold_words
+
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+
+TASK, METHOD, FIGURE = "style", f"features-{VERSION}", "distance"
+
+# Characters at a time.
+_CHARACTERS = 2**22
+_SHORT = 3
+_LISTED = LETTERS + SPECIAL + PUNCTUATION
+# The classes of characters, after the listed ones: any other.
+_KINDS = ("letters", "upper-case", "digits", "white-space", "tabs")
+
+_SENTENCE_END = r"[.!?\x{2026}]+[\"'\x{201d}\x{2019})\]]*(?:\s|$)"
+_PARAGRAPH_END = r"\n[^\S\n]*\n\s*"
+_GREETING = r"(?i)^\s*(?:dear|hello|hey|hi|good (?:morning|afternoon|evening))\b"
+_ADDRESS = r"[\w.+-]+@[\w-]+\.[\w.-]+|(?:https?://|www\.)\S+"
+
+
+def measure_style(texts: Sequence[str]) -> Float64:
+    """Measure every feature of every text: float64 ``(texts, features)``, in the order of
+    :data:`wordveil.evaluation.stylometry.features.FEATURES`. Time is linear in the characters.
+    """
+    if not texts:
+        return np.empty((0, len(NAMES)))
+    ends = np.cumsum([len(text) for text in texts])
+    parts = np.flatnonzero(np.diff(ends // _CHARACTERS)) + 1
+    bounds = [0, *parts.tolist(), len(texts)]
+    return np.concatenate([_measure(texts[start:end]) for start, end in pairwise(bounds)])
+
+
+def find_distances(originals: Float64, sanitised: Float64) -> tuple[Float64, int]:
+    """The Euclidean distance between the features of texts and of their sanitised forms, float64 ``(texts,)``, and the
+    number of features that it covers.
+
+    Features are divided by their standard deviations over the originals. Those in which no two originals differ are
+    left out.
+
+    ``originals``, ``sanitised``: float64 ``(texts, features)``, of :func:`measure_style`.
+    """
+    spread = originals.std(axis=0)
+    # A column of equal values may have a deviation of some rounding errors.
+    varies = np.ptp(originals, axis=0) > 0
+    moved = (sanitised[:, varies] - originals[:, varies]) / spread[varies]
+    return np.linalg.norm(moved, axis=1), int(np.count_nonzero(varies))
+
+
+def measure_style_change(
+    originals: Sequence[str], sanitised: Sequence[str], subject: str, seed: int = 0
+) -> list[Score]:
+    """Measure how far sanitising moves the style of texts: the mean of :func:`find_distances`.
+
+    The measure of Bo, Ding, Fung, Iqbal 2021 (ER-AE), with the features of this package.
+
+    Parameters
+    ----------
+    originals, sanitised
+        the texts and what became of them, in one order, at least one.
+    subject
+        as in :class:`wordveil.evaluation.report.scores.Score`.
+    seed
+        of the bootstrap, and of the pairs of originals that give the chance level.
+
+    Raises
+    ------
+    ValueError
+        where there are no texts, or not as many of both.
+    """
+    require_pairs(originals, sanitised)
+    style = measure_style(originals)
+    distances, features = find_distances(style, measure_style(sanitised))
+    circle = np.random.default_rng(seed).permutation(len(originals))
+    others = np.empty_like(style)
+    others[circle] = style[np.roll(circle, -1)]
+    return [
+        Measurement(subject, TASK, METHOD, Group.ATTACK).make_score(
+            FIGURE,
+            float(distances.mean()),
+            find_mean_interval(distances, seed),
+            len(distances),
+            "Mean Euclidean distance between the features of style of a text and of its sanitised form, each feature "
+            "in standard deviations of the originals; the chance level is that of two different originals.",
+            chance=float(find_distances(style, others)[0].mean()) if len(style) > 1 else None,
+            note=f"{features} of {len(NAMES)} features differ between originals; version {VERSION} of the features.",
+        )
+    ]
+
+
+def _measure(texts: Sequence[str]) -> Float64:
+    count = len(texts)
+    characters = np.array([len(text) for text in texts], np.float64)
+    found = {"characters": characters}
+    found |= _count_characters(texts, characters)
+    column = pa.array(texts, pa.large_string())
+    found |= _count_structure(column)
+    found |= _count_words(column, count, characters)
+    found["sentences"] = np.where(found["words"] > 0, np.maximum(found["sentences"], 1), 0)
+    for part, whole in (("sentence", "sentences"), ("paragraph", "paragraphs")):
+        for name in ("characters", "words", "sentences"):
+            found[f"{part}-{name}"] = _divide(found[name], found[whole])
+    return np.stack([found[name] for name in NAMES], axis=1)
+
+
+def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Float64]:
+    """The shares of characters and of their kinds."""
+    codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
+    text = np.repeat(np.arange(len(texts)), characters.astype(np.int64))
+    highest = int(codes.max(initial=0)) + 1
+    present = [(code, chr(code)) for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist()]
+    listed = np.full(highest, len(_LISTED), np.int64)
+    kinds = np.zeros((len(_KINDS), highest), np.bool_)
+    for code, sign in present:
+        place = _LISTED.find(sign.lower() if sign.isascii() else sign)
+        listed[code] = place if place >= 0 else len(_LISTED)
+        kinds[:, code] = (sign.isalpha(), sign.isupper(), sign.isdigit(), sign.isspace(), sign == "\t")
+    width = len(_LISTED) + 1
+    counts = np.bincount(text * width + listed[codes], minlength=len(texts) * width).reshape(-1, width)
+    shares = _divide(counts.T, characters)
+    names = [*(f"letter-{sign}" for sign in LETTERS), *(f"special-{sign}" for sign in SPECIAL)]
+    names += [f"sign-{sign}" for sign in PUNCTUATION]
+    found = dict(zip(names, shares, strict=False))
+    for name, kind in zip(_KINDS, kinds, strict=True):
+        found[name] = _divide(np.bincount(text[kind[codes]], minlength=len(texts)), characters)
+    return found
+
+
+def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str, Float64]:
+    """Lengths of words, function words, and the measures of how rich the vocabulary is."""
+    tokeniser = Tokeniser()
+    pieces = tokeniser.cut_words(tokeniser.normalise(column))
+    text = np.repeat(np.arange(count), np.diff(pieces.offsets))
+    lengths = np.asarray(pc.utf8_length(pieces.words), np.int64)
+    words = np.diff(pieces.offsets).astype(np.float64)
+    found = {
+        "words": words,
+        "short-words": _share(text[lengths <= _SHORT], words),
+        "characters-in-words": _divide(np.bincount(text, lengths, count), characters),
+        "word-length": _divide(np.bincount(text, lengths, count), words),
+    }
+    sizes = np.minimum(lengths, LONGEST)
+    found |= {f"length-{size}": _share(text[sizes == size], words) for size in range(1, LONGEST + 1)}
+    forms = fold_words(pieces.words).dictionary_encode()
+    codes, kinds = forms.indices.to_numpy().astype(np.int64), max(len(forms.dictionary), 1)
+    place = pc.index_in(forms.dictionary, pa.array(FUNCTION_WORDS, forms.dictionary.type)).fill_null(-1)
+    function = np.asarray(place, np.int64)[codes]
+    width = len(FUNCTION_WORDS)
+    of_text = np.bincount((text * width + function)[function >= 0], minlength=count * width).reshape(-1, width)
+    found |= {f"word-{word}": _divide(row, words) for word, row in zip(FUNCTION_WORDS, of_text.T, strict=True)}
+    pairs, times = np.unique(text * kinds + codes, return_counts=True)
+    return found | _measure_richness(pairs // kinds, times.astype(np.float64), words)
+
+
+def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, Float64]:
+    """How rich the vocabulary is: ``text`` and ``times`` of each distinct word of each text."""
+    count = len(words)
+    distinct = np.bincount(text, minlength=count).astype(np.float64)
+    once, twice = (np.bincount(text[times == number], minlength=count).astype(np.float64) for number in (1, 2))
+    squares = np.bincount(text, times**2, count)
+    logarithm = np.log(np.maximum(words, 1))
+    repeated = np.maximum(distinct - once, 1)
+    return {
+        "distinct-words": _divide(distinct, words),
+        "once": _divide(once, words),
+        "twice": _divide(twice, words),
+        "yule-k": 10_000 * _divide(squares - words, words**2),
+        "simpson-d": _divide(squares - words, words * (words - 1)),
+        "sichel-s": _divide(twice, distinct),
+        "honore-r": 100 * logarithm * distinct / repeated,
+        "brunet-w": np.where(words > 0, np.exp(logarithm * np.maximum(distinct, 1) ** -0.172), 0.0),
+    }
+
+
+def _count_structure(column: pa.Array) -> dict[str, Float64]:
+    """Lines, sentences and paragraphs. Arrow counts on from the end of each match, so no counted pattern has ``^``."""
+
+    def count(pattern: str, values: pa.Array) -> Float64:
+        return np.asarray(pc.count_substring_regex(values, pattern), np.float64)
+
+    lines = pc.split_pattern(column, "\n")
+    text = np.repeat(np.arange(len(column)), np.diff(lines.offsets.to_numpy()))
+    each, trimmed = lines.flatten(), pc.utf8_trim_whitespace(column)
+    lines_of = np.bincount(text, minlength=len(column)).astype(np.float64)
+    is_blank = np.asarray(pc.binary_length(pc.utf8_trim_whitespace(each))) == 0
+    is_quoted = pc.starts_with(each, ">").to_numpy(zero_copy_only=False)
+    is_empty, is_void = (np.asarray(pc.binary_length(values)) == 0 for values in (column, trimmed))
+    return {
+        "lines": np.where(is_empty, 0.0, lines_of),
+        "blank-lines": np.where(is_empty, 0.0, _share(text[is_blank], lines_of)),
+        "quoted-lines": _share(text[is_quoted], lines_of),
+        "sentences": count(_SENTENCE_END, column),
+        "paragraphs": np.where(is_void, 0.0, count(_PARAGRAPH_END, trimmed) + 1),
+        "greeting": pc.match_substring_regex(column, _GREETING).to_numpy(zero_copy_only=False).astype(np.float64),
+        "addresses": count(_ADDRESS, column),
+    }
+
+
+def _share(text: Int64, words: Float64) -> Float64:
+    return _divide(np.bincount(text, minlength=len(words)), words)
+
+
+def _divide(values: NDArray[np.number], by: Float64) -> Float64:
+    """The quotient; 0 where ``by`` is 0."""
+    return np.asarray(np.divide(values, by, out=np.zeros(np.shape(values)), where=by > 0))

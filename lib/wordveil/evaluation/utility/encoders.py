@@ -1,0 +1,174 @@
+"""Sentence encoders: a vector for each text, so that close vectors mean texts about the same.
+
+The default needs no download: means of word vectors with the weights ``a / (a + p(w))`` of smooth inverse frequency
+(Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017). The paper then takes away
+the first principal component of all sentences at hand. Here the direction is that of words drawn by their public
+frequency, ``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts.
+
+Others are used by name where their library is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
+from wordveil.embeddings.embedding import Embedding, load
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.errors import PlatformError
+from wordveil.mechanisms.inputs import Bigrams
+from wordveil.text.tokeniser import Tokeniser, fold_words
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+
+WEIGHTED_BAG, MEAN_VECTOR = "weighted-bag", "mean-vector"
+SENTENCE_TRANSFORMERS = "sentence-transformers:"
+SMOOTHING = 1e-3
+"""The ``a`` of the weights: Arora et al. find 1e-4 to 1e-3 best."""
+
+
+class SentenceEncoder(Protocol):
+    """A vector for each text. A frozen dataclass as a rule."""
+
+    @property
+    def name(self) -> str:
+        """As it is in configurations and reports."""
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """The vectors: float32 ``(texts, dimension)``. Zeros where nothing is known of a text."""
+
+
+@dataclass(frozen=True)
+class WeightedBag:
+    """Weighted means of word vectors. Words that the embedding lacks are left out; a text of such words is zeros.
+
+    Attributes
+    ----------
+    name
+        of the encoder.
+    words
+        string array ``(size,)``, in lower case.
+    vectors
+        float32 ``(size, dimension)``: the words' vectors times their weights.
+    direction
+        float32 ``(dimension,)``, of length 1: what is taken away from each mean. None takes nothing away.
+    """
+
+    name: str
+    words: pa.StringArray = field(repr=False)
+    vectors: Float32 = field(repr=False)
+    direction: Float32 | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, embedding: Embedding, frequencies: Float64, smoothing: float = SMOOTHING) -> Self:
+        """Weights of smooth inverse frequency.
+
+        Parameters
+        ----------
+        embedding
+            a public one.
+        frequencies
+            float64 ``(size,)``: the public frequency of each word; adds up to 1.
+        smoothing
+            the ``a`` of the weights, above 0.
+
+        Raises
+        ------
+        ValueError
+            where there are not as many frequencies as words.
+        """
+        if frequencies.shape != (embedding.size,):
+            raise ValueError(f"Expected frequencies of shape ({embedding.size},), got {frequencies.shape}.")
+        weighted = embedding.vectors * (smoothing / (smoothing + frequencies))[:, None]
+        _, directions = np.linalg.eigh((weighted * frequencies[:, None]).T @ weighted)
+        return cls(WEIGHTED_BAG, embedding.words, weighted.astype(np.float32), directions[:, -1].astype(np.float32))
+
+    @classmethod
+    def plain(cls, embedding: Embedding) -> Self:
+        """Plain means: all weights are 1, and nothing is taken away."""
+        return cls(MEAN_VECTOR, embedding.words, np.asarray(embedding.vectors, np.float32))
+
+    @cached_property
+    def _index(self) -> WordIndex:
+        return WordIndex(self.words)
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """The vectors (:class:`SentenceEncoder`)."""
+        tokeniser = Tokeniser()
+        pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts, pa.string())))
+        numbers = self._index.numbers(fold_words(pieces.words))
+        text = np.repeat(np.arange(len(texts)), np.diff(pieces.offsets))[numbers >= 0]
+        known = numbers[numbers >= 0]
+        lengths = np.bincount(text, minlength=len(texts))
+        shares = (1 / lengths[text]).astype(np.float32)
+        means = sparse.csr_array((shares, (text, known)), shape=(len(texts), len(self.words))) @ self.vectors
+        if self.direction is not None:
+            means -= np.outer(means @ self.direction, self.direction)
+        return np.asarray(means, np.float32)
+
+
+@dataclass(frozen=True)
+class SentenceTransformer:
+    """An encoder of the library sentence-transformers.
+
+    Attributes
+    ----------
+    model
+        the name or the path of a model, as that library takes it.
+    """
+
+    model: str
+
+    @property
+    def name(self) -> str:
+        return f"{SENTENCE_TRANSFORMERS}{self.model}"
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            library = import_module("sentence_transformers")
+        except ImportError:
+            raise PlatformError(
+                f"encoder = {self.name}: it needs the package sentence-transformers, which Python does not have here. "
+                f"Run `pip install sentence-transformers`, or take the encoder {WEIGHTED_BAG}."
+            ) from None
+        return library.SentenceTransformer(self.model)
+
+    def encode(self, texts: Sequence[str]) -> Float32:
+        """The vectors. Raises :class:`PlatformError` where the library is not installed."""
+        return np.asarray(self._model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True), np.float32)
+
+
+def find_frequencies(words: pa.StringArray, bigrams: Bigrams) -> Float64:
+    """The share of each word in the text of a bigram model, each counted once more than it occurs: float64
+    ``(words,)``, adds up to 1.
+    """
+    numbers = WordIndex(bigrams.words).numbers(words)
+    counts = np.where(numbers >= 0, bigrams.counts[numbers], 0) + 1.0
+    return np.asarray(counts / counts.sum())
+
+
+def make_encoder(name: str = WEIGHTED_BAG, embedding: Embedding | None = None) -> SentenceEncoder:
+    """The encoder of a name: :data:`WEIGHTED_BAG`, :data:`MEAN_VECTOR`, or ``sentence-transformers:MODEL``.
+
+    ``embedding``: of the first two; None takes the demo embedding. Frequencies are those of the demo's public text.
+    Raises :class:`ValueError` for another name.
+    """
+    if name.startswith(SENTENCE_TRANSFORMERS) and (model := name.removeprefix(SENTENCE_TRANSFORMERS)):
+        return SentenceTransformer(model)
+    if name not in (WEIGHTED_BAG, MEAN_VECTOR):
+        raise ValueError(f"encoder = {name}: expected {WEIGHTED_BAG}, {MEAN_VECTOR} or {SENTENCE_TRANSFORMERS}MODEL.")
+    embedding = embedding or load(DEMO)
+    if name == MEAN_VECTOR:
+        return WeightedBag.plain(embedding)
+    return WeightedBag.of(embedding, find_frequencies(embedding.words, bigrams_of(open_named(DEMO))))

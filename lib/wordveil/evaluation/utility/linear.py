@@ -1,0 +1,86 @@
+"""Labels by a linear classifier over the words of a text, weighted by TF-IDF: the field's reference.
+
+Joachims 1998, "Text categorization with support vector machines". A word counts ``1 + ln(how often)`` times
+``ln((1 + n) / (1 + texts with it)) + 1``, and a text's weights have length 1. Trained by scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.documents import Documents, Int64
+from wordveil.evaluation.packages import load_package
+from wordveil.evaluation.utility.words import cut_words, take_known
+
+
+@dataclass(frozen=True)
+class LinearWords(TextClassifier):
+    """The method of the module.
+
+    Attributes
+    ----------
+    model
+        ``svm``: linear support vectors, one label against all others. ``logistic``: multinomial logistic regression.
+    cost
+        the weight of errors against that of large coefficients.
+    word_ngrams
+        the longest runs of words that count as features.
+    """
+
+    model: Literal["svm", "logistic"] = "svm"
+    cost: float = 1.0
+    word_ngrams: int = 1
+
+    @property
+    def name(self) -> str:
+        return "linear-words" if self.model == "svm" else "logistic-words"
+
+    @property
+    def definition(self) -> str:
+        kind = "A linear support vector machine" if self.model == "svm" else "Multinomial logistic regression"
+        features = "words" if self.word_ngrams == 1 else f"runs of 1 to {self.word_ngrams} words"
+        return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
+
+    def fit(self, known: Documents, seed: int) -> FittedLinearWords:
+        """As the protocol has it; raises :class:`ValueError` also where no text has a word, and :class:`PlatformError`
+        where scikit-learn is not installed.
+        """
+        text = load_package("sklearn.feature_extraction.text")
+        documents = take_known(known)
+        lines = cut_words(documents.texts).join()
+        if not any(lines):
+            raise ValueError("Expected at least one text with a word to learn from.")
+        counter = text.TfidfVectorizer(
+            analyzer="word",
+            tokenizer=str.split,
+            token_pattern=None,
+            lowercase=False,
+            sublinear_tf=True,
+            ngram_range=(1, self.word_ngrams),
+            dtype=np.float64,
+        )
+        features = counter.fit_transform(lines)
+        return FittedLinearWords(counter, self._make_model(seed).fit(features, documents.labels))
+
+    def _make_model(self, seed: int) -> Any:
+        if self.model == "svm":
+            return load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
+        return load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
+
+
+@dataclass(frozen=True)
+class FittedLinearWords(FittedClassifier):
+    """A trained :class:`LinearWords`: scikit-learn's vectoriser and model."""
+
+    counter: Any
+    model: Any
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        if not len(texts):
+            return np.empty(0, np.int64)
+        return np.asarray(self.model.predict(self.counter.transform(cut_words(texts).join())), np.int64)

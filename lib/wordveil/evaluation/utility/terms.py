@@ -1,0 +1,169 @@
+"""Which terms and topics a release has beside its original.
+
+Terms are compared by how often they occur. Topics are lists of terms, and those of a release are matched with those of
+the original so that they share as many terms as possible (Kuhn 1955, the Hungarian method, by SciPy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import linear_sum_assignment
+
+from wordveil.evaluation.report.measurement import Measurement
+from wordveil.evaluation.report.scores import Score
+from wordveil.evaluation.utility.words import cut_words
+
+TERMS, TOPICS = "terms", "topics"
+COUNTS, LDA = "counts", "lda"
+TOP, RANKED = 100, 10_000
+"""How many terms the overlap and the rank correlation are about."""
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TermAgreement:
+    """How alike the terms of two texts are.
+
+    Attributes
+    ----------
+    overlap
+        Jaccard's index of the most frequent terms of both: terms in both lists over terms in either; None without
+        terms.
+    rank_correlation
+        Spearman's correlation of the counts of the original's most frequent terms; None where either counts are all
+        equal.
+    variation
+        the total variation distance of the two distributions of terms: half the sum of the differences of shares, 0 for
+        equal and 1 for disjoint ones; None where either has no term.
+    ranked
+        terms that the rank correlation is about.
+    terms
+        terms of either.
+    """
+
+    overlap: float | None
+    rank_correlation: float | None
+    variation: float | None
+    ranked: int
+    terms: int
+
+
+def find_overlap(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """Jaccard's index of two lists of terms; None where both are empty."""
+    either = len(set(first) | set(second))
+    return len(set(first) & set(second)) / either if either else None
+
+
+def correlate_ranks(original: Int64, released: Int64) -> float | None:
+    """Spearman's correlation of the counts of the same terms, int64 ``(terms,)``; None where either are all equal."""
+    if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
+        return None
+    return float(stats.spearmanr(original, released).statistic)
+
+
+def compare_terms(
+    original: Sequence[str], released: Sequence[str], top: int = TOP, ranked: int = RANKED
+) -> TermAgreement:
+    """Compare the terms of texts in memory. ``top``, ``ranked``: how many terms the overlap and the rank correlation
+    are about. Of equally frequent terms the first in alphabetical order counts as more frequent.
+    """
+    words = [cut_words(texts).words for texts in (original, released)]
+    terms = pc.unique(pa.concat_arrays(words))
+    terms = terms.take(pc.sort_indices(terms))
+    one, other = (
+        np.bincount(pc.index_in(part, terms).to_numpy().astype(np.int64), minlength=len(terms)) for part in words
+    )
+    orders = [np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] for counts in (one, other)]
+    tops = [terms.take(pa.array(order[:top])).to_pylist() for order in orders]
+    variation = None
+    if one.any() and other.any():
+        variation = float(np.abs(one / one.sum() - other / other.sum()).sum() / 2)
+    most = orders[0][:ranked]
+    return TermAgreement(find_overlap(*tops), correlate_ranks(one[most], other[most]), variation, len(most), len(terms))
+
+
+def make_term_scores(found: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
+    """The figures of a release's terms, which are exact."""
+    measurement = Measurement(subject, task, COUNTS)
+    return [
+        measurement.make_score(
+            "top-overlap",
+            found.overlap,
+            None,
+            found.terms,
+            "Jaccard's index of the most frequent terms of the release and of the original.",
+        ),
+        measurement.make_score(
+            "rank-correlation",
+            found.rank_correlation,
+            None,
+            found.ranked,
+            "Spearman's correlation of how often the original's most frequent terms occur in the release and in the "
+            "original.",
+            chance=0.0,
+        ),
+        measurement.make_score(
+            "total-variation",
+            found.variation,
+            None,
+            found.terms,
+            "Half the sum of the differences of the terms' shares: 0 where all are as frequent as in the original, 1 "
+            "where no term is left.",
+            higher_is_better=False,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class TopicMatch:
+    """Topics of a release with those of its original.
+
+    Attributes
+    ----------
+    pairs
+        the number of a topic of the original, and that of the release's topic that it is matched with.
+    overlaps
+        for each pair, the share of the original topic's terms that the other has.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    overlaps: tuple[float, ...]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean overlap; None without topics."""
+        return float(np.mean(self.overlaps)) if self.overlaps else None
+
+
+def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[str]]) -> TopicMatch:
+    """Match topics so that the sum of their overlaps is the largest possible.
+
+    ``original``, ``released``: the terms of each topic, none empty. A topic of the original that has no partner, as the
+    release has fewer topics, overlaps with none: its number is paired with -1.
+    """
+    if not len(original):
+        return TopicMatch((), ())
+    overlaps = np.array([[len(set(one) & set(other)) / len(set(one)) for other in released] for one in original])
+    rows, columns = linear_sum_assignment(overlaps.reshape(len(original), len(released)), maximize=True)
+    partner = dict(zip(rows.tolist(), columns.tolist(), strict=True))
+    pairs = tuple((number, partner.get(number, -1)) for number in range(len(original)))
+    return TopicMatch(pairs, tuple(float(overlaps[one, other]) if other >= 0 else 0.0 for one, other in pairs))
+
+
+def make_topic_score(found: TopicMatch, subject: str, note: str = "") -> Score:
+    """The figure of a release's topics."""
+    definition = (
+        "The mean share of a topic's terms with the highest weights in the original that the matching topic of the "
+        "release has; topics by latent Dirichlet allocation (Blei, Ng, Jordan 2003), matched by the Hungarian method."
+    )
+    return Measurement(subject, TOPICS, LDA).make_score(
+        "topic-overlap", found.mean, None, len(found.pairs), definition, note=note
+    )

@@ -1,0 +1,67 @@
+"""Texts cut into words, in the same way for every task, whether they are sanitised or original.
+
+Words are in lower case, and what stands between them is left out. So what a mechanism removes by its form alone, such
+as capitals and commas, is no advantage of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.text.tokeniser import Tokeniser, fold_words
+
+_TOKENISER = Tokeniser()
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of texts.
+
+    Attributes
+    ----------
+    words
+        string array ``(tokens,)``, in lower case.
+    offsets
+        int64 ``(texts + 1,)``: the words of text ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``.
+    """
+
+    words: pa.StringArray
+    offsets: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def text_of(self) -> NDArray[np.int64]:
+        """The text of each word: int64 ``(tokens,)``."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    def join(self) -> list[str]:
+        """Each text as its words with single spaces between them."""
+        lists = pa.LargeListArray.from_arrays(pa.array(self.offsets, pa.int64()), self.words)
+        joined: list[str] = pc.binary_join(lists, " ").to_pylist()
+        return joined
+
+
+def cut_words(texts: Sequence[str]) -> Words:
+    """The words of texts, as the default text policy cuts them (:mod:`wordveil.text.tokeniser`)."""
+    pieces = _TOKENISER.cut_words(_TOKENISER.normalise(pa.array(list(texts), pa.string())))
+    return Words(fold_words(pieces.words), pieces.offsets)
+
+
+def take_known(documents: Documents) -> Documents:
+    """The texts whose label is known, to learn from. Raises :class:`ValueError` where fewer than two labels have
+    texts.
+    """
+    known = documents.labels != UNKNOWN
+    labels = len(np.unique(documents.labels[known]))
+    if labels < 2:
+        raise ValueError(f"Expected texts of at least two labels to learn from, got {labels}.")
+    return documents if known.all() else documents.take(np.flatnonzero(known))

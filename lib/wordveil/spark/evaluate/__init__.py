@@ -1,0 +1,1 @@
+"""Evaluations of what was sanitised: its texts beside their originals, on Spark."""

@@ -1,0 +1,162 @@
+"""Every attacker that names authors finds habits, finds nothing in random labels, and repeats itself."""
+
+from __future__ import annotations
+
+import math
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from authors import DATA, load_parts, shuffle_labels
+from helpers import random_embedding
+from wordveil.errors import PlatformError
+from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, NgramUnit
+from wordveil.evaluation.attacks.linear import LinearSvm, Unit
+from wordveil.evaluation.attacks.nearest_author import NearestAuthor
+from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.datasets import load_documents
+from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.evaluation.floret_model import FloretClassifier
+from wordveil.evaluation.registry import AUTHOR_ATTACKS
+
+pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
+pytest.importorskip("floret", reason="the extra `evaluation` is not installed")
+EMBEDDING = random_embedding(300, 8, seed=5)
+WORDS = EMBEDDING.words.to_pylist()
+
+
+def words_of(authors: int, texts: int, seed: int) -> Documents:
+    """Texts of the embedding's words, by authors with habits."""
+    habits = np.random.default_rng(7).dirichlet(np.full(len(WORDS), 0.2), authors)
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(authors), texts)
+    return Documents.of(
+        [" ".join(rng.choice(WORDS, 60, p=habits[label])) for label in labels], [f"{label:02d}" for label in labels]
+    )
+
+
+ATTACKS: list[TextClassifier] = [
+    *(make() for name, make in AUTHOR_ATTACKS.items() if name != "nearest-author"),
+    ContinuousNgrams(NgramUnit.CHARACTERS, epochs=20),
+    ContinuousNgrams(NgramUnit.BOTH, epochs=20),
+    NearestAuthor(EMBEDDING),
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: f"{attack.name}-{getattr(attack, 'unit', '')}")
+def test_habits_are_found_and_random_labels_are_not(attack: TextClassifier):
+    known, tested = words_of(8, 8, seed=1), words_of(8, 25, seed=2)
+    found = attack.fit(known, 1).predict(tested.texts)
+    assert found.dtype == np.int64
+    assert (found == tested.labels).mean() > 0.4  # chance is 0.125
+    assert np.array_equal(attack.fit(known, 1).predict(tested.texts), found)
+    blind = attack.fit(shuffle_labels(known, 3), 1).predict(tested.texts)
+    assert (blind == shuffle_labels(tested, 4).labels).mean() < 1 / 8 + 4 * math.sqrt(7 / 64 / 200)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: f"{attack.name}-{getattr(attack, 'unit', '')}")
+def test_one_author_is_refused_and_empty_texts_are_not(attack: TextClassifier):
+    one = Documents.of([WORDS[0], WORDS[1]], ["a", "a"])
+    with pytest.raises(ValueError, match="two labels"):
+        attack.fit(one, 1)
+    fitted = attack.fit(words_of(3, 3, seed=1), 1)
+    assert fitted.predict([]).shape == (0,)
+    assert fitted.predict(["", "\n"]).shape == (2,)
+
+
+def test_attacks_are_listed_by_their_names():
+    assert {name: make().name for name, make in AUTHOR_ATTACKS.items()} == {name: name for name in AUTHOR_ATTACKS}
+    assert all(make().definition.endswith(".") for make in AUTHOR_ATTACKS.values())
+
+
+def test_nearest_author_takes_the_nearest_text_and_needs_words():
+    known = Documents.of([WORDS[0], WORDS[1], "zzunknownzz"], ["a", "b", "a"])
+    fitted = NearestAuthor(EMBEDDING).fit(known, 1)
+    vectors = EMBEDDING.vectors
+    far = [int(np.argmin(((vectors[[0, 1]] - vectors[word]) ** 2).sum(axis=1))) for word in range(2, 60)]
+    assert 0 < sum(far) < len(far)
+    assert fitted.predict(WORDS[2:60]).tolist() == far
+    assert fitted.predict(["zzunknownzz"]).tolist() == [UNKNOWN]
+    with pytest.raises(ValueError, match="a word of the embedding"):
+        NearestAuthor(EMBEDDING).fit(Documents.of(["zzz", "zzzz"], ["a", "b"]), 1)
+
+
+@pytest.mark.parametrize("settings", [{"shortest": 3, "longest": 2}, {"shortest": 5}, {"cost": 0.0}])
+def test_settings_of_linear_machines_are_checked(settings: dict[str, float]):
+    with pytest.raises(ValueError, match="Expected"):
+        LinearSvm(Unit.CHARACTERS, **settings)
+
+
+@pytest.mark.parametrize(("name", "package"), [("svm-words", "scikit-learn"), ("continuous-ngrams", "floret")])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str, package: str):
+    def find(module: str) -> None:
+        raise ModuleNotFoundError(name=module.partition(".")[0])
+
+    monkeypatch.setattr("wordveil.evaluation.packages.import_module", find)
+    with pytest.raises(PlatformError, match=rf"{package} is not installed.*pip install 'wordveil\[evaluation\]'"):
+        AUTHOR_ATTACKS[name]().fit(words_of(2, 2, seed=1), 1)
+
+
+@pytest.mark.parametrize("platform", ["linux", "other"])
+def test_texts_reach_floret_in_a_private_file_of_which_nothing_is_left(monkeypatch: pytest.MonkeyPatch, platform: str):
+    import floret
+
+    seen: list[Path] = []
+    train = floret.train_supervised
+
+    def look(*, input: str, **settings: object) -> object:  # noqa: A002 - floret's name
+        path = Path(input)
+        seen.append(path.resolve())
+        if platform == "linux":
+            assert "memfd" in str(path.readlink()), "a file in memory"
+        else:
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        lines = path.read_text("utf-8").split("\n")
+        assert lines == ["__label__0 first line label1", "__label__1 second", ""]
+        return train(input=input, **settings)
+
+    monkeypatch.setattr(floret, "train_supervised", look)
+    monkeypatch.setattr(sys, "platform", platform)
+    fitted = FloretClassifier().train(["first\nline __label__1", "second", " "], np.array([0, 1, 1]), seed=1)
+    assert not seen[0].exists()
+    assert fitted.predict(["first line", "second", "second\nfirst", ""]).tolist()[3] == 1  # the most frequent label
+    with pytest.raises(ValueError, match="at least one text with a word"):
+        FloretClassifier().train(["", "\n"], np.array([0, 1]), seed=1)
+
+
+def test_clean_mails_of_pan_and_intents_of_snips():
+    """What a reference run of the same classifier reached on these corpora, within two points."""
+    for name, label, train, test, expected in (
+        ("pan11_small", "author", "train", "test+", 0.766),
+        ("snips7", "label", "train", "valid", 0.983),
+    ):
+        known, tested = load_parts(name, label, train, test)
+        found = LinearSvm().fit(known, 1).predict(tested.texts)
+        assert (found == tested.labels).mean() == pytest.approx(expected, abs=0.02), name
+
+
+@pytest.mark.long
+def test_clean_news():
+    known, tested = load_parts("c50_reuters", "author", "train", "test")
+    found = LinearSvm().fit(known, 1).predict(tested.texts)
+    assert (found == tested.labels).mean() == pytest.approx(0.742, abs=0.02)
+
+
+@pytest.mark.long
+def test_clean_mails_of_enron():
+    """By cross-validation: this corpus has no parts of its own."""
+    from sklearn.model_selection import StratifiedKFold
+
+    path = DATA / "enron_jstylo50.jsonl.xz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    corpus = load_documents(path, "author")
+    hits = []
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(corpus.labels, corpus.labels):
+        tested = corpus.take(test)
+        hits.append(LinearSvm().fit(corpus.take(train), 1).predict(tested.texts) == tested.labels)
+    assert np.concatenate(hits).mean() == pytest.approx(0.947, abs=0.02)
+    assert len(np.concatenate(hits)) == len(corpus)

@@ -1,0 +1,164 @@
+"""Attacks are measured as they are defined: what each learns from, what it is asked about, and what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from authors import make_documents
+from helpers import random_embedding
+from wordveil.evaluation.attacks.authorship import count_confusions, find_relative_gain, measure_authorship
+from wordveil.evaluation.attacks.koppel import Koppel
+from wordveil.evaluation.attacks.nearest_author import NearestAuthor
+from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
+from wordveil.evaluation.experiments.systems import build_system
+from wordveil.evaluation.report.scores import Group, Score
+from wordveil.mechanisms.exponential import ExponentialSettings
+
+KOPPEL = Koppel(iterations=20, threshold=0.5, features=500)
+
+
+@dataclass(frozen=True)
+class FirstWord:
+    """Takes a text for its first word, if that was known; refuses otherwise."""
+
+    name: str = "first-word"
+    definition: str = "Looks at first words."
+
+    def fit(self, known: Documents, seed: int) -> FirstWords:
+        words = [text.split()[0] for text in known.texts]
+        return FirstWords(dict(zip(words, known.labels.tolist(), strict=True)))
+
+
+@dataclass(frozen=True)
+class FirstWords:
+    known: dict[str, int]
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        return np.array([self.known.get(text.split()[0], UNKNOWN) for text in texts], np.int64)
+
+
+KNOWN = Documents.of(["red a", "blue b", "green c"], ["x", "y", "z"])
+SNIPPETS = Documents(["red", "red", "blue", "green", "grey", "red"], np.array([0, 1, 1, 2, 2, UNKNOWN]), KNOWN.names)
+
+
+def by_key(scores: list[Score]) -> dict[tuple[str, str, str], Score]:
+    return {(score.subject, score.variant, score.figure): score for score in scores}
+
+
+def test_static_adaptive_and_clean():
+    released = ["rot", "blau", "blau", "red", "grau", "rot"]
+    scores, confusions = measure_authorship(
+        FirstWord(), KNOWN, SNIPPETS, released, ["rot", "blau", "grau"], "release", 1
+    )
+    found = by_key(scores)
+    assert {key: score.value for key, score in found.items()} == {
+        ("release", "static", "accuracy"): 0.0,  # only "red" is known, and it is of another author
+        ("release", "adaptive", "accuracy"): pytest.approx(4 / 5),
+        ("original", "static", "accuracy"): pytest.approx(3 / 5),
+    }
+    score = found["release", "adaptive", "accuracy"]
+    assert (score.group, score.task, score.method) == (Group.ATTACK, "authors", "first-word")
+    assert (score.chance, score.count, score.higher_is_better) == (2 / 5, 5, False)
+    assert score.low is not None
+    assert score.high is not None
+    assert score.low < 0.8 < score.high
+    assert "throwaway key" in score.definition
+    assert [(one.subject, one.variant) for one in confusions] == [
+        ("release", "static"),
+        ("release", "adaptive"),
+        ("original", "static"),
+    ]
+    assert confusions[2].counts == ((1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 1))
+    assert confusions[0].counts == ((0, 0, 0, 1), (0, 0, 0, 2), (1, 0, 0, 1))
+
+
+def test_the_original_can_be_left_out():
+    scores, confusions = measure_authorship(
+        FirstWord(), KNOWN, SNIPPETS, SNIPPETS.texts, KNOWN.texts, "same", 1, with_original=False
+    )
+    assert {score.subject for score in scores} == {one.subject for one in confusions} == {"same"}
+    assert scores[0].value == scores[1].value
+
+
+def test_koppel_also_tells_what_it_answers():
+    known, snippets = make_documents(8, 3, seed=1), make_documents(8, 4, seed=2, words=12)
+    scores, confusions = measure_authorship(KOPPEL, known, snippets, snippets.texts, known.texts, "same", 1)
+    found = by_key(scores)
+    assert {key[2] for key in found} == {"accuracy", "answered", "precision"}
+    fitted = KOPPEL.fit(known, 1)
+    answers, scored = fitted.predict(snippets.texts), fitted.score(snippets.texts)
+    is_answered = answers != UNKNOWN
+    assert 0 < is_answered.mean() < 1
+    values = {figure: found["same", "adaptive", figure].value for figure in ("accuracy", "answered", "precision")}
+    assert values["accuracy"] == pytest.approx((scored.labels == snippets.labels).mean())
+    assert values["answered"] == pytest.approx(is_answered.mean())
+    assert values["precision"] == pytest.approx((answers == snippets.labels)[is_answered].mean())
+    assert sum(row[-1] for row in confusions[0].counts) == (~is_answered).sum()
+
+
+def test_an_attacker_that_never_answers_has_no_precision():
+    known = make_documents(4, 2, seed=1)
+    snippets = replace(make_documents(4, 1, seed=2), texts=["", "", "", ""])
+    scores, _ = measure_authorship(KOPPEL, known, snippets, snippets.texts, known.texts, "empty", 1)
+    precision = by_key(scores)["empty", "static", "precision"]
+    assert (precision.value, precision.chance, precision.count) == (None, None, 0)
+    assert "no snippet" in precision.note
+    assert by_key(scores)["empty", "static", "answered"].value == 0
+
+
+def test_the_adaptive_attacker_is_no_weaker_than_the_static_one(tmp_path):
+    """A mechanism that moves words far: what is left of habits is seen by who learns from drawn text alone."""
+    embedding = random_embedding(300, 8, seed=5)
+    words = embedding.words.to_pylist()
+    habits = np.random.default_rng(7).dirichlet(np.full(len(words), 0.2), 6)
+    rng = np.random.default_rng(1)
+    labels = np.repeat(np.arange(6), 30)
+    corpus = Documents.of(
+        [" ".join(rng.choice(words, 80, p=habits[one])) for one in labels], [str(one) for one in labels]
+    )
+    known, snippets = corpus.take(np.arange(0, 180, 2)), corpus.take(np.arange(1, 180, 2))
+    found = {}
+    for epsilon in (0.05, 6.0):
+        system = build_system(embedding, "exponential", ExponentialSettings(epsilon=epsilon), tmp_path / str(epsilon))
+        released, redrawn = system.sanitise(snippets.texts, 1), system.sanitise(known.texts, 2)
+        for attack in (KOPPEL, NearestAuthor(embedding)):
+            scores, _ = measure_authorship(attack, known, snippets, released, redrawn, "release", 1)
+            values = {key[:2]: score for key, score in by_key(scores).items() if key[2] == "accuracy"}
+            static, adaptive = values["release", "static"], values["release", "adaptive"]
+            assert static.value is not None
+            assert adaptive.value is not None
+            assert adaptive.value > static.value - 3 * np.sqrt(0.25 / 90)
+            assert values["original", "static"].value > 0.5
+            found[epsilon, attack.name] = adaptive.value
+    for name in ("koppel", "nearest-author"):
+        assert found[6.0, name] > found[0.05, name] + 0.15  # a weaker mechanism leaves more
+        assert found[0.05, name] < 1 / 6 + 4 * np.sqrt(5 / 36 / 90)  # a strong one leaves chance
+
+
+@pytest.mark.parametrize(
+    ("released", "redrawn", "snippets", "message"),
+    [
+        (5, 3, SNIPPETS, "got 5 and 3"),
+        (6, 2, SNIPPETS, "got 6 and 2"),
+        (6, 3, replace(SNIPPETS, names=("x", "y", "w")), "the same names"),
+    ],
+)
+def test_what_does_not_fit_is_refused(released: int, redrawn: int, snippets: Documents, message: str):
+    with pytest.raises(ValueError, match=message):
+        measure_authorship(FirstWord(), KNOWN, snippets, ["red"] * released, ["red"] * redrawn, "release", 1)
+
+
+def test_confusions_leave_out_texts_without_an_author():
+    answers, labels = np.array([0, 1, UNKNOWN, 1]), np.array([0, 0, 1, UNKNOWN])
+    assert count_confusions(answers, labels, 2) == ((1, 1, 0), (0, 0, 1))
+
+
+def test_relative_gain():
+    assert find_relative_gain(0.6, 0.8, 0.3, 0.6) == pytest.approx(0.25)
+    assert find_relative_gain(0.8, 0.8, 0.6, 0.6) == 0
+    with pytest.raises(ValueError, match="original_attack=0"):
+        find_relative_gain(0.5, 0.5, 0.5, 0.0)

@@ -1,0 +1,271 @@
+"""Attackers with context agree with a sum and a search over all sequences of words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from helpers import make_bundle, random_embedding
+from wordveil.evaluation.attackers import MaximumPosterior
+from wordveil.evaluation.attacks.context import (
+    ContextAttacker,
+    Decoding,
+    guess_words,
+    measure_word_recovery,
+)
+from wordveil.evaluation.attacks.context_kernels import STEPS
+from wordveil.evaluation.attacks.language import PublicLanguage, count_bigrams
+from wordveil.evaluation.attacks.redrawn import Ragged, redraw
+from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.report.intervals import find_ratio_interval
+from wordveil.mechanisms.inputs import Bigrams
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.text.policy import TextPolicy
+
+SIZE = 6
+WORDS = pa.array([*"abcdef"])
+STRANGER = SIZE + 1
+
+
+def some_language(seed: int) -> PublicLanguage:
+    """A few pairs of a few words; the last word occurs in none, and one word is not in the vocabulary."""
+    rng = np.random.default_rng(seed)
+    names = ["", "d", "b", "zz", "a", "e", "c"]
+    table = rng.integers(0, 40, (7, 7)) * (rng.random((7, 7)) < 0.5)
+    table[:, 0] = 0
+    before, after = np.nonzero(table)
+    bigrams = Bigrams(
+        words=pa.array(names),
+        counts=table.sum(axis=1) + rng.integers(1, 20, 7),
+        first=np.searchsorted(before, np.arange(8)),
+        followers=after.astype(np.int32),
+        pair_counts=table[before, after],
+    )
+    return PublicLanguage.of(bigrams, WORDS)
+
+
+def some_laws(seed: int) -> WordLaws:
+    rng = np.random.default_rng(seed)
+    shares = rng.uniform(0.1, 0.9, SIZE)
+    listed = [np.sort(rng.choice(SIZE, 2, replace=False)) for _ in range(SIZE)]
+    parts = np.concatenate([(1 - share) * rng.dirichlet([1, 1]) for share in shares])
+    offsets = np.arange(SIZE + 1) * 2
+    return WordLaws(rng.dirichlet(np.ones(SIZE)), shares, offsets, np.concatenate(listed).astype(np.int32), parts)
+
+
+def dense(laws: WordLaws) -> np.ndarray:
+    table = laws.shares[:, None] * laws.common
+    for word in range(len(laws.shares)):
+        entries = slice(laws.offsets[word], laws.offsets[word + 1])
+        table[word, laws.ids[entries]] += laws.extras[entries]
+    return table
+
+
+def pair_costs(language: PublicLanguage) -> np.ndarray:
+    """The cost of each word after each row, from the arrays."""
+    costs = language.costs
+    table = costs.beyond[:, None] + costs.words[None, :SIZE]
+    for row in range(SIZE + 2):
+        for entry in range(costs.first[row], costs.first[row + 1]):
+            follower = costs.followers[entry]
+            table[row, follower] = min(table[row, follower], costs.costs[entry])
+    return table
+
+
+def all_sequences(language: PublicLanguage, laws: WordLaws, outputs: list[int], hidden: list[bool]) -> dict[Any, int]:
+    """The cost of each sequence of words behind what is seen."""
+    step, seen = pair_costs(language), np.rint(-np.log2(dense(laws)) * STEPS).astype(int)
+    choices = [range(SIZE) if is_hidden else [output] for output, is_hidden in zip(outputs, hidden, strict=True)]
+    found = {}
+    for sequence in product(*choices):
+        cost, before = 0, SIZE
+        for word, output, is_hidden in zip(sequence, outputs, hidden, strict=True):
+            # Whatever nobody knows follows by its back-off; that its share is 1 changes all sequences alike.
+            cost += int(language.costs.beyond[before] if word == STRANGER else step[before, word])
+            cost += int(seen[word, output]) if is_hidden else 0
+            before = word
+        found[sequence] = cost
+    return found
+
+
+def some_records(seed: int) -> tuple[Ragged, np.ndarray, list[tuple[list[int], list[bool]]]]:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for length in (0, 1, 4, 5):
+        hidden = (rng.random(length) < 0.75).tolist()
+        ids = [int(rng.integers(0, SIZE)) if h else int(rng.choice([1, 3, STRANGER])) for h in hidden]
+        rows.append((ids, hidden))
+    offsets = np.concatenate([[0], np.cumsum([len(ids) for ids, _ in rows])])
+    ids = np.array([one for row, _ in rows for one in row], np.int32)
+    return Ragged(ids, offsets), np.array([one for _, row in rows for one in row], bool), rows
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_likeliest_sequence_is_found(seed):
+    language, laws = some_language(seed), some_laws(seed)
+    sequence, hidden, rows = some_records(seed)
+    guessed = iter(ContextAttacker(laws, language, SIZE).guess(sequence, hidden, Decoding.VITERBI).tolist())
+    for ids, flags in rows:
+        costs = all_sequences(language, laws, ids, flags)
+        found = tuple(next(guessed) if flag else word for word, flag in zip(ids, flags, strict=True))
+        assert costs[found] == min(costs.values())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_likeliest_word_of_each_place_is_found(seed):
+    language, laws = some_language(seed), some_laws(seed)
+    sequence, hidden, rows = some_records(seed)
+    guessed = iter(ContextAttacker(laws, language, SIZE).guess(sequence, hidden, Decoding.MARGINAL).tolist())
+    for ids, flags in rows:
+        costs = all_sequences(language, laws, ids, flags)
+        for place in np.flatnonzero(flags):
+            weights = Counter()
+            for words, cost in costs.items():
+                weights[words[place]] += 2.0 ** (-cost / STEPS)
+            assert weights[next(guessed)] == pytest.approx(max(weights.values()), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_language_is_a_law_after_each_word(seed):
+    language = some_language(seed)
+    totals = (2.0 ** (-pair_costs(language) / STEPS)).sum(axis=1)
+    assert totals == pytest.approx(np.ones(SIZE + 2), abs=0.01)
+    assert language.frequencies.sum() == pytest.approx(1)
+    assert (pair_costs(language)[:SIZE] != pair_costs(language)[STRANGER]).any()
+
+
+def test_the_likeliest_candidates_are_kept():
+    laws, language = some_laws(3), some_language(3)
+    for width in (1, 2, 4):
+        table = ContextAttacker(laws, language, width)._list(np.arange(SIZE, dtype=np.int32), np.empty(0, np.int32))
+        joint = language.frequencies[:, None] * dense(laws)
+        for output in range(SIZE):
+            wanted = np.sort(np.argsort(-joint[:, output])[:width])
+            assert table.words[output].tolist() == wanted.tolist()
+            cost = -np.log2(dense(laws)[wanted, output]) * STEPS
+            assert table.costs[output] == pytest.approx(cost, abs=0.51)
+    with pytest.raises(ValueError, match="candidates = 0"):
+        ContextAttacker(laws, language, 0)
+
+
+def test_one_candidate_is_the_guess_without_context():
+    laws, language = some_laws(4), some_language(4)
+    joint = language.frequencies[:, None] * dense(laws)
+    sequence = Ragged(np.arange(SIZE, dtype=np.int32), np.array([0, SIZE]))
+    for way in Decoding:
+        guessed = ContextAttacker(laws, language, 1).guess(sequence, np.ones(SIZE, bool), way)
+        assert guessed.tolist() == joint.argmax(axis=0).tolist()
+
+
+def test_pairs_are_counted_within_a_text():
+    texts = ["A b a b", "b zz a", "", "c"]
+    found = count_bigrams(texts, WORDS)
+    pairs, words = Counter(), Counter()
+    for text in texts:
+        row = ["", *text.lower().split()]
+        words.update(word for word in row if word != "zz")
+        pairs.update(pair for pair in pairwise(row) if "zz" not in pair)
+    names = found.words.to_pylist()
+    counted = {
+        (names[row], names[found.followers[entry]]): int(found.pair_counts[entry])
+        for row in range(len(names))
+        for entry in range(found.first[row], found.first[row + 1])
+    }
+    assert counted == dict(pairs)
+    assert {name: count for name, count in zip(names, found.counts.tolist(), strict=True) if count} == dict(words)
+
+
+EMBEDDING = random_embedding(40, 3)
+
+
+def markov_texts(count: int, seed: int) -> list[str]:
+    """Texts in which each word is followed by one of three."""
+    rng = np.random.default_rng(seed)
+    names, followers = EMBEDDING.words.to_pylist(), np.random.default_rng(99).integers(0, 40, (40, 3))
+    texts = []
+    for _ in range(count):
+        word, words = int(rng.integers(0, 40)), []
+        for _ in range(8):
+            words.append(names[word])
+            word = int(followers[word, rng.integers(0, 3)])
+        texts.append(" ".join(words))
+    return texts
+
+
+@pytest.fixture
+def sanitiser(tmp_path: Path):
+    def make(**policy: Any) -> BundleSanitiser:
+        bundle = make_bundle(
+            tmp_path, EMBEDDING, {"epsilon": 5.0, "neighbours": 12}, padding=False, mechanism="exponential"
+        )
+        return BundleSanitiser(bundle, TextPolicy(**policy))
+
+    return make
+
+
+def test_where_the_model_is_right_context_recovers_more(sanitiser):
+    redrawn = redraw(sanitiser(), markov_texts(200, 1), seed=2)
+    language = PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words)
+    guesses, _ = guess_words(redrawn, language)
+    shares = {name: (guessed == redrawn.hidden.ids).mean() for name, guessed in guesses.items()}
+    assert min(shares[way] for way in Decoding) > shares["maximum-posterior"] + 0.1
+    assert shares[Decoding.MARGINAL] > shares[Decoding.VITERBI] - 0.02  # better on average alone
+    # A model of the same words in another order is no help.
+    shuffled = [
+        " ".join(np.random.default_rng(row).permutation(text.split())) for row, text in enumerate(markov_texts(500, 3))
+    ]
+    others, _ = guess_words(redrawn, PublicLanguage.of_texts(shuffled, redrawn.words))
+    assert (others[Decoding.MARGINAL] == redrawn.hidden.ids).mean() < shares[Decoding.MARGINAL] - 0.1
+
+
+def test_scores_say_what_is_gained(sanitiser):
+    texts = [f"{text} stranger" for text in markov_texts(150, 1)]
+    redrawn = redraw(sanitiser(), texts, seed=2)
+    language = PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words)
+    scores = {(score.method, score.figure): score for score in measure_word_recovery(redrawn, language, "release")}
+    gain, plain = scores["forward-backward", "gain-by-context"], scores["maximum-posterior", "recovered"]
+    best = scores["forward-backward", "recovered"]
+    assert gain.value == pytest.approx(best.value - plain.value)
+    assert 0 < gain.low < gain.value < gain.high
+    assert plain.count == 150 * 8  # strangers are not counted
+    assert plain.low < plain.value < plain.high
+    exact = scores["maximum-posterior", "recovered-exact"]
+    assert exact.value == MaximumPosterior.of_mechanism(redrawn.mechanism, language.frequencies)[1]
+    assert plain.low - 0.05 < exact.value < plain.high + 0.05
+    assert ("viterbi", "recovered-stop-words") not in scores  # there are none
+
+
+def test_words_that_are_never_hidden_are_no_guess(sanitiser):
+    """Copied words are read as they are, and are known not to stand behind others."""
+    names = EMBEDDING.words.to_pylist()
+    policy = {"stop_words": "keep", "stop_word_list": tuple(names[:10])}
+    redrawn = redraw(sanitiser(**policy), markov_texts(60, 1), seed=2)
+    assert not redrawn.is_hidden.all()
+    guesses, _ = guess_words(redrawn, PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words))
+    for name in ("maximum-posterior", *Decoding):
+        assert guesses[name].min() >= 10
+        assert guesses[name].shape == redrawn.hidden.ids.shape
+    every, _ = guess_words(redraw(sanitiser(), markov_texts(60, 1), seed=2), PublicLanguage.of_texts([], redrawn.words))
+    assert all(guessed.min() < 10 for guessed in every.values())
+
+
+def test_where_the_order_is_hidden_there_is_no_context(sanitiser):
+    redrawn = redraw(sanitiser(output="bag"), markov_texts(20, 1), seed=2)
+    language = PublicLanguage.of_texts(markov_texts(50, 3), redrawn.words)
+    methods = {score.method for score in measure_word_recovery(redrawn, language, "release")}
+    assert methods == {"nearest-word", "maximum-posterior"}
+    assert measure_word_recovery(redraw(sanitiser(), ["stranger"], 1), language, "release") == []
+
+
+def test_intervals_are_of_texts_and_not_of_words():
+    """Texts whose words are all right or all wrong: the interval is that of as many coins as texts."""
+    is_right = np.random.default_rng(0).random(400) < 0.3
+    low, high = find_ratio_interval(is_right * 50.0, np.full(400, 50), seed=1)
+    width = 2 * 1.96 * np.sqrt(is_right.mean() * (1 - is_right.mean()) / 400)
+    assert high - low == pytest.approx(width, rel=0.15)
