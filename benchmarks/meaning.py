@@ -51,11 +51,10 @@ from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.evaluation.experiments.matching import Candidate, Matcher, make_randomised_response, make_settings
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate
-from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
@@ -78,8 +77,6 @@ DRAWN = (
 SMALL = ("sst2", "trec6")  # the corpora that noise on vectors is fast enough for
 SHOWN = ("topic", "sst2", "trec6", "author", "kept", "cosine", "perplexity", "recovered")
 PERPLEXITY_TOKENS = 400_000
-DRAWS = 50_000  # to fit the guesser on, and to measure it on, where probabilities are not known
-STEPS = 9  # of a bisection: epsilon to a few thousandths of its range
 SVM_C = 0.1
 DISCOUNT = 0.75
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "meaning.svg"
@@ -100,18 +97,6 @@ class Corpus:
         """The first texts, of about that many tokens."""
         end = min(int(np.searchsorted(self.offsets, tokens)), len(self.labels))
         return Corpus(self.ids[: self.offsets[end]], self.offsets[: end + 1], self.labels[:end], self.train[:end])
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A mechanism whose epsilon is free: ``settings`` are made from a loss or an epsilon."""
-
-    label: str
-    mechanism: str
-    settings: Callable[[float], MechanismSettings]
-    by_loss: bool
-    rebuilt: bool = False
-    """Whether other settings than epsilon follow it, so that each epsilon needs a build."""
 
 
 def read(name: str) -> list[dict[str, Any]]:
@@ -229,97 +214,28 @@ def shipped_bigrams() -> Any:
 
 def candidates(words: int) -> list[Candidate]:
     """The mechanisms of the comparison."""
-
-    def made(mechanism: str, **settings: Any) -> Callable[[float], MechanismSettings]:
-        return lambda epsilon: MECHANISMS[mechanism].settings_type(epsilon=epsilon, **settings)
-
-    def randomised_response(loss: float) -> MechanismSettings:
-        # A list of the word alone: uniform floors whose mass leaves just the word.
-        return made("staircase", alpha=0.0, floor_mass=words / (math.exp(loss) + words - 1))(loss)
-
+    tem, response = {"gamma": 3.0, "neighbours": 256, "tight": True}, make_randomised_response(words)
     found = [
-        Candidate("laplace", "laplace", made("laplace"), by_loss=False),
-        Candidate("exponential", "exponential", made("exponential", neighbours=256), by_loss=False),
-        Candidate("TEM, tight", "exponential", made("exponential", gamma=3.0, neighbours=256, tight=True), False),
-        Candidate("randomised response", "staircase", randomised_response, by_loss=True, rebuilt=True),
-        Candidate("staircase, uniform", "staircase", made("staircase", alpha=0.0), by_loss=True),
-        Candidate("staircase, floors", "staircase", made("staircase"), by_loss=True),
+        Candidate("laplace", "laplace", make_settings("laplace"), by_loss=False),
+        Candidate("exponential", "exponential", make_settings("exponential", neighbours=256), by_loss=False),
+        Candidate("TEM, tight", "exponential", make_settings("exponential", **tem), by_loss=False),
+        Candidate("randomised response", "staircase", response, by_loss=True, rebuilt=True),
+        Candidate("staircase, uniform", "staircase", make_settings("staircase", alpha=0.0), by_loss=True),
+        Candidate("staircase, floors", "staircase", make_settings("staircase"), by_loss=True),
     ]
     for size, output in ((80, "representative"), (20, "member"), (20, "representative"), (20, "fluent")):
         extra = {"ngrams": "demo"} if output == "fluent" else {}
-        settings = made("tree", sizes=(size,), output=output, **extra)
+        settings = make_settings("tree", sizes=(size,), output=output, **extra)
         found.append(Candidate(f"tree {size}, {output}", "tree", settings, by_loss=True))
     return found
 
 
 class Bench:
-    """Builds mechanisms and measures them."""
+    """Finds the epsilons of mechanisms and measures them."""
 
     def __init__(self, setup: Setup, kept: Path) -> None:
         self._setup = setup
-        self._work = BuildContext(kept=kept)
-
-    def build(self, candidate: Candidate, epsilon: float) -> MechanismArtifact:
-        """What the mechanism puts into a bundle at an epsilon."""
-        return MECHANISMS[candidate.mechanism].build(
-            self._setup.embedding,
-            candidate.settings(epsilon),
-            padding=False,
-            work=self._work,
-            inputs=self._setup.inputs,
-        )
-
-    def load(self, candidate: Candidate, built: MechanismArtifact) -> Mechanism[Any]:
-        """The mechanism, ready to draw."""
-        kind = MECHANISMS[candidate.mechanism]
-        return kind.load(self._setup.embedding.size, built.parameters, built.arrays)
-
-    def at_loss(self, candidate: Candidate, loss: float) -> tuple[float, MechanismArtifact]:
-        """The epsilon at which the largest loss is ``loss`` or a little less, and what is built at it."""
-        epsilon = loss if candidate.by_loss else 1.0
-        best: tuple[float, MechanismArtifact] | None = None
-        for _ in range(12):
-            built = self.build(candidate, epsilon)
-            pure = built.guarantee.pure
-            if pure <= loss * (1 + 1e-6) and (best is None or pure > best[1].guarantee.pure):
-                best = epsilon, built
-            if 0.995 * loss <= pure <= loss * (1 + 1e-6):
-                break
-            epsilon *= 0.9975 * loss / pure
-        if best is None:
-            raise RuntimeError(f"{candidate.label} has no epsilon with a largest loss of {loss:g}")
-        return best
-
-    def at_recovery(self, candidate: Candidate, wanted: tuple[str, float]) -> tuple[float, MechanismArtifact] | None:
-        """The epsilon at which the best guesser recovers ``wanted``, a prior and a share, and what is built at it.
-
-        None where no epsilon gives as much, as of a mechanism that writes one word for several.
-        """
-        prior, share = wanted
-        low, high = (math.log(3.0), math.log(20.0)) if candidate.by_loss else (math.log(0.5), math.log(60.0))
-        least = self.load(candidate, self.build(candidate, math.exp(low)))
-
-        def recover(epsilon: float) -> float:
-            changed = None if candidate.rebuilt else least.at_epsilon(epsilon)
-            return self.recovered(changed or self.load(candidate, self.build(candidate, epsilon)), prior)
-
-        if recover(math.exp(high)) < share * 0.98:
-            return None
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            if recover(math.exp(middle)) < share:
-                low = middle
-            else:
-                high = middle
-        return math.exp(high), self.build(candidate, math.exp(high))
-
-    def recovered(self, mechanism: Mechanism[Any], prior: str) -> float:
-        """The best guesser's success, where all words are equally likely or as frequent as in public text."""
-        from wordveil.evaluation.attackers import MaximumPosterior, attack
-
-        size = self._setup.embedding.size
-        law = self._setup.inputs.frequencies_of(size) if prior == "public" else np.full(size, 1 / size)
-        return attack(MaximumPosterior, mechanism, law, draws=DRAWS).rate
+        self.matcher = Matcher(setup.embedding, setup.inputs, BuildContext(kept=kept))
 
     def measure(self, mechanism: Mechanism[Any], seed: int) -> dict[str, float]:
         """All figures of one key."""
@@ -379,12 +295,13 @@ def fit(task: tuple[int, str, Any]) -> tuple[dict[str, Any], MechanismArtifact] 
     """Build the mechanism of a row, and say what is known of it. None where there is no such mechanism."""
     number, block, value = task
     bench, candidate = SHARED["bench"], SHARED["candidates"][number]
-    found = (bench.at_loss if block == "loss" else bench.at_recovery)(candidate, value)
+    matcher = bench.matcher
+    found = matcher.at_loss(candidate, value) if block == "loss" else matcher.at_recovery(candidate, *value)
     if found is None:
         return None
-    epsilon, built = found
-    mechanism = bench.load(candidate, built)
-    recovered = {prior: bench.recovered(mechanism, prior) for prior in ("public", "uniform")}
+    epsilon, built = found.epsilon, found.built
+    mechanism = matcher.load(candidate, built)
+    recovered = {prior: matcher.recover(mechanism, prior) for prior in ("public", "uniform")}
     facts = {"number": number, "mechanism": candidate.label, "block": block, "at": value, "epsilon": epsilon}
     return {**facts, "loss": built.guarantee.pure, "recovered": recovered}, replace(built, notes=(), files={})
 
@@ -394,7 +311,7 @@ def measure(task: tuple[int, int]) -> dict[str, float]:
     row, seed = task
     number, built = SHARED["rows"][row]
     bench = SHARED["bench"]
-    return bench.measure(bench.load(SHARED["candidates"][number], built), seed)
+    return bench.measure(bench.matcher.load(SHARED["candidates"][number], built), seed)
 
 
 def in_parallel(function: Callable[[Any], Any], tasks: list[Any]) -> list[Any]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,14 +19,12 @@ from wordveil.cli import tables
 from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
 from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.evaluation.report.templates import render_page
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.rules import RULES, RuleResult
-from wordveil.version import __version__
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from wordveil.evaluation.comparison import Comparison
     from wordveil.evaluation.corpus_sample import Sample
     from wordveil.evaluation.histogram import Bin
@@ -49,8 +45,6 @@ PAGE_NOTE = "the page is for the people who may see the corpus. It holds no reco
 _HEIGHT = 150
 _TICKS = 6
 _SHOWN_RUNS = 10
-# Facts that readers copy: shown whole, in letters of equal width.
-_WHOLE = ("bundle", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
 
 
 def check_page(place: str) -> Path:
@@ -99,7 +93,7 @@ def render_plan(
     comparison: Comparison | None = None,
 ) -> str:
     """The page of a plan. ``facts`` and ``notes``: what the command prints of it."""
-    return _render(
+    return render_page(
         "plan.html",
         title=f"Plan of {plan.release}",
         plan=plan,
@@ -121,7 +115,7 @@ def render_gate(decision: GateDecision) -> str:
     """The page of a gate's decision."""
     result = decision.result
     fingerprints = {name.replace("_", " "): value for name, value in decision.fingerprints.items()}
-    return _render(
+    return render_page(
         "gate.html",
         title=f"Gate of {decision.release}",
         decision=decision,
@@ -137,24 +131,6 @@ def render_gate(decision: GateDecision) -> str:
             "rules": decision.rules,
         },
     )
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("wordveil", "data/pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _render(template: str, **values: Any) -> str:
-    made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return _templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)
 
 
 def _columns(plan: Plan) -> list[dict[str, str]]:

@@ -1,0 +1,106 @@
+"""The files of a report: a page for people, all figures as JSON, and the scores as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from wordveil.errors import InputError
+from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.evaluation.report.page import render_evaluation
+from wordveil.evaluation.report.scores import Score
+
+PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"
+_PRIVATE, _SHARED = 0o600, 0o644
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """Where the files of a report are."""
+
+    page: Path
+    data: Path
+    scores: Path
+
+
+def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
+    """Write the page, the JSON and the CSV into a directory, and replace those of an earlier report.
+
+    The directory is made where it is missing. Each file is complete whenever it can be seen, and the JSON comes last.
+    Only their owner can read the files of a private evaluation. Raises :class:`OSError` where they cannot be written.
+    """
+    files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
+    contents = {
+        files.page: render_evaluation(evaluation),
+        files.scores: write_scores(evaluation),
+        files.data: to_json(evaluation.to_dict()),
+    }
+    mode = _PRIVATE if evaluation.is_private else _SHARED
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        replace_file(path, content, mode)
+    return files
+
+
+def replace_file(path: Path, content: str, mode: int = _PRIVATE) -> None:
+    """Write a text file that is complete whenever it can be seen; replace an existing one. Raises :class:`OSError`."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
+        try:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+            draft.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+
+
+def to_json(values: Any) -> str:
+    """Plain values and NumPy's numbers as JSON. Raises :class:`ValueError` for NaN, :class:`TypeError` for objects."""
+    return json.dumps(values, indent=1, allow_nan=False, default=_to_plain) + "\n"
+
+
+def _to_plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"Expected plain values, got {type(value).__name__}.")
+
+
+def write_scores(evaluation: Evaluation) -> str:
+    """The scores as CSV, a column for each field. What was not measured is empty; without bound is ``Infinity``."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [field.name for field in fields(Score)])
+    writer.writeheader()
+    writer.writerows(score.to_dict() for score in evaluation.scores)
+    return stream.getvalue()
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """The evaluation of a JSON file, or of the directory of its report.
+
+    Raises :class:`InputError` where there is none, or where it is not one. The message quotes nothing of the file.
+    """
+    place = path / DATA if path.is_dir() else path
+    try:
+        values = json.loads(place.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}. Name the {DATA} of an evaluation.") from None
+    except ValueError:
+        raise InputError(f"{place}: is not JSON. Name the {DATA} of an evaluation.") from None
+    try:
+        return Evaluation.from_dict(values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        kind = type(error).__name__
+        raise InputError(
+            f"{place}: is not an evaluation of this version of wordveil ({kind}). Name the {DATA} of one, or evaluate "
+            "again."
+        ) from None

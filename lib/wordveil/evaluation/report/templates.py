@@ -1,0 +1,34 @@
+"""The templates of pages for people, of which each makes one file that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Facts that readers copy: shown whole, in letters of equal width.
+_WHOLE = ("bundle", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
+
+
+@cache
+def _load_templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("wordveil", "data/pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render_page(template: str, **values: Any) -> str:
+    """A page, with its time and the version in its foot. Everything is escaped: names come from tables of others."""
+    made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _load_templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)
