@@ -52,6 +52,7 @@ SEE = {
     "ledger": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
     "budgets": "[releases.md](releases.md#budgets-and-the-ledger) describes ledger and budgets.",
     "gate": "[releases.md](releases.md) says when the gate is asked.",
+    "evaluation": "[evaluation.md](evaluation.md) says what is measured and how to read it.",
     "spark": "[operations.md](operations.md#spark-options) lists the options that the job sets itself.",
 }
 HEAD = "| setting | value | default | meaning |\n| --- | --- | --- | --- |"

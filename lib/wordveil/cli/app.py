@@ -18,6 +18,7 @@ import typer
 from wordveil.cli.analytics import analytics
 from wordveil.cli.build import build
 from wordveil.cli.docs import docs
+from wordveil.cli.evaluate import evaluate
 from wordveil.cli.init import init
 from wordveil.cli.key import keys
 from wordveil.cli.ledger import ledger
@@ -46,6 +47,7 @@ app.command()(init)
 app.command()(build)
 app.command()(plan)
 app.command()(sanitise)
+app.command()(evaluate)
 app.command()(ledger)
 app.command()(ngrams)
 app.command()(analytics)

@@ -108,6 +108,18 @@ def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, 
     return embeddings.load(section.embedding, section.embedding_format, work.progress)
 
 
+def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
+    """Read the public embedding of the mechanism. None where it is not at hand, or is trained from pairs: means of its
+    vectors, which lie in a hyperbolic space, say nothing of a text.
+
+    Raises :class:`wordveil.errors.EmbeddingError` where it cannot be read.
+    """
+    section = config.mechanism
+    if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
+        return None
+    return embeddings.load(section.embedding, section.embedding_format, progress)
+
+
 def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
     """Show ``text`` under the configured mechanism and under the others.
 

@@ -12,6 +12,7 @@ from typing import Any
 from wordveil.artifacts.ngram_model import find_model, read_model
 from wordveil.config.column_checks import find_column_faults
 from wordveil.config.conditions import find_reading
+from wordveil.config.evaluation import EvaluationSection, find_evaluation_faults
 from wordveil.config.formats import FILE_FORMATS, find_format_faults
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
@@ -57,6 +58,7 @@ class Sections:
     ledger: LedgerSection | None
     budgets: BudgetsSection | None
     gate: GateSection | None
+    evaluation: EvaluationSection | None
     spark: SparkSection | None
     mechanism: Mapping[str, Any]
 
@@ -79,6 +81,8 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
     yield from _mechanism_faults(sections.mechanism, text)
     yield from _training_faults(sections.mechanism)
     yield from _spark_faults(sections.spark)
+    if sections.evaluation:
+        yield from find_evaluation_faults(sections.evaluation, source, sections.gate)
     key = sections.key
     if key and (key.file is None) == (key.env is None):
         yield Fault("key", "", "name exactly one of key.file and key.env. There is no default: no key, no run.")

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import Recipe
 from wordveil.config.checks import Sections, did_you_mean, find_contradictions, output_exposes, shown_value
+from wordveil.config.evaluation import EvaluationSection, find_author
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
 from wordveil.config.paths import LocalPath
 from wordveil.config.schema import (
@@ -63,6 +64,7 @@ class Config(Section):
     ledger: LedgerSection | None = None
     budgets: BudgetsSection | None = None
     gate: GateSection = GateSection()
+    evaluation: EvaluationSection = EvaluationSection()
     spark: SparkSection = SparkSection()
 
     @property
@@ -97,6 +99,11 @@ class Config(Section):
     def relation(self) -> Relation:
         """The pairs of texts for which the release's bound holds."""
         return narrow_relation(self.policy.relation, self.shown)
+
+    @property
+    def author(self) -> str | None:
+        """The column of authors whom attackers of an evaluation guess; None where there is none."""
+        return find_author(self.evaluation, self.input)
 
     @property
     def needs_delta(self) -> bool:

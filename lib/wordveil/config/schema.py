@@ -38,6 +38,7 @@ ActionName = Annotated[TypeAction, FromValue]
 Name = Annotated[str, StringConstraints(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 EpsilonLimit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(gt=0, le=1)]
 Least = Annotated[int, Field(ge=0)]
 ReleaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
@@ -347,6 +348,7 @@ class GateSection(Section):
     quarantine_rate: Rate | None = None
     unknown_rate: Rate | None = None
     unchanged_rate: Rate | None = None
+    attack_to_chance: Ratio | None = None
 
     @property
     def rules(self) -> GateRules:

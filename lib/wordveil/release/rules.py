@@ -52,6 +52,8 @@ class Measured:
         those of them that are not in the vocabulary.
     unchanged
         those of them that are unchanged in the sanitised text.
+    attack_to_chance
+        the accuracy of the best adaptive attacker on authors, divided by the chance level.
     """
 
     relation: Relation | None = None
@@ -66,6 +68,7 @@ class Measured:
     words: int | None = None
     unknown: int | None = None
     unchanged: int | None = None
+    attack_to_chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class GateRules:
     quarantine_rate: float | None = None
     unknown_rate: float | None = None
     unchanged_rate: float | None = None
+    attack_to_chance: float | None = None
 
     def __post_init__(self) -> None:
         for name, bound in self.bounds.items():
@@ -264,6 +268,14 @@ def unknown_rate(measured: Measured) -> Value | None:
 def unchanged_rate(measured: Measured) -> Value | None:
     """At most this share of the original words is released unchanged."""
     return _share(measured.unchanged, measured.words)
+
+
+@_rule(Kind.PRIVATE, _at_most)
+def attack_to_chance(measured: Measured) -> Value | None:
+    """The best adaptive attacker of ``evaluation`` names at most this many times as many authors right as a guesser who
+    never looks.
+    """
+    return measured.attack_to_chance
 
 
 @dataclass(frozen=True)

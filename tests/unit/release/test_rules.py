@@ -30,6 +30,7 @@ FIGURES = Measured(
     words=4000,
     unknown=400,
     unchanged=1000,
+    attack_to_chance=2.5,
 )
 # By rule: a bound that the figures just meet, one that they just miss, and the figures that it needs.
 CASES = {
@@ -43,6 +44,7 @@ CASES = {
     "quarantine_rate": (0.2, math.nextafter(0.2, 0), ["quarantined", "records"]),
     "unknown_rate": (0.1, math.nextafter(0.1, 0), ["unknown", "words"]),
     "unchanged_rate": (0.25, math.nextafter(0.25, 0), ["unchanged", "words"]),
+    "attack_to_chance": (2.5, math.nextafter(2.5, 0), ["attack_to_chance"]),
 }
 
 
@@ -61,7 +63,7 @@ def test_rules_config_and_cases_name_the_same():
 
 def test_kinds_follow_what_a_rule_reads():
     kinds = {kind: {name for name, rule in RULES.items() if rule.kind is kind} for kind in Kind}
-    assert kinds[Kind.PRIVATE] == {"quarantine_rate", "unknown_rate", "unchanged_rate"}
+    assert kinds[Kind.PRIVATE] == {"quarantine_rate", "unknown_rate", "unchanged_rate", "attack_to_chance"}
     assert kinds[Kind.PUBLIC] == {"relation", "exposes", "epsilon_pure", "epsilon_bound"}
 
 

@@ -60,11 +60,11 @@ def spread_records(counts: Mapping[str, int], rows: int, seed: int, places: int 
         taken = np.diff(ends)
     elif total < 2 * rows:
         # There is hardly room between windows, and nearly all is read: records are drawn singly.
-        chosen = np.sort(np.argsort(_words(seed, b"records", total), kind="stable")[:rows])
+        chosen = np.sort(np.argsort(draw_words(seed, b"records", total), kind="stable")[:rows])
         taken = np.diff(np.searchsorted(chosen, ends))
     else:
         windows = min(places, rows)
-        start = int(_words(seed, b"start", 1)[0]) * total >> 64
+        start = int(draw_words(seed, b"start", 1)[0]) * total >> 64
         # As whole numbers: a window is at most as long as the distance to the next, so none overlap.
         first = [start + number * total // windows for number in range(windows)]
         length = [(number + 1) * rows // windows - number * rows // windows for number in range(windows)]
@@ -103,15 +103,17 @@ def choose_records(files: Sequence[str], wanted: Mapping[str, int], seed: int) -
     """
     left = dict(wanted)
     kept = []
-    for place in np.argsort(_words(seed, b"kept", len(files)), kind="stable").tolist():
+    for place in np.argsort(draw_words(seed, b"kept", len(files)), kind="stable").tolist():
         if left[files[place]] > 0:
             left[files[place]] -= 1
             kept.append(place)
     return sorted(kept)
 
 
-def _words(seed: int, purpose: bytes, count: int) -> NDArray[np.uint64]:
-    """Uniform 64-bit words, shape ``(count,)``, by the seed alone."""
+def draw_words(seed: int, purpose: bytes, count: int) -> NDArray[np.uint64]:
+    """Uniform 64-bit words, uint64 ``(count,)``, by seed and purpose alone. ``seed``: 0 to :data:`MAX_SEED`;
+    ``purpose``: at most 16 bytes.
+    """
     key = hashlib.blake2b(seed.to_bytes(8, "little"), person=purpose, digest_size=32).digest()
     nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
     words: NDArray[np.uint64] = KeyedStream(Secret(key), 1).words(nowhere, np.arange(count))[0]

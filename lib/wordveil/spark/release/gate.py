@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config.load import Config
@@ -11,8 +11,10 @@ from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
+from wordveil.spark.evaluate.job import find_materials
 from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.evaluate import measure_gate_attack
 from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
@@ -64,9 +66,11 @@ def run_gate(
 ) -> GateDecision:
     """Check the newest draws against the rules of ``gate`` and record the decision.
 
-    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen.
+    Raises :class:`ReleaseError` where the release has no runs, has an open one, or is frozen; and with the rule
+    ``attack_to_chance`` as :func:`wordveil.spark.release.evaluate.measure_gate_attack`.
     """
     rules = config.gate.rules
+    materials = None if rules.attack_to_chance is None else find_materials(config)
     with open_release(config, session, progress, outcome="nothing was decided") as release:
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, config.release)
@@ -77,6 +81,9 @@ def run_gate(
         has_word_rule = rules.min_distinct_words is not None
         shown = published_exposes(config.shown, journal)
         measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)
+        if materials is not None:
+            ratio = measure_gate_attack(config, materials, release.spark, rows, journal, progress)
+            measured = replace(measured, attack_to_chance=ratio)
         terms = journal.intents()[0].terms
         decision = GateDecision(
             release=config.release,

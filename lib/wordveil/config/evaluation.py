@@ -1,0 +1,98 @@
+"""The section ``evaluation``: what ``wordveil evaluate`` measures of an output, and what contradicts it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from wordveil.config.conditions import fold_name
+from wordveil.config.schema import ColumnsSection, GateSection, Name, Section
+from wordveil.errors import Fault
+from wordveil.records.paths import read_path
+
+AttackerName = Literal["koppel", "svm-characters", "svm-words", "continuous-ngrams", "nearest-author"]
+TaskName = Literal[
+    "fasttext", "linear-words", "logistic-words", "neighbours-mean", "neighbours-emd", "sentence-vectors"
+]
+ATTACKER_NAMES: tuple[str, ...] = get_args(AttackerName)
+TASK_NAMES: tuple[str, ...] = get_args(TaskName)
+MAX_RECORDS = 100_000
+"""A sample is held in the driver's memory."""
+
+
+class EvaluationSection(Section):
+    """What ``wordveil evaluate`` measures, and on how many records. Nothing here changes what is released."""
+
+    author: Name | None = None
+    """The column that says who wrote a record; by default that of ``input.author``. Attackers guess it."""
+    label: Name | None = None
+    """The column with a topic or another class of each record, which ``tasks`` guess."""
+    attackers: list[AttackerName] = Field(default=["koppel", "svm-characters", "svm-words"])
+    """The attackers that guess authors."""
+    tasks: list[TaskName] = Field(default=["fasttext", "linear-words"])
+    """The classifiers that guess labels, trained on sanitised texts."""
+    topics: Annotated[int, Field(ge=0, le=100)] = 5
+    """How many topics are found in the originals and in the sanitised texts, to compare them. 0 compares terms alone,
+    which is quicker.
+    """
+    records: Annotated[int, Field(ge=8, le=MAX_RECORDS)] = 5_000
+    """How many records are measured at most, chosen at random."""
+    authors: Annotated[int, Field(ge=2, le=10_000)] = 50
+    """How many authors an attacker chooses between at most, chosen at random. Each has an equal part of ``records`` at
+    most.
+    """
+    min_texts: Annotated[int, Field(ge=2)] = 4
+    """Authors and labels with fewer records are left out."""
+    known_share: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """The share of each author's records whose originals the attacker knows. Tasks are trained on the same share of
+    each label's records, and both are measured on the others.
+    """
+    examples: Annotated[int, Field(ge=0, le=100)] = 0
+    """How many records the report shows, original beside sanitised text. They are private: such a report is as secret
+    as the corpus.
+    """
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Decides which records are measured, which of them the attacker knows, and what classifiers leave to chance."""
+
+
+def find_evaluation_faults(
+    section: EvaluationSection, source: ColumnsSection | None, gate: GateSection | None
+) -> Iterable[Fault]:
+    """What contradicts itself, the input's columns or the gate. ``source``, ``gate``: None where they have faults."""
+    if source is not None:
+        roots = {fold_name(root) for text in source.texts for root in (text, read_path(text)[0])}
+        for name in ("author", "label"):
+            if (value := getattr(section, name)) is not None and fold_name(value) in roots:
+                problem = "is the text column. Name a column that says something about the text, or remove it."
+                yield Fault(f"evaluation.{name}", value, problem)
+        if "attackers" in section.model_fields_set and section.attackers and find_author(section, source) is None:
+            problem = "needs authors to guess. Name their column in evaluation.author or input.author, or remove it."
+            yield Fault("evaluation.attackers", ", ".join(section.attackers), problem)
+        if gate is not None and gate.attack_to_chance is not None:
+            yield from _gate_faults(section, source, gate.attack_to_chance)
+    if "tasks" in section.model_fields_set and section.tasks and section.label is None:
+        problem = "needs labels to guess. Name their column in evaluation.label, or remove it."
+        yield Fault("evaluation.tasks", ", ".join(section.tasks), problem)
+    for setting, names in (("attackers", section.attackers), ("tasks", section.tasks)):
+        if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
+            yield Fault(f"evaluation.{setting}", ", ".join(repeated), "is listed more than once. Keep one of them.")
+    if 2 * section.min_texts > section.records:
+        problem = f"two authors of {section.min_texts} records do not fit into evaluation.records: {section.records}."
+        yield Fault("evaluation.min_texts", str(section.min_texts), f"{problem} Lower it, or raise evaluation.records.")
+
+
+def _gate_faults(section: EvaluationSection, source: ColumnsSection, bound: float) -> Iterable[Fault]:
+    if find_author(section, source) is None:
+        problem = "measures who wrote a text. Name the authors' column in evaluation.author or input.author."
+        yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
+    if not section.attackers:
+        problem = f"needs attackers, and evaluation.attackers is empty. Allowed: {', '.join(ATTACKER_NAMES)}."
+        yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
+
+
+def find_author(section: EvaluationSection, source: ColumnsSection) -> str | None:
+    """The column of authors; None where there is none."""
+    return section.author or source.author

@@ -1,0 +1,330 @@
+"""Measure an output against its originals: who wrote it, what of it can be recovered, and what it is still good for.
+
+The evaluation needs no key. An adaptive attacker draws what it knows with a throwaway key of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.config.artifacts import find_bundle, find_embedding, find_ngrams
+from wordveil.config.load import Config
+from wordveil.config.parameters import check_params
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError, InputError
+from wordveil.evaluation.documents import Documents, Int64
+from wordveil.evaluation.packages import require_packages
+from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.report.evaluation import Evaluation, Example
+from wordveil.spark.evaluate.measures import (
+    Figures,
+    Split,
+    measure_attacks,
+    measure_tasks,
+    measure_texts,
+    measure_words,
+)
+from wordveil.spark.evaluate.pairs import Pairs, read_pairs
+from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.plan.spread import draw_words
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.progress import ignore
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OUTCOME = "nothing was measured"
+"""What is true where a Spark job fails."""
+_NO_AUTHORS = (
+    "no author was named, so no attack on authors was measured. Name the authors' column in evaluation.author or "
+    "input.author."
+)
+_NO_LABELS = "no label was named, so no task was measured. Name a column with topics or classes in evaluation.label."
+_STATIC = (
+    "a static attacker learns from original texts, an adaptive one from texts that it sanitised itself in the same "
+    "way. Only the adaptive figures say something about protection, and other attackers may do better."
+)
+
+
+def evaluate_output(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+    progress: Callable[[str], None] = ignore,
+) -> Evaluation:
+    """Measure a Parquet output against its input.
+
+    Parameters
+    ----------
+    config
+        the configuration of the run that wrote the output.
+    session
+        starts the Spark session, or returns the running one.
+    params
+        those of ``input.where``.
+    progress
+        told what begins.
+
+    Raises
+    ------
+    ConfigError
+        where the input lacks a column of ``evaluation``.
+    BundleError
+        where there is no bundle, or the output was drawn with another one.
+    InputError
+        where there is no output, or it has no record of the input.
+    PlatformError
+        where a package is missing.
+    """
+    check_params(config.input.where, params)
+    materials = find_materials(config)
+    progress("starting Spark")
+    spark = session()
+    files = Files(spark, config.output.path)
+    if not files.exists():
+        raise InputError(
+            f"output.path = {config.output.path}: there is no output to measure. Run `wordveil sanitise` first."
+        )
+    with job_errors(OUTCOME):
+        source = open_input(spark, config.input, params)
+        progress("reading records")
+        pairs = read_pairs(source.read(), spark.read.parquet(config.output.path), config, config.evaluation.seed)
+    facts = {"output": config.output.path, "input": config.input.source}
+    if source.latest_version is not None:
+        facts["input version"] = f"{source.latest_version}, which may be newer than what the output was made of"
+    return measure_pairs(config, materials, pairs, facts, progress)
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What an attacker knows of a release: all but its key and its originals.
+
+    Attributes
+    ----------
+    bundle
+        of the release.
+    sanitiser
+        the bundle with the text policy.
+    embedding
+        of the mechanism; None where it is not at hand.
+    """
+
+    bundle: Bundle
+    sanitiser: BundleSanitiser
+    embedding: Embedding | None
+
+
+def find_materials(config: Config) -> Materials:
+    """Find bundle and n-gram model, and check that the packages of evaluations are installed.
+
+    Raises :class:`BundleError`, :class:`NgramError`, :class:`EmbeddingError` or :class:`PlatformError`.
+    """
+    require_packages()
+    bundle = find_bundle(config)
+    if bundle is None:
+        raise BundleError(
+            f"bundle_store = {config.bundle_store}: the store has no bundle, and an adaptive attacker draws with that "
+            "of the release. Name the store that the release was drawn from."
+        )
+    sanitiser = BundleSanitiser(bundle, config.policy, find_ngrams(config), config.text_columns)
+    return Materials(bundle, sanitiser, find_embedding(config))
+
+
+def measure_pairs(
+    config: Config,
+    materials: Materials,
+    pairs: Pairs,
+    facts: Mapping[str, str],
+    progress: Callable[[str], None] = ignore,
+) -> Evaluation:
+    """Everything that ``evaluation`` asks for, of records beside their originals.
+
+    ``facts``: where they come from, which the report shows. Raises as :func:`evaluate_output`.
+    """
+    section = config.evaluation
+    check_pairs(config, materials, pairs)
+    found = Figures(scores=measure_words(materials.bundle))
+    originals = pairs.originals
+    _measure_authors(config, materials, pairs, found, progress)
+    if section.label is None:
+        found.notes.append(_NO_LABELS)
+    elif section.tasks:
+        split = split_pairs(pairs, pairs.labels, section.known_share, section.min_texts, section.seed)
+        if split is None:
+            found.notes.append(_too_few("label", section.min_texts))
+        else:
+            progress("training tasks")
+            found.add(measure_tasks(split, section.tasks, section.label, materials.embedding, section.seed))
+    progress("comparing texts")
+    found.scores += measure_texts(
+        originals, pairs.released, materials.sanitiser, materials.embedding, section.topics, section.seed
+    )
+    if found.missing:
+        found.notes.append(f"could not be measured, for want of words to learn from: {', '.join(found.missing)}.")
+    return Evaluation(
+        title=f"Evaluation of {config.release}",
+        facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},
+        scores=tuple(found.scores),
+        confusions=tuple(found.confusions),
+        examples=_examples(originals, pairs.released, section.examples),
+        notes=tuple(found.notes),
+        is_private=True,
+    )
+
+
+def check_pairs(config: Config, materials: Materials, pairs: Pairs) -> None:
+    """Raise :class:`InputError` where there is no record, and :class:`BundleError` for texts that were drawn with
+    another bundle or under another text policy: an adaptive attacker would draw other texts than the release has.
+    """
+    if not len(pairs):
+        raise InputError(
+            f"output.path = {config.output.path}: has no released record that the input {config.input.source} has. "
+            "Use the configuration of the run that wrote it, and the same --param."
+        )
+    if pairs.bundles != {materials.bundle.fingerprint}:
+        drawn = ", ".join(sorted(map(str, pairs.bundles)))
+        raise BundleError(
+            f"output.path = {config.output.path}: was drawn with the bundle {drawn}, and the configuration's is "
+            f"{materials.bundle.fingerprint}. Use the configuration of the run that wrote it."
+        )
+    if pairs.policies != {config.record_settings("").policy_fingerprint}:
+        raise BundleError(
+            f"output.path = {config.output.path}: was written under another text policy than the configuration's "
+            "section text. Use the configuration of the run that wrote it."
+        )
+
+
+def _measure_authors(
+    config: Config, materials: Materials, pairs: Pairs, found: Figures, progress: Callable[[str], None]
+) -> None:
+    section = config.evaluation
+    if config.author is None:
+        found.notes.append(_NO_AUTHORS)
+    elif section.attackers:
+        attacks = attack_authors(config, materials, pairs, section.seed, progress)
+        if attacks is None:
+            found.notes.append(_too_few("author", section.min_texts))
+        else:
+            found.add(attacks)
+            found.notes.append(_STATIC)
+
+
+def attack_authors(
+    config: Config,
+    materials: Materials,
+    pairs: Pairs,
+    seed: int,
+    progress: Callable[[str], None] = ignore,
+    *,
+    drawing: int | None = None,
+) -> Figures | None:
+    """Attack the authors of records. None where fewer than two authors have enough of them.
+
+    Parameters
+    ----------
+    config, materials, pairs
+        as for :func:`measure_pairs`.
+    seed
+        decides which records the attacker knows.
+    progress
+        told what begins.
+    drawing
+        gives the key by which the attacker draws. None: a fresh one. What is drawn stays in this process.
+    """
+    section = config.evaluation
+    parts = split_rows(pairs.authors, section.known_share, section.min_texts, seed)
+    if parts is None:
+        return None
+    progress("drawing what the attacker knows with a throwaway key")
+    redrawn = materials.sanitiser.sanitise_records(pairs.records.take(parts[0]), drawing)
+    progress("attacking authors")
+    return measure_attacks(
+        _take_parts(pairs, pairs.authors, parts), redrawn, section.attackers, materials.embedding, seed
+    )
+
+
+def split_pairs(pairs: Pairs, labels: Sequence[str | None], share: float, least: int, seed: int) -> Split | None:
+    """The records whose label has at least ``least`` of them, in two parts; None where fewer than two labels have."""
+    parts = split_rows(labels, share, least, seed)
+    return None if parts is None else _take_parts(pairs, labels, parts)
+
+
+def split_rows(labels: Sequence[str | None], share: float, least: int, seed: int) -> tuple[Int64, Int64] | None:
+    """Split the records of each label at random: a ``share`` of them, at least one and not all, and the others.
+
+    Parameters
+    ----------
+    labels
+        of each record; those of None are in neither part.
+    share
+        of the first part, between 0 and 1.
+    least
+        labels with fewer records are in neither part; at least 2.
+    seed
+        decides which.
+
+    Returns
+    -------
+    pair of int64 arrays or None
+        the places of both parts, ascending; None where fewer than two labels have enough records.
+    """
+    names, numbers, counts = np.unique(
+        np.array([label or "" for label in labels], np.str_), return_inverse=True, return_counts=True
+    )
+    is_used = (counts >= least) & (names != "")
+    if is_used.sum() < 2:
+        return None
+    order = np.lexsort((draw_words(seed, b"split", len(numbers)), numbers))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    wanted = np.clip(np.rint(share * counts), 1, np.maximum(counts - 1, 1))
+    is_known = rank < np.repeat(wanted, counts)
+    used = np.repeat(is_used, counts)
+    return np.sort(order[used & is_known]).astype(np.int64), np.sort(order[used & ~is_known]).astype(np.int64)
+
+
+def _take_parts(pairs: Pairs, labels: Sequence[str | None], parts: tuple[Int64, Int64]) -> Split:
+    originals, released = pairs.originals, pairs.released
+    names = tuple(sorted({labels[row] or "" for row in parts[0].tolist()}))
+    documents = Documents.of(originals, [label or "" for label in labels], names)
+    known, others = (documents.take(part) for part in parts)
+    texts = [[released[row] for row in part.tolist()] for part in parts]
+    return Split(known, others, *texts)
+
+
+def _too_few(what: str, least: int) -> str:
+    return (
+        f"fewer than two {what}s have {least} records among those measured, so nothing was measured of them. Raise "
+        "evaluation.records, or lower evaluation.min_texts."
+    )
+
+
+def _describe(config: Config, bundle: Bundle, pairs: Pairs) -> dict[str, str]:
+    """What a reader must know of an evaluation."""
+    section = config.evaluation
+    facts = {
+        "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
+        "bundle": bundle.fingerprint,
+        "records measured": f"{len(pairs):,} of {pairs.total:,}",
+        "seed": str(section.seed),
+        "wordveil": __version__,
+    }
+    if config.author is not None:
+        authors = len({author for author in pairs.authors if author is not None})
+        facts["authors"] = f"{authors:,} by {config.author}; the attacker knows {section.known_share:.0%} of each"
+    if section.label is not None:
+        labels = len({label for label in pairs.labels if label is not None})
+        facts["labels"] = f"{labels:,} by {section.label}; {section.known_share:.0%} of each are trained on"
+    return facts
+
+
+def _examples(originals: Sequence[str], released: Sequence[str], number: int) -> tuple[Example, ...]:
+    pairs = zip(originals[:number], released[:number], strict=True)
+    return tuple(Example("release", original, sanitised) for original, sanitised in pairs)

@@ -1,0 +1,215 @@
+"""What an evaluation measures: each attacker, each task and each figure of the texts, as scores of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, is_dataclass, replace
+
+import numpy as np
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
+from wordveil.embeddings.embedding import Embedding
+from wordveil.evaluation.attacks.authorship import ACCURACY, ADAPTIVE, ORIGINAL, measure_authorship
+from wordveil.evaluation.attacks.context import measure_word_recovery
+from wordveil.evaluation.attacks.language import PublicLanguage
+from wordveil.evaluation.attacks.linkage import measure_linkage
+from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
+from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.documents import Documents
+from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.registry import AUTHOR_ATTACKS, TEXT_TASKS
+from wordveil.evaluation.report.evaluation import Confusion
+from wordveil.evaluation.report.scores import Group, Score
+from wordveil.evaluation.stylometry.measure import measure_style_change
+from wordveil.evaluation.utility.encoders import make_encoder
+from wordveil.evaluation.utility.similarity import measure_similarity
+from wordveil.evaluation.utility.tasks import measure_task
+from wordveil.evaluation.utility.topics import measure_terms
+from wordveil.privacy.recovery import PriorRecovery, Recovered
+from wordveil.spark.plan.spread import draw_words
+from wordveil.text.stop_words import load_stop_words
+
+RELEASE = "release"
+"""The subject of what is measured on sanitised texts; ``original`` is that of the texts that they were made of."""
+WORDS = "words"
+POOL = 2_000
+"""How many records are linked to their originals: one among as many."""
+_PRIORS = {
+    "uniform": "all words of the vocabulary equally likely",
+    "frequency": "words as likely as they are frequent in public text",
+}
+
+
+@dataclass
+class Figures:
+    """What was measured so far, in the order of the report; ``missing``: attackers and tasks that could not be."""
+
+    scores: list[Score] = field(default_factory=list)
+    confusions: list[Confusion] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def add(self, more: Figures) -> None:
+        """Add what was measured next."""
+        self.scores += more.scores
+        self.confusions += more.confusions
+        self.notes += more.notes
+        self.missing += more.missing
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labelled records in two parts: those that are learnt from, and those that are guessed.
+
+    Attributes
+    ----------
+    known, others
+        the original texts.
+    known_released, others_released
+        the same texts as they were released.
+    """
+
+    known: Documents
+    others: Documents
+    known_released: Sequence[str]
+    others_released: Sequence[str]
+
+
+def measure_words(bundle: Bundle) -> list[Score]:
+    """What an attacker recovers of single words: the bundle's own figures, which depend on no text."""
+    if bundle.recovery is None:
+        return []
+    priors = {"uniform": bundle.recovery.uniform, "frequency": bundle.recovery.frequency}
+    return [_word_score(name, prior, one) for name, prior in priors.items() for one in prior.after]
+
+
+def _word_score(name: str, prior: PriorRecovery, found: Recovered) -> Score:
+    draws = "one draw" if found.draws == 1 else f"{found.draws} draws of the same word"
+    is_exact = found.at_most == found.at_least
+    return Score(
+        subject=RELEASE,
+        group=Group.PRIVACY,
+        task=WORDS,
+        method=f"best-guess-{name}",
+        variant=f"draws-{found.draws}",
+        figure="recovered",
+        value=found.at_least,
+        low=None if is_exact else found.at_least,
+        high=found.at_most if not is_exact else None,
+        chance=prior.before,
+        count=found.draws,
+        definition=f"The share of words that the best guesser of single words recovers from {draws}, {_PRIORS[name]}.",
+        higher_is_better=False,
+        note="" if found.at_most is not None else "A lower bound: the mechanism does not know its probabilities.",
+    )
+
+
+def measure_attacks(
+    split: Split, redrawn: Sequence[str], names: Sequence[str], embedding: Embedding | None, seed: int
+) -> Figures:
+    """How many authors of the other records attackers name, static and adaptive.
+
+    ``redrawn``: the known texts, sanitised again under a throwaway key. ``embedding``: of the mechanism; None for the
+    one that comes with the package.
+    """
+    found = Figures()
+    for name in names:
+        attack = _use_embedding(AUTHOR_ATTACKS[name](), embedding)
+        try:
+            scores, confusions = measure_authorship(
+                attack, split.known, split.others, split.others_released, redrawn, RELEASE, seed
+            )
+        except ValueError:  # its message may quote a text
+            found.missing.append(name)
+            continue
+        found.scores += scores
+        found.confusions += confusions
+    return found
+
+
+def _use_embedding(classifier: TextClassifier, embedding: Embedding | None) -> TextClassifier:
+    """The same classifier with the mechanism's embedding, where it has one and looks at word vectors."""
+    if embedding is None or not is_dataclass(classifier) or not hasattr(classifier, "embedding"):
+        return classifier
+    changed: TextClassifier = replace(classifier, embedding=embedding)
+    return changed
+
+
+def find_attack_to_chance(found: Figures) -> float | None:
+    """The largest accuracy of an adaptive attacker divided by its chance level; None where one of them is missing."""
+    if found.missing:
+        return None
+    ratios = [
+        score.value / score.chance
+        for score in found.scores
+        if (score.subject, score.variant, score.figure) == (RELEASE, ADAPTIVE, ACCURACY)
+        and score.value is not None
+        and score.chance
+    ]
+    return max(ratios, default=None)
+
+
+def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Embedding | None, seed: int) -> Figures:
+    """How well labels are told apart by who has sanitised texts alone, and, as the upper bound, originals.
+
+    ``embedding``: as for :func:`measure_attacks`.
+    """
+    found = Figures()
+    subjects = {
+        ORIGINAL: (split.known, split.others),
+        RELEASE: (split.known.with_texts(split.known_released), split.others.with_texts(split.others_released)),
+    }
+    for name in names:
+        classifier = _use_embedding(TEXT_TASKS[name](), embedding)
+        try:
+            for subject, (train, test) in subjects.items():
+                found.scores += measure_task(classifier, train, test, subject, label, seed)
+        except ValueError:  # its message may quote a text
+            found.missing.append(name)
+    return found
+
+
+def measure_texts(
+    originals: Sequence[str],
+    released: Sequence[str],
+    sanitiser: BundleSanitiser,
+    embedding: Embedding | None,
+    topics: int,
+    seed: int,
+) -> list[Score]:
+    """What needs neither authors nor labels: words and links of :data:`POOL` texts at most, terms and ``topics``, style
+    and similarity.
+
+    ``sanitiser``: what the texts were drawn with. The attacker who links texts draws them again with a throwaway key.
+    ``embedding``: as for :func:`measure_attacks`.
+    """
+    encoder = make_encoder(embedding=embedding)
+    pool = np.argsort(draw_words(seed, b"linkage", len(originals)), kind="stable")[:POOL].tolist()
+    befores, afters = [originals[row] for row in pool], [released[row] for row in pool]
+    redrawn = _redraw(sanitiser, befores)
+    return [
+        *([] if redrawn is None else _measure_context(redrawn, seed)),
+        *measure_linkage(befores, afters, encoder, RELEASE, seed, redrawn),
+        *measure_terms(originals, released, RELEASE, seed, topics, load_stop_words(None, sanitiser.policy.language)),
+        *measure_style_change(originals, released, RELEASE, seed),
+        *measure_similarity(originals, released, encoder, RELEASE, seed),
+    ]
+
+
+def _redraw(sanitiser: BundleSanitiser, texts: Sequence[str]) -> Redrawn | None:
+    """What the mechanism draws for texts; None for several text columns, and for a generator."""
+    if len(sanitiser.columns.names) > 1:
+        return None
+    with suppress(ValueError):  # it draws texts of other lengths
+        return redraw(sanitiser, texts)
+    return None
+
+
+def _measure_context(redrawn: Redrawn, seed: int) -> list[Score]:
+    """What is recovered of the words of these texts, without the words around them and with them."""
+    if redrawn.laws is None:
+        return []
+    language = PublicLanguage.of(bigrams_of(open_named(DEMO)), redrawn.words)
+    return measure_word_recovery(redrawn, language, RELEASE, seed)

@@ -1,0 +1,200 @@
+"""A sample of an output's records, each beside its original.
+
+Which records are taken depends on ids, authors and a seed alone. Spark joins ids, and no texts: the texts of the chosen
+records are read from the input and from the output each on its own, and come together in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordveil.config.evaluation import EvaluationSection
+from wordveil.config.load import Config
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.records.schema import REASON_COLUMN, RELEASED
+from wordveil.spark.input.screening import screen_input
+from wordveil.spark.platform.columns import column, field_column, find_field
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_ID, _AUTHOR, _LABEL = "__id", "__author", "__label"
+_TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Released records beside their originals, in the order of their ids.
+
+    Attributes
+    ----------
+    records
+        the originals as a sanitiser reads them: :attr:`wordveil.records.columns.TextColumns.inputs` and ``__reason``.
+    released
+        the sanitised texts; several text columns stand on lines of their own.
+    authors, labels
+        of each record; None where it has none.
+    bundles, policies
+        fingerprints of what the texts were drawn with.
+    total
+        how many records the output released of those that the input still has.
+    """
+
+    records: pa.Table
+    released: tuple[str, ...]
+    authors: tuple[str | None, ...]
+    labels: tuple[str | None, ...]
+    bundles: frozenset[str]
+    policies: frozenset[str]
+    total: int
+
+    def __len__(self) -> int:
+        return len(self.released)
+
+    @property
+    def originals(self) -> list[str]:
+        """The texts before they were sanitised; several text columns stand on lines of their own."""
+        texts = [pc.fill_null(values, "") for values in self.records.drop_columns([REASON_COLUMN]).columns]
+        joined: list[str] = pc.binary_join_element_wise(*texts, "\n").to_pylist()
+        return joined
+
+
+def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) -> Pairs:
+    """Read a sample of the records that both tables have.
+
+    Parameters
+    ----------
+    source
+        the input.
+    output
+        an output, a release's newest draws or its published table: a row for each record at most.
+    config
+        the columns, and in ``evaluation`` how many records.
+    seed
+        decides which records.
+
+    Raises
+    ------
+    ConfigError
+        where the input lacks a column of ``evaluation``.
+    InputError
+        where ``output`` is no output of this configuration.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    check_described(source, config)
+    released = _released_rows(output, config)
+    name = config.input.id
+    described = source.withColumn(_AUTHOR, _as_text(config.author)).withColumn(
+        _LABEL, _as_text(config.evaluation.label)
+    )
+    both = described.select(column(name).alias(_ID), _AUTHOR).join(released.select(_ID), _ID, "left_semi")
+    with _kept(both):
+        total = both.count()
+        ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
+        chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
+    before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
+    screened = screen_input(before, config.input, internal=[_AUTHOR, _LABEL])
+    inputs = config.text_columns.inputs
+    texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
+    after = released.join(chosen, _ID, "left_semi").toArrow()
+    return _pair(texts, after, inputs, total)
+
+
+def check_described(source: DataFrame, config: Config) -> None:
+    """Raise :class:`ConfigError` for columns of ``evaluation`` that the input lacks."""
+    faults = [
+        Fault(f"evaluation.{setting}", name, f"the table has no such column. It has: {', '.join(source.columns)}.")
+        for setting, name in (("author", config.evaluation.author), ("label", config.evaluation.label))
+        if name is not None and name not in source.columns
+    ]
+    if faults:
+        raise ConfigError("configuration", faults)
+
+
+def _as_text(name: str | None) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return (F.lit(None) if name is None else column(name)).cast("string")
+
+
+def _released_rows(output: DataFrame, config: Config) -> DataFrame:
+    """Ids, texts and fingerprints of the records that were released."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    needed = [(config.input.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
+    if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
+        raise InputError(
+            f"output.path = {config.output.path}: is not an output of this configuration, since it lacks "
+            f"{', '.join(missing)}. Use the configuration of the run that wrote it."
+        )
+    texts = [F.coalesce(field_column(path), F.lit("")) for path in config.text_columns.paths]
+    # A published table has no status: all its records were released.
+    rows = output.where(F.col("status") == RELEASED) if "status" in output.columns else output
+    return rows.select(
+        column(config.input.id).alias(_ID),
+        F.concat_ws("\n", *texts).alias(_TEXT),
+        F.col("privacy.bundle").alias(_BUNDLE),
+        F.col("privacy.policy").alias(_POLICY),
+    )
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Iterator[None]:
+    frame.persist()
+    try:
+        yield
+    finally:
+        frame.unpersist()
+
+
+def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_author: bool) -> DataFrame:
+    """The ids, column ``__id``, of the records to measure: those of some authors, or any where authors are too few."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    order = F.xxhash64(F.lit(seed), _ID)
+    if has_author:
+        room = min(section.authors, section.records // section.min_texts)
+        named = both.where(F.length(_AUTHOR) > 0)
+        counts = named.groupBy(_AUTHOR).count().where(F.col("count") >= section.min_texts)
+        authors = counts.orderBy(F.xxhash64(F.lit(seed), _AUTHOR), _AUTHOR).limit(room).select(_AUTHOR).toArrow()
+        if authors.num_rows > 1:
+            candidates = F.broadcast(both.sparkSession.createDataFrame(authors))
+            place = F.row_number().over(Window.partitionBy(_AUTHOR).orderBy(order, _ID))
+            ranked = named.join(candidates, _AUTHOR, "left_semi").withColumn("__place", place)
+            return ranked.where(F.col("__place") <= section.records // authors.num_rows).select(_ID)
+    return both.orderBy(order, _ID).limit(section.records).select(_ID)
+
+
+def _pair(before: pa.Table, after: pa.Table, inputs: tuple[str, ...], total: int) -> Pairs:
+    """Bring the texts together. Records whose original cannot be read are left out."""
+    places = {name: place for place, name in enumerate(after.column(_ID).to_pylist())}
+    has_text = [
+        any(texts) for texts in zip(*(before.column(name).is_valid().to_pylist() for name in inputs), strict=True)
+    ]
+    found = sorted(
+        (str(name), place)
+        for place, (name, valid) in enumerate(zip(before.column(_ID).to_pylist(), has_text, strict=True))
+        if valid and name in places
+    )
+    rows = pa.array([place for _, place in found], pa.int64())
+    mine = before.take(rows)
+    theirs = after.take(pa.array([places[name] for name in mine.column(_ID).to_pylist()], pa.int64()))
+    return Pairs(
+        records=mine.select([*inputs, REASON_COLUMN]).cast(
+            pa.schema((name, pa.string()) for name in (*inputs, REASON_COLUMN))
+        ),
+        released=tuple(theirs.column(_TEXT).to_pylist()),
+        authors=tuple(name or None for name in mine.column(_AUTHOR).to_pylist()),
+        labels=tuple(name or None for name in mine.column(_LABEL).to_pylist()),
+        bundles=frozenset(theirs.column(_BUNDLE).to_pylist()),
+        policies=frozenset(theirs.column(_POLICY).to_pylist()),
+        total=total,
+    )

@@ -1,0 +1,147 @@
+"""Evaluations of a release: its newest draws, or what was published of them, beside the originals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from wordveil.config.load import Config
+from wordveil.errors import ConfigError, ReleaseError
+from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.spark.evaluate.job import (
+    OUTCOME,
+    Materials,
+    attack_authors,
+    check_pairs,
+    find_materials,
+    measure_pairs,
+)
+from wordveil.spark.evaluate.measures import find_attack_to_chance
+from wordveil.spark.evaluate.pairs import read_pairs
+from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.platform.progress import ignore
+from wordveil.spark.release.journal import PUBLISHED, Intent, Journal
+from wordveil.spark.release.latest import latest_rows
+from wordveil.spark.release.opening import OpenRelease, open_release
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_GATE_SEED = 0
+
+
+def evaluate_release(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    params: Mapping[str, str] = NO_PARAMS,
+    published: bool = False,
+    progress: Callable[[str], None] = ignore,
+) -> Evaluation:
+    """Measure a release against its originals.
+
+    Parameters
+    ----------
+    config
+        the release's configuration.
+    session
+        starts the Spark session, or returns the running one.
+    params
+        those of ``input.where``: the records of this slice are measured. Without any all are.
+    published
+        whether the published table is measured, and not the newest draws.
+    progress
+        told what begins.
+
+    Raises
+    ------
+    ReleaseError
+        where nothing was drawn, or published, yet.
+    WordveilError
+        as :func:`wordveil.spark.evaluate.job.evaluate_output`.
+    """
+    materials = find_materials(config)
+    with open_release(config, session, progress, outcome=OUTCOME, is_locked=False) as release:
+        rows, table = _read_rows(release, config, published=published)
+        source, version = _read_originals(config, release.spark, release.journal, params, published=published)
+        progress("reading records")
+        pairs = read_pairs(source, rows, config, config.evaluation.seed)
+    facts = {"table": table, "input": config.input.source, "input version": version}
+    return measure_pairs(config, materials, pairs, facts, progress)
+
+
+def measure_gate_attack(
+    config: Config,
+    materials: Materials,
+    spark: SparkSession,
+    rows: DataFrame,
+    journal: Journal,
+    progress: Callable[[str], None] = ignore,
+) -> float | None:
+    """The figure of the rule ``attack_to_chance``; None where fewer than two authors have enough records.
+
+    Nothing of it is left to chance, not even what the attacker draws: the same draws give the same figure, so that a
+    gate that is asked again decides the same. What the attacker draws stays in this process.
+
+    Parameters
+    ----------
+    config
+        the release's configuration.
+    materials
+        what the attacker draws with.
+    spark, rows, journal
+        the release's session, its newest draws, and its events.
+    progress
+        told what begins.
+
+    Raises
+    ------
+    WordveilError
+        as :func:`evaluate_release`.
+    """
+    source, _ = _read_originals(config, spark, journal, NO_PARAMS)
+    pairs = read_pairs(source, rows, config, _GATE_SEED)
+    check_pairs(config, materials, pairs)
+    found = attack_authors(config, materials, pairs, _GATE_SEED, progress, drawing=_GATE_SEED)
+    return None if found is None else find_attack_to_chance(found)
+
+
+def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tuple[DataFrame, str]:
+    """The rows to measure, and what they are."""
+    tables, journal = release.tables, release.journal
+    if published:
+        if not tables.public.exists():
+            raise ReleaseError(f"release {config.release}: nothing was published yet. Measure its draws.")
+        version = tables.public.version()
+        return tables.public.read(version), f"version {version} of the published table {tables.public.path}"
+    if not tables.draws.exists() or not journal.intents():
+        raise ReleaseError(f"release {config.release}: nothing was drawn yet. Run `wordveil sanitise` first.")
+    version = tables.draws.version()
+    newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+    return newest, f"version {version} of the draws {tables.draws.path}"
+
+
+def _read_originals(
+    config: Config, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
+) -> tuple[DataFrame, str]:
+    """The input at the version that the rows' last run read, where the table still has it; and which version it is."""
+    section = config.input.model_copy(
+        update={"version": None, "timestamp": None, **({} if params else {"where": None})}
+    )
+    source = open_input(spark, section, params)
+    intent = _last_read(journal, published=published)
+    if intent is not None and source.table_id == intent.source_id:
+        try:
+            return source.read(intent.version), f"{intent.version}, which run {intent.run_id} read"
+        except ConfigError as error:
+            if [fault.where for fault in error.faults] != ["input.version"]:
+                raise
+    return source.read(), f"{source.latest_version}, the current one: that of the last run is gone"
+
+
+def _last_read(journal: Journal, *, published: bool) -> Intent | None:
+    """The last run that read the input; of what was ``published``, the last one before that."""
+    event = journal.latest(PUBLISHED) if published else None
+    intents = [intent for intent in journal.intents() if intent.kind == "sanitise"]
+    before = [intent for intent in intents if event is None or intent.seq < event.seq]
+    return before[-1] if before else None

@@ -1,0 +1,259 @@
+"""An evaluation measures what was released: authors are found where words are kept and not where they are not, in a
+Parquet output, in a release's draws and in what was published of them; and no text gets out.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
+from releasing import Lake
+from sparking import Command, Workspace
+from wordveil.config.artifacts import build_bundle
+from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
+from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.spark.evaluate.job import evaluate_output
+from wordveil.spark.evaluate.pairs import read_pairs
+from wordveil.spark.input.source import read_input
+from wordveil.spark.release.evaluate import evaluate_release
+from wordveil.spark.release.gate import run_gate
+from wordveil.spark.sanitise.job import run_sanitise
+
+SECTION = {"label": "topic", "attackers": ["svm-words", "svm-characters"], "tasks": ["linear-words"]}
+POLICY = {"profile": "strict", "n_max": 24}
+
+
+def config_of(workspace: Workspace, mechanism: dict[str, Any], **sections: Any) -> Any:
+    evaluation = {**SECTION, **sections.pop("evaluation", {})}
+    return workspace.config(
+        mechanism=mechanism,
+        input={"author": "author", **sections.pop("input", {})},
+        text=POLICY,
+        evaluation=evaluation,
+        **sections,
+    )
+
+
+def values(found: Evaluation, **wanted: str) -> list[float]:
+    return [
+        score.value
+        for score in found.scores
+        if score.figure == "accuracy" and all(getattr(score, name) == value for name, value in wanted.items())
+    ]
+
+
+def scores_of(found: Evaluation, task: str) -> list[float]:
+    return [score.value for score in found.scores if score.task == task]
+
+
+def linked_by_laws(found: Evaluation) -> float:
+    (value,) = [score.value for score in found.scores if (score.method, score.figure) == ("bayes", "linked")]
+    return value
+
+
+def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark, workspace: Workspace):
+    workspace.write_corpus(write_habits())
+    found = {}
+    for name, mechanism in (("weak", WEAK), ("tiny", TINY)):
+        output = {"path": str(workspace.root / name)}
+        config = config_of(workspace, mechanism, output=output)
+        run_sanitise(config, lambda: spark)
+        (workspace.root / "key").rename(workspace.root / "hidden")  # the evaluation needs no key
+        found[name] = evaluate_output(config, lambda: spark)
+        (workspace.root / "hidden").rename(workspace.root / "key")
+    for each in found.values():
+        assert min(values(each, subject="original", group="attack")) > 0.9
+        assert values(each, subject="original", group="utility")[0] > 0.9
+    chance = 1 / AUTHORS
+    assert min(values(found["weak"], subject="release", variant="adaptive")) > 0.8
+    assert values(found["weak"], subject="release", group="utility")[0] > 0.8
+    # 40 texts of 5 authors: four deviations of 0.063 above chance.
+    assert max(values(found["tiny"], subject="release", variant="adaptive")) < chance + 0.25
+    assert values(found["tiny"], subject="release", group="utility")[0] < 0.74
+    assert found["weak"].facts["records measured"] == "80 of 80"
+    assert found["weak"].is_private
+    assert found["weak"].examples == ()
+    assert [str(score.group) for score in found["weak"].scores].count("privacy") == 8
+    linked = {name: linked_by_laws(each) for name, each in found.items()}
+    assert linked["weak"] > 0.8 > 0.1 > linked["tiny"]  # of 80 records
+    cosine = {name: scores_of(each, "similarity") for name, each in found.items()}
+    assert cosine["weak"] > cosine["tiny"]
+
+
+def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, workspace: Workspace):
+    workspace.write_corpus(write_habits())
+    config = workspace.config(mechanism=WEAK, text=POLICY)
+    run_sanitise(config, lambda: spark)
+    found = evaluate_output(config, lambda: spark)
+    assert {score.task for score in found.scores} == {"words", "linkage", "style", "similarity"}
+    assert any("evaluation.author" in note for note in found.notes)
+    assert any("evaluation.label" in note for note in found.notes)
+
+
+def test_a_sample_has_equal_parts_of_some_authors_and_is_repeatable(spark, workspace: Workspace):
+    workspace.write_corpus(write_habits(), files=3)
+    sizes = {"records": 24, "authors": 3, "min_texts": 4}
+    config = config_of(workspace, WEAK, evaluation=sizes)
+    run_sanitise(config, lambda: spark)
+    output = spark.read.parquet(str(workspace.root / "output"))
+    samples = [read_pairs(read_input(spark, config), output, config, seed) for seed in (1, 1, 2)]
+    for sample in samples:
+        assert (len(sample), sample.total) == (24, AUTHORS * TEXTS)
+        assert sorted(sample.authors.count(name) for name in set(sample.authors)) == [8, 8, 8]
+    assert samples[0].released == samples[1].released
+    assert samples[0].originals == samples[1].originals
+    assert samples[0].originals != samples[2].originals
+    # Each original stands beside its own sanitised text: at this epsilon words are kept.
+    for original, released in zip(samples[0].originals, samples[0].released, strict=True):
+        kept = set(original.split()) & set(released.split())
+        assert len(kept) > 0.6 * len(set(original.split()))
+
+
+def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
+    workspace.write_corpus(write_habits())
+    config = config_of(workspace, WEAK)
+    with pytest.raises(BundleError, match="the store has no bundle"):
+        evaluate_output(config, lambda: spark)
+    build_bundle(config)
+    with pytest.raises(InputError, match=r"output.path = .*: there is no output to measure. Run `wordveil sanitise`"):
+        evaluate_output(config, lambda: spark)
+    run_sanitise(config, lambda: spark)
+    missing = config_of(workspace, WEAK, evaluation={"author": "writer", "label": "theme"})
+    with pytest.raises(ConfigError) as error:
+        evaluate_output(missing, lambda: spark)
+    assert {fault.where for fault in error.value.faults} == {"evaluation.author", "evaluation.label"}
+    other = config_of(workspace, TINY)
+    build_bundle(other)
+    with pytest.raises(BundleError, match="was drawn with the bundle"):
+        evaluate_output(other, lambda: spark)
+    policy = workspace.config(mechanism=WEAK, input={"author": "author"}, text={**POLICY, "n_max": 23})
+    with pytest.raises(BundleError, match="another text policy"):
+        evaluate_output(policy, lambda: spark)
+    foreign = config_of(workspace, WEAK, output={"path": str(workspace.root / "corpus2")})
+    workspace.write_corpus(write_habits(), "corpus2")
+    with pytest.raises(
+        InputError, match=r"is not an output of this configuration, since it lacks text, privacy.bundle"
+    ):
+        evaluate_output(foreign, lambda: spark)
+
+
+def test_no_text_gets_out(spark, workspace: Workspace, run: Command):
+    """Neither into what the command prints and writes, nor into Spark's event log, plans or scratch; and the files are
+    their owner's alone.
+    """
+    workspace.write_corpus(write_habits(), files=3)
+    run_sanitise(config_of(workspace, WEAK), lambda: spark)
+    file = workspace.write_config(mechanism=WEAK, input={"author": "author"}, text=POLICY, evaluation=SECTION)
+    page, report, out = (workspace.root / name for name in ("page.html", "report.json", "out"))
+    code, shown, noted = run(
+        "evaluate", "--config", file, "--html", page, "--report", report, "--out", out, "--seed", 3, "--json"
+    )
+    assert code == 0, noted
+    found = Evaluation.from_dict(json.loads(shown))
+    assert found.facts["seed"] == "3"
+    assert json.loads(report.read_text())["result"] == json.loads(shown)
+    written = [page, report, *(path for path in out.rglob("*") if path.is_file())]
+    assert len(written) > 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
+    assert stat.S_IMODE(out.stat().st_mode) == 0o700
+    code, tables, notes = run("evaluate", "--config", file)
+    assert code == 0
+    assert "svm-words" in tables
+    assert "internal" in notes
+    events = [
+        path for path in Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*") if path.is_file()
+    ]
+    scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
+    assert events
+    contents = b"".join(path.read_bytes() for path in (*events, *scratch, *written))
+    assert CANARY.encode() not in (contents + (shown + noted + tables + notes).encode()).lower()
+    assert write_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in written)
+
+
+def test_examples_are_shown_on_request_alone(spark, workspace: Workspace):
+    workspace.write_corpus(write_habits())
+    config = config_of(workspace, WEAK, evaluation={"examples": 2})
+    run_sanitise(config, lambda: spark)
+    found = evaluate_output(config, lambda: spark)
+    assert len(found.examples) == 2
+    assert found.examples[0].original == write_habits()["body"][0].as_py()
+    assert found.examples[0].sanitised != found.examples[0].original
+
+
+@pytest.fixture
+def lake(spark, workspace: Workspace) -> Lake:
+    return Lake(spark, workspace)
+
+
+def test_a_release_is_measured_against_the_version_that_was_read(spark, lake: Lake):
+    table = write_habits()
+    lake.write(table)
+    sections = {"mechanism": WEAK, "input": {"author": "author"}, "text": POLICY, "evaluation": SECTION}
+    config = lake.config(**sections)
+    build_bundle(config)
+    with pytest.raises(ReleaseError, match="nothing was drawn yet"):
+        evaluate_release(config, lambda: spark)
+    lake.run(config, run_id="first")
+    with pytest.raises(ReleaseError, match="nothing was published yet"):
+        evaluate_release(config, lambda: spark, published=True)
+    lake.release(config)
+    # What the input says now is of nobody: against it no author could be told from another.
+    lake.sql("UPDATE {input} SET body = 'nothing'")
+    for published in (False, True):
+        found = evaluate_release(config, lambda: spark, published=published)
+        assert found.facts["input version"].startswith("0, which run first read")
+        assert min(values(found, subject="original", group="attack")) > 0.9
+        assert min(values(found, subject="release", variant="adaptive")) > 0.8
+
+
+def gate_of(lake: Lake, mechanism: dict[str, Any], bound: float) -> Any:
+    return lake.config(
+        mechanism=mechanism,
+        input={"author": "author"},
+        text=POLICY,
+        evaluation=SECTION,
+        gate={"attack_to_chance": bound},
+    )
+
+
+def test_the_gate_refuses_a_release_whose_authors_are_found(spark, lake: Lake):
+    """And decides the same when it is asked again, draws nothing, and publishes no figure."""
+    lake.write(write_habits())
+    config = gate_of(lake, WEAK, 2.0)
+    assert "gate" in config.shown
+    lake.run(config)
+    first, second = (run_gate(config, lambda: spark) for _ in range(2))
+    assert not first.result.passed
+    (result,) = first.result.failures
+    assert (result.name, str(result.kind)) == ("attack_to_chance", "private")
+    assert 3.0 < result.value <= AUTHORS
+    assert second.result == first.result
+    assert len(lake.draws()) == AUTHORS * TEXTS
+    lake.release(loose := gate_of(lake, WEAK, float(AUTHORS)))
+    manifest = json.loads((lake.public / "_manifest.json").read_text())["manifest"]
+    (entry,) = [one for one in manifest["gate"] if one["name"] == "attack_to_chance"]
+    assert "value" not in entry
+    assert "gate" in manifest["exposes"]
+    assert loose.gate.rules.has_private_rules
+
+
+def test_the_gate_lets_a_release_pass_whose_authors_are_not_found(spark, lake: Lake):
+    lake.write(write_habits())
+    config = gate_of(lake, TINY, 2.0)
+    lake.run(config)
+    (result,) = run_gate(config, lambda: spark).result.results
+    assert result.passed
+    assert 0 < result.value < 2
+
+
+def test_a_gate_that_cannot_measure_does_not_pass(spark, lake: Lake):
+    lake.write(write_habits().slice(0, 3))
+    config = gate_of(lake, TINY, 2.0)
+    lake.run(config)
+    (result,) = run_gate(config, lambda: spark).result.results
+    assert (result.passed, result.value) == (False, None)

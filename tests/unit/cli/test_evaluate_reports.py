@@ -1,0 +1,121 @@
+"""``wordveil evaluate --experiment`` and ``--compare``: what they print, write, and return."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scoring import make_evaluation
+from wordveil.cli.app import main
+from wordveil.evaluation.experiments.registry import EXPERIMENTS
+from wordveil.evaluation.report.files import read_evaluation, write_evaluation
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An output directory beside data, and the small experiment by its name."""
+    monkeypatch.setitem(EXPERIMENTS, "word-counts", "experimenting")
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "words.txt").write_text("a a b c")
+    (tmp_path / "out" / "work").mkdir(parents=True)
+    return tmp_path / "out"
+
+
+def call(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["evaluate", *arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_an_experiment_writes_its_report_and_says_what_it_did(out, capsys):
+    (out / "work" / "cells.txt").write_text("needed a count\nother b count")
+    assert call("--experiment", "word-counts", "--out", str(out), "--processes", "1") == 0
+    printed = capsys.readouterr()
+    assert "Words counted" in printed.out and "0.500" in printed.out
+    assert "2 cells were measured" in printed.err and "0 were kept" in printed.err
+    assert [score.value for score in read_evaluation(out).scores] == [0.5, 0.25]
+    assert (out / "report.html").exists() and (out / "scores.csv").exists()
+    assert call("--experiment", "word-counts", "--out", str(out), "--json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == json.loads((out / "evaluation.json").read_text())
+    assert "0 cells were measured" in printed.err and "2 were kept" in printed.err
+
+
+def test_a_failed_cell_is_reported_and_the_exit_code_says_so(out, capsys):
+    (out / "work" / "cells.txt").write_text("needed a count\nother b refuse")
+    assert call("--experiment", "word-counts", "--out", str(out)) == 1
+    err = capsys.readouterr().err
+    assert "Not measured: other: embedding.path = x: there is no such file." in err
+    assert "1 cells failed" in err
+    assert "Not measured: other" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--experiment", "none", "--out", "out"], 2, "no experiment has this name"),
+        (["--experiment", "word-counts"], 2, "--experiment writes a report. Name its directory."),
+        (["--experiment", "word-counts", "--out", "out", "--data", "elsewhere"], 4, "needs words.txt, which is not"),
+        (["--experiment", "word-counts", "--out", "data/words.txt"], 2, "--out = data/words.txt: cannot be written"),
+        (["--compare", "a.json", "b.json"], 4, "a.json: cannot be read"),
+    ],
+)
+def test_faults_are_named_with_their_mend(out, capsys, arguments, code, message):
+    assert call(*arguments) == code
+    assert message in capsys.readouterr().err.replace("\n", " ")
+    assert list((out / "work").iterdir()) == []
+
+
+@pytest.fixture
+def both(out: Path) -> list[str]:
+    places = []
+    for name, attack in (("old", 0.4), ("new", 0.2)):
+        write_evaluation(make_evaluation(attack), out / name)
+        places.append(str(out / name / "evaluation.json"))
+    return places
+
+
+def test_two_evaluations_are_printed_side_by_side(both, out, capsys):
+    page = out / "both.html"
+    assert call("--compare", *both, "--html", str(page)) == 0
+    printed = capsys.readouterr()
+    (line,) = [line for line in printed.out.splitlines() if "0.200" in line and "better" in line and "0.400" in line]
+    assert "authors: svm-characters, adaptive" in line
+    assert "this is no test of their difference" in printed.err
+    assert "old: release" in page.read_text()
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert call("--compare", *both, "--html", str(page)) == 6
+
+
+def test_two_evaluations_as_json(both, capsys):
+    assert call("--compare", *both, "--json") == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["names"] == ["old", "new"]
+    assert [pair["change"] for pair in values["pairs"]].count("better") == 2
+
+
+def test_names_with_brackets_are_printed_as_they_are(out, capsys):
+    evaluation = make_evaluation()
+    evaluation = type(evaluation).from_dict(json.loads(json.dumps(evaluation.to_dict()).replace("koppel", "[bold]x")))
+    for name in ("one", "two"):
+        write_evaluation(evaluation, out / name)
+    assert call("--compare", str(out / "one"), str(out / "two")) == 0
+    assert "[bold]x" in capsys.readouterr().out
+
+
+def test_the_command_starts_without_what_it_may_never_need():
+    code = (
+        "import sys, wordveil.cli.app; banned = {'sklearn', 'scipy', 'jinja2', 'pyspark', 'floret', 'ot'};"
+        "print(*sorted(banned & set(sys.modules)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == []

@@ -1,0 +1,126 @@
+"""The section ``evaluation``: it may be missing, changes nothing that is released, and its faults are told at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wordveil.config.evaluation import ATTACKER_NAMES, TASK_NAMES
+from wordveil.config.load import Config, parse_config
+from wordveil.errors import ConfigError
+from wordveil.evaluation.registry import AUTHOR_ATTACKS, TEXT_TASKS
+
+
+def settings(evaluation: dict[str, Any] | None = None, **source: Any) -> dict[str, Any]:
+    section = {} if evaluation is None else {"evaluation": evaluation}
+    return {
+        "format_version": 2,
+        "release": "mail",
+        "input": {"path": "in", "id": "id", "text": "body", **source},
+        "mechanism": {"name": "laplace", "epsilon": 5.0, "embedding": "demo", "public": True},
+        "bundle_store": "bundles",
+        "text": {"n_max": 8},
+        "key": {"file": "key"},
+        "output": {"path": "out"},
+        **section,
+    }
+
+
+def parse(evaluation: dict[str, Any] | None = None, **source: Any) -> Config:
+    return parse_config(settings(evaluation, **source), "job.yaml")
+
+
+def faults(raw: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(raw, "job.yaml")
+    assert caught.value.exit_code == 2
+    return {fault.where: str(fault) for fault in caught.value.faults}
+
+
+def test_a_configuration_without_the_section_is_measured():
+    assert parse().author is None
+    assert parse(author="who").author == "who"
+    assert parse({"author": "customer"}, author="who").author == "customer"
+    assert set(parse().evaluation.attackers) <= set(AUTHOR_ATTACKS)
+    assert set(parse().evaluation.tasks) <= set(TEXT_TASKS)
+
+
+def test_every_attacker_and_task_can_be_named():
+    assert set(ATTACKER_NAMES) == set(AUTHOR_ATTACKS)
+    assert set(TASK_NAMES) == set(TEXT_TASKS)
+    every = {"attackers": [*ATTACKER_NAMES], "tasks": [*TASK_NAMES], "label": "topic"}
+    assert parse(every, author="who").evaluation.tasks == [*TASK_NAMES]
+    for name, make in {**AUTHOR_ATTACKS, **TEXT_TASKS}.items():
+        assert make().name == name
+
+
+def test_nothing_that_is_released_depends_on_it():
+    plain, measured = parse(), parse({"author": "who", "label": "topic", "examples": 3, "seed": 9})
+    assert measured.shown == plain.shown
+    assert measured.record_settings("r") == plain.record_settings("r")
+    assert measured.recipe("") == plain.recipe("")
+
+
+def test_all_faults_come_at_once():
+    found = faults(
+        settings(
+            {
+                "author": "BODY",
+                "label": "body",
+                "attackers": ["koppel", "koppel"],
+                "tasks": ["fastext"],
+                "records": 4,
+                "known_share": 1.0,
+                "example": 1,
+            }
+        )
+    )
+    assert set(found) == {
+        *("evaluation.author", "evaluation.label", "evaluation.attackers", "evaluation.tasks.0", "evaluation.records"),
+        *("evaluation.known_share", "evaluation.example"),
+    }
+    assert "evaluation.author = BODY: is the text column" in found["evaluation.author"]
+    assert "Did you mean fasttext?" in found["evaluation.tasks.0"]
+    assert "Did you mean examples?" in found["evaluation.example"]
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "words"),
+    [
+        ({"attackers": ["koppel"]}, "evaluation.attackers = koppel: needs authors to guess. Name their column in"),
+        ({"tasks": ["fasttext"]}, "evaluation.tasks = fasttext: needs labels to guess"),
+        ({"author": "who", "attackers": ["koppel", "koppel"]}, "= koppel: is listed more than once"),
+        ({"author": "message.body"}, ""),
+        ({"records": 10, "min_texts": 6}, "two authors of 6 records do not fit into evaluation.records: 10"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_faults(evaluation: dict[str, Any], words: str):
+    if words:
+        assert words in "\n".join(faults(settings(evaluation)).values())
+    else:
+        parse(evaluation)
+
+
+def test_the_author_must_not_be_inside_a_text():
+    found = faults(settings({"author": "message"}, text="message.body"))
+    assert "is the text column" in found["evaluation.author"]
+
+
+def release(evaluation: dict[str, Any], **source: Any) -> dict[str, Any]:
+    raw = settings(evaluation, format="delta", **source)
+    return {
+        **raw,
+        "output": {"path": "out", "format": "delta"},
+        "ledger": {"path": "ledger"},
+        "gate": {"attack_to_chance": 2.0},
+    }
+
+
+def test_a_gate_that_attacks_needs_authors_and_attackers():
+    assert "gate.attack_to_chance = 2: measures who wrote a text" in faults(release({}))["gate.attack_to_chance"]
+    assert "evaluation.attackers is empty" in faults(release({"attackers": []}, author="who"))["gate.attack_to_chance"]
+    made = parse_config(release({}, author="who"), "job.yaml")
+    assert made.gate.rules.private == ("attack_to_chance",)
+    assert "gate" in made.shown
+    assert parse({"attackers": [], "tasks": []}).evaluation.attackers == []

@@ -1,0 +1,125 @@
+"""How records are split into what an attacker knows and what it guesses, and what becomes of the scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from habits import TINY, WEAK, write_habits
+from sparking import Workspace
+from wordveil.config.artifacts import build_bundle
+from wordveil.errors import BundleError, InputError
+from wordveil.evaluation.report.scores import Group, Score
+from wordveil.spark.evaluate.job import attack_authors, find_materials, measure_pairs, split_rows
+from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance
+from wordveil.spark.evaluate.pairs import Pairs
+
+LABELS = ["a", "b", "a", None, "c", "b", "a", "", "b", "a", "b", "c", "a", "b"]
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.99])
+@pytest.mark.parametrize("seed", range(5))
+def test_each_label_has_records_in_both_parts(share: float, seed: int):
+    known, others = split_rows(LABELS, share, 3, seed)
+    both = np.concatenate([known, others])
+    assert sorted(both) == [place for place, label in enumerate(LABELS) if label in ("a", "b")]
+    for label in ("a", "b"):
+        sizes = [sum(LABELS[row] == label for row in part) for part in (known, others)]
+        assert sizes == [min(4, max(1, round(5 * share))), 5 - min(4, max(1, round(5 * share)))]
+
+
+def test_the_seed_decides_which():
+    splits = [split_rows(LABELS, 0.5, 2, seed) for seed in (1, 1, 2)]
+    assert np.array_equal(splits[0][0], splits[1][0])
+    assert not np.array_equal(splits[0][0], splits[2][0])
+    # Over many seeds each record is known as often as another of its label.
+    often = np.bincount(np.concatenate([split_rows(["a"] * 4 + ["b"] * 4, 0.5, 2, seed)[0] for seed in range(400)]))
+    assert often.sum() == 1600
+    assert abs(often - 200).max() < 50  # five deviations of 10
+
+
+def test_one_label_cannot_be_told_apart():
+    assert split_rows(LABELS, 0.5, 6, 0) is None
+    assert split_rows(["a", "a", "", None], 0.5, 2, 0) is None
+
+
+def score(**changes: object) -> Score:
+    made = Score("release", Group.ATTACK, "authors", "m", "adaptive", "accuracy", 0.4, 0.3, 0.5, 0.2, 50, "What it is.")
+    return replace(made, **changes)
+
+
+def test_the_best_adaptive_attacker_decides():
+    others = [
+        score(value=0.9, variant="static"),
+        score(value=0.9, subject="original"),
+        score(value=0.9, figure="precision"),
+        score(value=None),
+        score(value=0.3, chance=None),
+    ]
+    assert find_attack_to_chance(Figures(others)) is None
+    assert find_attack_to_chance(Figures([score(), *others, score(value=0.5)])) == pytest.approx(2.5)
+    # An attacker that is worse on a smaller pool may still be further above chance.
+    assert find_attack_to_chance(Figures([score(value=0.5), score(value=0.3, chance=0.1)])) == pytest.approx(3.0)
+    assert find_attack_to_chance(Figures([score()], missing=["koppel"])) is None
+
+
+def make_pairs(config, materials, seed: int = 1) -> Pairs:
+    table = write_habits()
+    records = pa.table({"__text": table["body"], "__reason": pa.nulls(len(table), pa.string())})
+    return Pairs(
+        records=records,
+        released=tuple(materials.sanitiser.sanitise_records(records, seed)),
+        authors=tuple(table["author"].to_pylist()),
+        labels=tuple(table["topic"].to_pylist()),
+        bundles=frozenset({materials.bundle.fingerprint}),
+        policies=frozenset({config.record_settings("").policy_fingerprint}),
+        total=len(table),
+    )
+
+
+def prepared(workspace: Workspace, mechanism: dict[str, object], **evaluation: object):
+    section = {"attackers": ["svm-words"], "tasks": ["linear-words"], "label": "topic", "author": "author"}
+    config = workspace.config(mechanism=mechanism, evaluation={**section, **evaluation})
+    build_bundle(config)
+    materials = find_materials(config)
+    return config, materials, make_pairs(config, materials)
+
+
+def test_an_attack_finds_authors_where_words_are_kept_and_is_repeatable(workspace: Workspace):
+    """The texts that an attacker knows are drawn with another key than those that it attacks. Were they the same draws,
+    an attacker on hidden words would still learn nothing of the others.
+    """
+    ratios = []
+    for mechanism in (WEAK, TINY):
+        config, materials, pairs = prepared(workspace, mechanism)
+        found = [find_attack_to_chance(attack_authors(config, materials, pairs, 0, drawing=2)) for _ in range(2)]
+        assert found[0] == found[1]
+        ratios.append(found[0])
+    assert ratios[0] > 4
+    assert ratios[1] < 2
+
+
+def test_a_sample_without_authors_or_with_few_says_so(workspace: Workspace):
+    config, materials, pairs = prepared(workspace, WEAK, min_texts=20)
+    found = measure_pairs(config, materials, pairs, {})
+    assert [note for note in found.notes if "fewer than two authors have 20 records" in note]
+    assert not [score for score in found.scores if score.task == "authors"]
+    assert [score for score in found.scores if score.task == "topic"]
+    nobody = replace(pairs, authors=(None,) * len(pairs))
+    assert attack_authors(config, materials, nobody, 0) is None
+
+
+def test_texts_of_another_bundle_or_policy_are_refused(workspace: Workspace):
+    config, materials, pairs = prepared(workspace, WEAK)
+    for changes, error, words in (
+        ({"bundles": frozenset({"other"})}, BundleError, "was drawn with the bundle other"),
+        ({"policies": frozenset({"other"})}, BundleError, "another text policy"),
+    ):
+        with pytest.raises(error, match=words):
+            measure_pairs(config, materials, replace(pairs, **changes), {})
+    empty = replace(pairs, records=pairs.records.slice(0, 0), released=(), authors=(), labels=())
+    with pytest.raises(InputError, match="has no released record"):
+        measure_pairs(config, materials, empty, {})
