@@ -90,7 +90,8 @@ def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, work
     config = workspace.config(mechanism=WEAK, text=POLICY)
     run_sanitise(config, lambda: spark)
     found = evaluate_output(config, lambda: spark)
-    assert {score.task for score in found.scores} == {"words", "linkage", "style", "similarity"}
+    tasks = {score.task for score in found.scores}
+    assert tasks == {"words", "linkage", "terms", "topics", "style", "similarity"}
     assert any("evaluation.author" in note for note in found.notes)
     assert any("evaluation.label" in note for note in found.notes)
 

@@ -28,7 +28,10 @@ class Documents:
     names
         the labels' names, each once.
 
-    Raises :class:`ValueError` where the lengths differ or a label is not a number of a name.
+    Raises
+    ------
+    ValueError
+        where the lengths differ or a label is not a number of a name.
     """
 
     texts: Sequence[str]

@@ -11,16 +11,22 @@ from pathlib import Path
 import pytest
 
 from scoring import make_evaluation
+from wordveil.cli import output
 from wordveil.cli.app import main
 from wordveil.evaluation.experiments.registry import EXPERIMENTS
 from wordveil.evaluation.report.files import read_evaluation, write_evaluation
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch):
+    """No row of a table is broken."""
+    monkeypatch.setattr(output.results, "_width", 200)
 
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An output directory beside data, and the small experiment by its name."""
     monkeypatch.setitem(EXPERIMENTS, "word-counts", "experimenting")
-    monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "words.txt").write_text("a a b c")

@@ -20,6 +20,7 @@ from wordveil.errors import ConfigError, KeyMaterialError
 NO_PATHS = {
     "release",
     *("input.text", "text.n_max"),
+    *("evaluation.author", "evaluation.label"),
     *(
         "input." + name
         for name in (

@@ -123,7 +123,10 @@ class Koppel(TextClassifier):
     lower
         whether case is ignored. A mechanism writes lower case as a rule, and an attacker knows that.
 
-    Raises :class:`ValueError` for settings outside these.
+    Raises
+    ------
+    ValueError
+        for settings outside these.
     """
 
     iterations: int = 100

@@ -41,7 +41,10 @@ class LinearSvm(TextClassifier):
     cost
         the weight of errors against that of large coefficients.
 
-    Raises :class:`ValueError` for lengths that are not 1 <= shortest <= longest, and for a cost that is not positive.
+    Raises
+    ------
+    ValueError
+        for lengths that are not 1 <= shortest <= longest, and for a cost that is not positive.
     """
 
     unit: Unit = Unit.CHARACTERS
