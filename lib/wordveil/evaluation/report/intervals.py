@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from wordveil.evaluation.report.scores import CONFIDENCE, RESAMPLES
 
@@ -47,6 +46,8 @@ def _resample(samples: tuple[Float64, Float64], statistic: Callable[..., Float64
     if count < 2:
         value = float(statistic(*samples, axis=-1))
         return value, value
+    from scipy import stats  # takes longer to load than the rest of a command
+
     found = stats.bootstrap(
         samples,
         statistic,

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.optimize import linear_sum_assignment
 
 from wordveil.evaluation.report.measurement import Measurement
@@ -66,6 +65,8 @@ def correlate_ranks(original: Int64, released: Int64) -> float | None:
     """Spearman's correlation of the counts of the same terms, int64 ``(terms,)``; None where either are all equal."""
     if len(original) < 2 or np.ptp(original) == 0 or np.ptp(released) == 0:
         return None
+    from scipy import stats  # takes longer to load than the rest of a command
+
     return float(stats.spearmanr(original, released).statistic)
 
 
