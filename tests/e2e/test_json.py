@@ -76,6 +76,7 @@ def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]
         "sanitise": (chosen, 0),
         "release gate": (chosen, 0),
         "release publish": (chosen, 0),
+        "evaluate": (chosen, 0),
         "release night": (chosen, 0),
         "release verify": (["--table", public], 0),
         "analytics": (["--table", public, "--output", str(root / "terms"), "--topics", "2"], 0),
