@@ -198,7 +198,7 @@ def _costs_of(shares: Float64) -> Int64:
 
 
 @compiled
-def _first_from(place: Any, low: Any, high: Any, followers: Int32) -> Any:
+def find_first_from(place: Any, low: Any, high: Any, followers: Int32) -> Any:
     """The first of the entries ``low`` up to ``high`` whose follower is ``place`` or higher."""
     while low < high:
         middle = (low + high) // 2
@@ -236,7 +236,7 @@ def _follow_by_pairs(spent: Int64, row: Any, low: Any, most: Any, model: FluentA
         if spent[member] > most:  # none of its pairs does
             continue
         end = model.first[row + member + 1]
-        entry = _first_from(low, model.first[row + member], end, model.followers)
+        entry = find_first_from(low, model.first[row + member], end, model.followers)
         while entry < end and model.followers[entry] < low + len(cost):
             place = model.followers[entry] - low
             total = spent[member] + model.costs[entry]

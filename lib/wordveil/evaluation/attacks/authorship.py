@@ -18,6 +18,7 @@ from wordveil.evaluation.attacks.koppel import FittedKoppel
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.report.evaluation import Confusion
+from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score, find_mean_interval, measure_accuracy
 
 TASK = "authors"
@@ -151,19 +152,14 @@ class _Guesses:
         definition: str,
         note: str = "",
     ) -> Score:
-        return Score(
-            subject=self.subject,
-            group=Group.ATTACK,
-            task=TASK,
-            method=self.attack.name,
-            variant=self.variant,
-            figure=figure,
-            value=values[0],
-            low=values[1],
-            high=values[2],
+        value, low, high = values
+        return Measurement(self.subject, TASK, self.attack.name, Group.ATTACK, self.variant).make_score(
+            figure,
+            value,
+            None if low is None or high is None else (low, high),
+            count,
+            f"{definition} {self.attack.definition} It learns from {_LEARNT[self.variant]}.",
             chance=chance,
-            count=count,
-            definition=f"{definition} {self.attack.definition} It learns from {_LEARNT[self.variant]}.",
             higher_is_better=False,
             note=note,
         )

@@ -6,12 +6,13 @@ is summed up, or its best found, once a token, and beside it only pairs in the m
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
+from wordveil.mechanisms.fluent import find_first_from
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -130,18 +131,6 @@ def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, cha
 
 
 @compiled
-def _first_from(word: Any, low: Any, high: Any, followers: Int32) -> Any:
-    """The first of the entries ``low`` up to ``high`` whose follower is ``word`` or higher."""
-    while low < high:
-        middle = (low + high) // 2
-        if followers[middle] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
 def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
     """The likeliest sequence of words of each record: int32 ``(tokens,)``.
 
@@ -202,7 +191,7 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
             continue
         low, end = model.first[before[i]], model.first[before[i] + 1]
         for j in range(len(words)):
-            low = _first_from(words[j], low, end, model.followers)
+            low = find_first_from(words[j], low, end, model.followers)
             if low == end:
                 break
             if model.followers[low] == words[j]:
@@ -269,7 +258,7 @@ def _step_forward(
             continue
         low, end = model.first[before[i]], model.first[before[i] + 1]
         for j in range(len(words)):
-            low = _first_from(words[j], low, end, model.followers)
+            low = find_first_from(words[j], low, end, model.followers)
             if low == end:
                 break
             if model.followers[low] == words[j]:
@@ -299,7 +288,7 @@ def _step_back(
         if weights[i] < _FAINT:
             low = end
         for j in range(len(words)):
-            low = _first_from(words[j], low, end, model.followers)
+            low = find_first_from(words[j], low, end, model.followers)
             if low == end:
                 break
             if model.followers[low] == words[j]:

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.attacks.context_kernels import STEPS, Float64, Int32, LanguageCosts
+from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.encoders import find_frequencies
+from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.fluent import DISCOUNT
 from wordveil.mechanisms.inputs import Bigrams, rank_frequencies
 from wordveil.text.slots import START
-from wordveil.text.tokeniser import Tokeniser, fold_words
 
 
 @dataclass(frozen=True)
@@ -88,37 +89,13 @@ class PublicLanguage:
 
         ``words``: string array ``(size,)``, the vocabulary.
         """
-        bigrams = count_bigrams(texts, words)
+        bigrams = count_bigrams(cut_words(texts), words)
         return cls.of(bigrams, words, find_frequencies(words, bigrams))
 
     @property
     def size(self) -> int:
         """Words of the vocabulary."""
         return len(self.frequencies)
-
-
-def count_bigrams(texts: Sequence[str], words: pa.StringArray) -> Bigrams:
-    """Count words and pairs of consecutive words of texts, over the words of a vocabulary, string array ``(size,)``.
-
-    A word that the vocabulary lacks parts those around it. Texts are in lower case.
-    """
-    tokeniser = Tokeniser()
-    pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts, pa.string())))
-    # Number 0 is the beginning of a text, which stands before each text.
-    known = WordIndex(words).numbers(fold_words(pieces.words))
-    numbers = np.insert(known + 1, pieces.offsets[:-1], START)
-    is_unknown = np.insert(known < 0, pieces.offsets[:-1], values=False)
-    size = len(words) + 1
-    before, after = numbers[:-1].astype(np.int64), numbers[1:].astype(np.int64)
-    is_pair = ~is_unknown[:-1] & ~is_unknown[1:] & (after != START)
-    pairs, counts = np.unique(before[is_pair] * size + after[is_pair], return_counts=True)
-    return Bigrams(
-        words=pa.concat_arrays([pa.array([""]), words]),
-        counts=np.bincount(numbers[~is_unknown], minlength=size).astype(np.int64),
-        first=np.searchsorted(pairs, np.arange(size + 1) * size).astype(np.int64),
-        followers=(pairs % size).astype(np.int32),
-        pair_counts=counts.astype(np.int64),
-    )
 
 
 def _find_discount(pairs: Float64) -> float:

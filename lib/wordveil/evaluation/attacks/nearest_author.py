@@ -17,10 +17,8 @@ from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.utility.bags import Float64, WordVectors
+from wordveil.evaluation.utility.neighbours import find_nearest
 from wordveil.evaluation.utility.words import take_known
-
-_CELLS = 2**22
-"""Distances that are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +73,5 @@ class FittedNearestAuthor(FittedClassifier):
     def predict(self, texts: Sequence[str]) -> Int64:
         """The author of the nearest known text; among equals of the first. Unknown where a text has no known word."""
         bags = self.vectors.make_bags(texts)
-        means = bags.average(self.vectors.vectors)
-        squares = (self.means**2).sum(axis=1)
-        step = max(1, _CELLS // len(squares))
-        nearest = [
-            np.argmin(squares - 2 * means[start : start + step] @ self.means.T, axis=1)
-            for start in range(0, len(means), step)
-        ]
-        found = self.labels[np.concatenate(nearest)] if nearest else np.empty(0, np.int64)
-        return np.where(bags.sizes > 0, found, UNKNOWN)
+        nearest = find_nearest(bags.average(self.vectors.vectors), self.means, 1)[:, 0]
+        return np.where(bags.sizes > 0, self.labels[nearest], UNKNOWN)

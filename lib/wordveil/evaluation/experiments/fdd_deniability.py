@@ -31,6 +31,7 @@ from wordveil.evaluation.experiments.tables import merge_cells
 from wordveil.evaluation.output_law import draw_tokens
 from wordveil.evaluation.recovery import load_built
 from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
@@ -199,12 +200,10 @@ _DEFINITIONS = {
 
 def _score(name: str, task: str, epsilon: float, true: float, near: float, counts: Counts) -> Iterator[Score]:
     def make(figure: str, value: float, interval: tuple[float, float] | None = None) -> Score:
-        low, high = interval or (None, None)
         better = {_OUTPUTS: True, "least S_w": True, "epsilon": None}.get(figure, False)
         group = Group.TEXT if figure in (_OUTPUTS, "least S_w") else Group.PRIVACY
-        words = len(counts.stays)
-        return Score(
-            name, group, task, "draws", "", figure, value, low, high, None, words, _DEFINITIONS[figure], better
+        return Measurement(name, task, "draws", group).make_score(
+            figure, value, interval, len(counts.stays), _DEFINITIONS[figure], higher_is_better=better
         )
 
     yield make(_STAYS, float(counts.stays.mean()), find_mean_interval(counts.stays.astype(np.float64), 0))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, find_relative_gain
 from wordveil.evaluation.experiments.field_rows import ORIGINAL
-from wordveil.evaluation.report.scores import CONFIDENCE, Group, Score
+from wordveil.evaluation.report.intervals import find_t_half
+from wordveil.evaluation.report.scores import Group, Score
 
 GAIN = "relative-gain"
 _GAIN = (
@@ -50,7 +50,7 @@ def find_t_interval(values: Sequence[float]) -> tuple[float | None, float, float
     mean = float(sample.mean())
     if not np.isfinite(sample).all():
         return None, mean, None
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(sample) - 1) * sample.std(ddof=1) / math.sqrt(len(sample)))
+    half = find_t_half(sample)
     return mean - half, mean, mean + half
 
 

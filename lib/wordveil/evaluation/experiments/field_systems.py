@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.artifacts.bundle import Recipe, open_bundle, write
+from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.evaluation.experiments.base import Surroundings
@@ -36,9 +35,11 @@ from wordveil.evaluation.experiments.peers import (
     make_environment,
     write_vectors,
 )
-from wordveil.evaluation.experiments.systems import WORDS_ALONE
+from wordveil.evaluation.experiments.rows import Untouched
+from wordveil.evaluation.experiments.systems import WORDS_ALONE, write_bundle
 from wordveil.evaluation.posterior import guess_outputs
 from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.report.files import replace_file
 from wordveil.geometry.euclidean import diameter
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.random import RandomSettings
@@ -122,9 +123,7 @@ class Laboratory:
         except NoRealisation as error:
             made = System(None, INFINITE, INFINITE, str(error), is_there=False)
         place.parent.mkdir(exist_ok=True)
-        draft = place.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(made)), "utf-8")
-        draft.replace(place)
+        replace_file(place, json.dumps(asdict(made)))
         return made
 
     def _make(self, row: Row, block: Block) -> System:
@@ -145,10 +144,7 @@ class Laboratory:
             raise NoRealisation(f"no epsilon that can be built gives {block.name}{known}")
         embedding = matcher.embedding
         settings = row.candidate.settings(found.epsilon)
-        recipe = Recipe(
-            row.candidate.mechanism, settings.recipe(), padding=False, embedding=embedding.source, embedding_digest=""
-        )
-        bundle = write(self.home / "bundles", embedding, found.built, recipe, {})
+        bundle = write_bundle(embedding, row.candidate.mechanism, settings, found.built, self.home / "bundles")
         loss = found.built.guarantee.pure
         epsilon = None if isinstance(settings, RandomSettings) else found.epsilon
         return System(epsilon, loss, loss, bundle=str(bundle))
@@ -227,15 +223,9 @@ class Laboratory:
             with PeerSanitiser(row.peer, python, self._task(row.peer, system.epsilon)) as peer:
                 yield peer
         elif row.label.startswith(ORIGINAL):
-            yield _Unchanged()
+            yield Untouched()
         else:
             yield BundleSanitiser(open_bundle(Path(system.bundle)), WORDS_ALONE)
-
-
-@dataclass(frozen=True)
-class _Unchanged:
-    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
-        return list(texts)
 
 
 @cache

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
 
-from wordveil.evaluation.report.scores import CONFIDENCE, Score
+from wordveil.evaluation.report.intervals import find_t_half
+from wordveil.evaluation.report.scores import Score
 
 _SHARES = frozenset({"accuracy", "answered", "precision"})
 
@@ -46,7 +46,7 @@ def _merge(group: Sequence[Score]) -> Score:
     else:
         below = float(np.mean([score.value - score.low for score in group]))  # type: ignore[operator]
         above = float(np.mean([score.high - score.value for score in group]))  # type: ignore[operator]
-    spread = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+    spread = find_t_half(values)
     low, high = value - math.hypot(below, spread), value + math.hypot(above, spread)
     note = "; ".join(part for part in (first.note, f"mean of {len(values)} draws") if part)
     return replace(first, value=value, low=_inside(low, group), high=_inside(high, group), note=note)

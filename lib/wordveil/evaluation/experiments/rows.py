@@ -16,6 +16,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.evaluation.experiments.systems import WORDS_ALONE, build_system
 from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.registry import MECHANISMS
@@ -162,9 +163,8 @@ _DEFINITIONS = {
 
 
 def _loss(row: Row, figure: str, value: float, note: str = "") -> Score:
-    definition = _DEFINITIONS[figure]
-    return Score(
-        row.name, Group.PRIVACY, "words", "certified", "", figure, value, None, None, None, 1, definition, False, note
+    return Measurement(row.name, "words", "certified", Group.PRIVACY).make_score(
+        figure, value, None, 1, _DEFINITIONS[figure], higher_is_better=False, note=note
     )
 
 

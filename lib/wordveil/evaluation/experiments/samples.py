@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import numpy as np
 
 from wordveil.errors import InputError
 from wordveil.evaluation.datasets import load_documents
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
+from wordveil.evaluation.report.files import replace_file
 
 NOVELS = "english_novels_100.tar.xz"
 _BOOKS = 3
@@ -61,11 +61,16 @@ def shorten_to_words(documents: Documents, words: int) -> Documents:
 
 def take_each(documents: Documents, count: int, seed: int) -> Documents:
     """At most ``count`` texts of each label, chosen at random by ``seed``, in the order of labels."""
+    return documents.take(_choose_each(documents, count, seed))
+
+
+def _choose_each(documents: Documents, count: int, seed: int) -> Int64:
+    """The places of at most ``count`` texts of each label."""
     order = np.random.default_rng(seed).permutation(len(documents))
     order = order[np.argsort(documents.labels[order], kind="stable")]
     labels = documents.labels[order]
     place = np.arange(len(order)) - np.searchsorted(labels, labels)
-    return documents.take(order[(place < count) & (labels != UNKNOWN)])
+    return np.asarray(order[(place < count) & (labels != UNKNOWN)], np.int64)
 
 
 def keep_first(documents: Documents, count: int) -> Documents:
@@ -77,8 +82,7 @@ def keep_first(documents: Documents, count: int) -> Documents:
 def halve_each(documents: Documents, seed: int) -> Split:
     """Half of the texts of each label, chosen at random by ``seed``, to learn from, and the others to judge."""
     half = int(np.bincount(documents.labels).max() + 1) // 2
-    numbered = Documents(np.arange(len(documents)).astype(str).tolist(), documents.labels, documents.names)
-    chosen = np.array([int(text) for text in take_each(numbered, half, seed).texts], np.int64)
+    chosen = _choose_each(documents, half, seed)
     return Split(documents.take(chosen), documents.take(np.setdiff1d(np.arange(len(documents)), chosen)))
 
 
@@ -152,18 +156,11 @@ def read_novels(data: Path, work: Path, known_words: int, snippet_words: int, sn
         raise InputError(f"{path}: no such file.")
     kept = work / f"novels-{path.stat().st_size}-{known_words}-{snippet_words}-{snippets}.json"
     if not kept.exists():
-        _keep(kept, _sample_novels(path, known_words, snippet_words, snippets))
+        work.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, json.dumps(_sample_novels(path, known_words, snippet_words, snippets)))
     known, judged = json.loads(kept.read_text("utf-8"))
     train = Documents.of(known[0], known[1])
     return Split(train, Documents.of(judged[0], judged[1], train.names))
-
-
-def _keep(path: Path, content: object) -> None:
-    """Write a file whole: another process finds all of it or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        json.dump(content, file)
-    Path(file.name).replace(path)
 
 
 def _sample_novels(

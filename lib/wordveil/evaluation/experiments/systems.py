@@ -7,6 +7,7 @@ from pathlib import Path
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -50,5 +51,12 @@ def build_system(
         where the mechanism cannot be built with these settings.
     """
     built = MECHANISMS[mechanism].build(embedding, settings, padding=False, work=work or BuildContext(), inputs=inputs)
+    return BundleSanitiser(open_bundle(write_bundle(embedding, mechanism, settings, built, store)), policy)
+
+
+def write_bundle(
+    embedding: Embedding, mechanism: str, settings: MechanismSettings, built: MechanismArtifact, store: Path
+) -> Path:
+    """Write what was built of a mechanism without padding into a store, and return the bundle's directory."""
     recipe = Recipe(mechanism, settings.recipe(), padding=False, embedding=embedding.source, embedding_digest="")
-    return BundleSanitiser(open_bundle(write(store, embedding, built, recipe, {})), policy)
+    return write(store, embedding, built, recipe, {})

@@ -16,6 +16,7 @@ class Measurement:
     task: str
     method: str
     group: Group = Group.UTILITY
+    variant: str = ""
 
     def make_score(
         self,
@@ -36,7 +37,7 @@ class Measurement:
             group=self.group,
             task=self.task,
             method=self.method,
-            variant="",
+            variant=self.variant,
             figure=figure,
             value=value,
             low=low,

@@ -25,8 +25,8 @@ from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PlatformError
+from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.inputs import Bigrams
-from wordveil.text.tokeniser import Tokeniser, fold_words
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
@@ -104,10 +104,9 @@ class WeightedBag:
 
     def encode(self, texts: Sequence[str]) -> Float32:
         """The vectors (:class:`SentenceEncoder`)."""
-        tokeniser = Tokeniser()
-        pieces = tokeniser.cut_words(tokeniser.normalise(pa.array(texts, pa.string())))
-        numbers = self._index.numbers(fold_words(pieces.words))
-        text = np.repeat(np.arange(len(texts)), np.diff(pieces.offsets))[numbers >= 0]
+        words = cut_words(texts)
+        numbers = self._index.numbers(words.words)
+        text = words.text_of[numbers >= 0]
         known = numbers[numbers >= 0]
         lengths = np.bincount(text, minlength=len(texts))
         shares = (1 / lengths[text]).astype(np.float32)

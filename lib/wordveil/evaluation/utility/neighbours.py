@@ -22,6 +22,7 @@ from wordveil.evaluation.utility.words import take_known
 
 NEIGHBOURS = 5
 _CELLS = 2**22
+"""Distances that are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,7 @@ class FittedNearestTexts(FittedClassifier):
         known = np.flatnonzero(self.bags.sizes > 0)
         means = self.bags.average(self.vectors.vectors)[known]
         asked = bags.average(self.vectors.vectors)[filled]
-        step = max(1, _CELLS // len(known))
-        parts = [
-            find_nearest(asked[start : start + step], means, self.settings.count)
-            for start in range(0, len(asked), step)
-        ]
-        return known[np.concatenate(parts)]
+        return known[find_nearest(asked, means, self.settings.count)]
 
     def _find_by_emd(self, bags: Bags, filled: Int64) -> Int64:
         index = MoverIndex(self.bags, self.vectors.vectors)
@@ -116,8 +112,12 @@ def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
 
     ``asked``, ``known``: float64 ``(points, dimension)``.
     """
-    squares = np.einsum("ij,ij->i", known, known) - 2 * (asked @ known.T)
-    return np.argsort(squares, axis=1, kind="stable")[:, :count].astype(np.int64)
+    lengths, step = np.einsum("ij,ij->i", known, known), max(1, _CELLS // max(1, len(known)))
+    found = np.empty((len(asked), min(count, len(known))), np.int64)
+    for start in range(0, len(asked), step):
+        squares = lengths - 2 * (asked[start : start + step] @ known.T)
+        found[start : start + step] = np.argsort(squares, axis=1, kind="stable")[:, :count]
+    return found
 
 
 def count_votes(labels: Int64) -> Int64:

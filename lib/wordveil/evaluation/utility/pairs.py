@@ -24,6 +24,7 @@ from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Score, measure_accuracy
 from wordveil.evaluation.utility.bags import Float64, WordVectors
 from wordveil.evaluation.utility.sentences import fit_logistic
+from wordveil.evaluation.utility.similarity import find_cosines
 
 METHOD, COSINE = "pair-vectors", "pair-cosine"
 _RIDGE = 1.0
@@ -220,10 +221,7 @@ def _correlate(
 
 def _find_similarity(vectors: WordVectors, train: GradedPairs | None, test: GradedPairs) -> Float64:
     if train is None:
-        one, other = vectors.average(test.first), vectors.average(test.second)
-        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-        products = np.einsum("ij,ij->i", one, other)
-        return np.asarray(np.divide(products, lengths, out=np.zeros(len(one)), where=lengths > 0))
+        return find_cosines(vectors.average(test.first), vectors.average(test.second))
     pipeline, preprocessing = load_package("sklearn.pipeline"), load_package("sklearn.preprocessing")
     ridge = load_package("sklearn.linear_model").Ridge(alpha=_RIDGE)
     model = pipeline.make_pipeline(preprocessing.StandardScaler(), ridge)

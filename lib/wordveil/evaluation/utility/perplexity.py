@@ -25,12 +25,13 @@ from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.report.intervals import find_ratio_interval
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.utility.bigrams import count_bigrams
+from wordveil.evaluation.utility.words import Words, cut_words
 from wordveil.mechanisms.inputs import Bigrams
+from wordveil.text.slots import START
 
 DISCOUNT = 0.75
 METHOD = "bigrams"
-_BEGINNING = 0
 
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
@@ -99,7 +100,7 @@ class BigramLaw:
         context = np.maximum(np.maximum(bigrams.counts, listed), 1.0)
         shares = np.maximum(bigrams.pair_counts - DISCOUNT, 0) / context[before]
         singles = bigrams.counts + 1.0
-        singles[_BEGINNING] = 0
+        singles[START] = 0
         return cls(
             bigrams.words,
             WordIndex(bigrams.words),
@@ -120,15 +121,9 @@ class BigramLaw:
         found = cut_words(texts)
         if not len(found.words):
             raise ValueError("Expected at least one word to count.")
-        words = pa.concat_arrays([pa.array([""]), pc.unique(found.words)])
-        numbers = WordIndex(words).numbers(found.words).astype(np.int64)
-        size = len(words)
-        before = _precede(numbers, found.offsets)
-        codes, counts = np.unique(before * size + numbers, return_counts=True)
-        singles = np.bincount(numbers, minlength=size)
-        singles[_BEGINNING] = np.count_nonzero(np.diff(found.offsets))
-        first = np.searchsorted(codes, np.arange(size + 1) * size)
-        return cls.of(Bigrams(words, singles, first, (codes % size).astype(np.int32), counts))
+        # A text without words does not begin.
+        filled = Words(found.words, np.unique(found.offsets))
+        return cls.of(count_bigrams(filled, pc.unique(found.words)))
 
     def find_shares(self, before: Int64, after: Int64) -> Float64:
         """The probability of each word after another: float64 ``(pairs,)``.
@@ -195,7 +190,7 @@ def measure_perplexity(law: BigramLaw, texts: Sequence[str], subject: str, task:
 
 def _precede(numbers: Int64, offsets: Int64) -> Int64:
     """The number of the word before each word, of the beginning at the start of a text: int64 ``(tokens,)``."""
-    before = np.concatenate([[_BEGINNING], numbers[:-1]])[: len(numbers)].astype(np.int64)
+    before = np.concatenate([[START], numbers[:-1]])[: len(numbers)].astype(np.int64)
     starts = offsets[:-1][np.diff(offsets) > 0]
-    before[starts] = _BEGINNING
+    before[starts] = START
     return before

@@ -11,10 +11,8 @@ from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.schema import QUARANTINED, RELEASED, UNCHANGED_COLUMN, UNKNOWN_COLUMN, WITHDRAWN, WORDS_COLUMN
 from wordveil.release.rules import GateResult, Measured, evaluate
-from wordveil.spark.evaluate.job import find_materials
 from wordveil.spark.platform.columns import field_column
 from wordveil.spark.platform.progress import ignore
-from wordveil.spark.release.evaluate import measure_gate_attack
 from wordveil.spark.release.journal import GATE, PUBLISHED, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
@@ -70,7 +68,11 @@ def run_gate(
     ``attack_to_chance`` as :func:`wordveil.spark.release.evaluate.measure_gate_attack`.
     """
     rules = config.gate.rules
-    materials = None if rules.attack_to_chance is None else find_materials(config)
+    materials = None
+    if rules.attack_to_chance is not None:  # attackers take a second to load, and few gates have the rule
+        from wordveil.spark.evaluate.job import find_materials
+
+        materials = find_materials(config)
     with open_release(config, session, progress, outcome="nothing was decided") as release:
         tables, journal = release.tables, release.journal
         require_no_open_runs(journal, config.release)
@@ -82,6 +84,8 @@ def run_gate(
         shown = published_exposes(config.shown, journal)
         measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)
         if materials is not None:
+            from wordveil.spark.release.evaluate import measure_gate_attack
+
             ratio = measure_gate_attack(config, materials, release.spark, rows, journal, progress)
             measured = replace(measured, attack_to_chance=ratio)
         terms = journal.intents()[0].terms

@@ -20,10 +20,12 @@ from wordveil.evaluation.attacks.context import (
     measure_word_recovery,
 )
 from wordveil.evaluation.attacks.context_kernels import STEPS
-from wordveil.evaluation.attacks.language import PublicLanguage, count_bigrams
+from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
 from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.report.intervals import find_ratio_interval
+from wordveil.evaluation.utility.bigrams import count_bigrams
+from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.text.policy import TextPolicy
@@ -165,7 +167,7 @@ def test_one_candidate_is_the_guess_without_context():
 
 def test_pairs_are_counted_within_a_text():
     texts = ["A b a b", "b zz a", "", "c"]
-    found = count_bigrams(texts, WORDS)
+    found = count_bigrams(cut_words(texts), WORDS)
     pairs, words = Counter(), Counter()
     for text in texts:
         row = ["", *text.lower().split()]
