@@ -86,6 +86,12 @@ class NgramError(WordveilError):
     exit_code = 4
 
 
+class GeneratorError(WordveilError):
+    """A generator's weights that are missing, damaged or do not fit, or a training that cannot go on. Exit code 4."""
+
+    exit_code = 4
+
+
 class InputError(WordveilError):
     """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
 

@@ -29,6 +29,7 @@ ROOMS = (
         "crypto",
         "neighbours",
         "embeddings",
+        "generators",
         "privacy",
         "mechanisms",
         "text",

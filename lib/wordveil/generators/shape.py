@@ -1,0 +1,131 @@
+"""The shape of a generator: its symbols, its layers, and the arrays that its weights consist of.
+
+The model of ER-AE (Bo, Ding, Fung, Iqbal 2021, section 4): a bidirectional encoder of GRU layers reads a sequence of
+``length`` symbols; its last states become a latent vector; a generator of GRU layers, which sees the latent vector and
+the symbol before, says how likely each symbol is next.
+
+A GRU cell has the reset gate after the product, as cuDNN's has. With ``sigma`` the logistic function, ``x`` its input
+and ``h`` its state::
+
+    r = sigma(x @ input[:, :c]      + h @ hidden[:, :c]      + bias[:c])
+    u = sigma(x @ input[:, c:2c]    + h @ hidden[:, c:2c]    + bias[c:2c])
+    n = tanh (x @ input[:, 2c:] + bias[2c:] + r * (h @ hidden[:, 2c:] + hidden_bias))
+    h = (1 - u) * n + u * h
+
+States are 0 at the beginning in the encoder, and ``tanh(latent @ start + start_bias)`` in the generator. The latent
+vector is ``tanh(concat(last states of the last layer, forward and backward) @ latent + latent_bias)``: the paper has no
+``tanh`` there. It keeps every activation in [-1, 1], which inference in whole numbers needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class GeneratorShape:
+    """The sizes of a generator.
+
+    Symbols are numbered as in :class:`wordveil.mechanisms.base.TokenBatch`: words ``0 .. size - 1``, :attr:`padding`,
+    :attr:`unknown`; after them :attr:`end` and :attr:`start`. The encoder reads words, padding and unknown words. The
+    generator writes words, padding and the end, and reads what it wrote, after the start.
+
+    Attributes
+    ----------
+    size
+        words of the vocabulary, 2 or more.
+    dimension
+        of the embedding of symbols.
+    cells
+        of each layer of the generator; each direction of the encoder has half as many. Even.
+    latent
+        dimension of the latent vector.
+    length
+        symbols of a sequence, the same for all.
+    encoder_layers, generator_layers
+        how many GRU layers there are.
+    """
+
+    size: int
+    dimension: int
+    cells: int
+    latent: int
+    length: int
+    encoder_layers: int = 2
+    generator_layers: int = 2
+
+    def __post_init__(self) -> None:
+        for name, least in (("size", 2), ("dimension", 1), ("cells", 2), ("latent", 1), ("length", 1)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"Expected {name}={getattr(self, name)} of at least {least}.")
+        if self.cells % 2:
+            raise ValueError(f"Expected an even number of cells, got {self.cells}.")
+        if not min(self.encoder_layers, self.generator_layers) >= 1:
+            raise ValueError("Expected at least one layer in the encoder and in the generator.")
+
+    @property
+    def padding(self) -> int:
+        """The symbol of padding."""
+        return self.size
+
+    @property
+    def unknown(self) -> int:
+        """The symbol of an unknown word, which is never written."""
+        return self.size + 1
+
+    @property
+    def end(self) -> int:
+        """The symbol that ends a text. What is written after it does not count."""
+        return self.size + 2
+
+    @property
+    def start(self) -> int:
+        """The symbol that the generator reads first, which is never written."""
+        return self.size + 3
+
+    @property
+    def outputs(self) -> int:
+        """How many symbols can be written: words, padding, the end. They are the columns of ``output``, in this order;
+        :attr:`end_column` is the one that differs from its symbol.
+        """
+        return self.size + 2
+
+    @property
+    def end_column(self) -> int:
+        """The column of ``output`` that means the end."""
+        return self.size + 1
+
+    def arrays(self) -> dict[str, tuple[int, ...]]:
+        """The arrays of the weights, float32, by name: their shapes."""
+        half, cells, latent = self.cells // 2, self.cells, self.latent
+        found: dict[str, tuple[int, ...]] = {"embedding": (self.size + 4, self.dimension)}
+        for layer in range(self.encoder_layers):
+            width = self.dimension if layer == 0 else cells
+            for direction in ("forward", "backward"):
+                found |= _cell(f"encoder.{layer}.{direction}", width, half)
+        found |= {"latent": (cells, latent), "latent_bias": (latent,)}
+        for layer in range(self.generator_layers):
+            found |= {f"generator.{layer}.start": (latent, cells), f"generator.{layer}.start_bias": (cells,)}
+            found |= _cell(f"generator.{layer}", self.dimension + latent if layer == 0 else cells, cells)
+        return {**found, "output": (cells, self.outputs), "output_bias": (self.outputs,)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        return cls(**values)
+
+
+def _cell(name: str, width: int, cells: int) -> dict[str, tuple[int, ...]]:
+    """The arrays of a GRU cell. The first generator layer reads the embedding and then the latent vector."""
+    return {
+        f"{name}.input": (width, 3 * cells),
+        f"{name}.hidden": (cells, 3 * cells),
+        f"{name}.bias": (3 * cells,),
+        f"{name}.hidden_bias": (cells,),
+    }

@@ -1,0 +1,107 @@
+"""The weights of a generator on disk: one ``.npz`` of float32 arrays with a JSON of what they are.
+
+The file holds no text. Weights that were trained on a private corpus may tell it, however: such a file is as secret as
+the corpus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.errors import GeneratorError
+from wordveil.generators.shape import GeneratorShape
+
+FORMAT_VERSION = 1
+_ABOUT = "about"
+Corpus = Literal["public", "private"]
+
+
+@dataclass(frozen=True)
+class GeneratorWeights:
+    """A trained generator.
+
+    Attributes
+    ----------
+    shape
+        its sizes.
+    words_digest
+        the SHA-256 of its words, one a line in UTF-8, hexadecimal (:func:`wordveil.generators.weights.digest_words`).
+    corpus
+        whether it was trained on public text alone.
+    arrays
+        float32, as :meth:`GeneratorShape.arrays` lists them.
+    about
+        how it was trained, as plain values: for people, and no part of what it does.
+    """
+
+    shape: GeneratorShape
+    words_digest: str
+    corpus: Corpus
+    arrays: Mapping[str, NDArray[np.float32]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        wanted = self.shape.arrays()
+        if wanted.keys() != self.arrays.keys():
+            differing = ", ".join(sorted(wanted.keys() ^ self.arrays.keys()))
+            raise GeneratorError(f"The weights' arrays are not those of their shape: {differing}. Train it again.")
+        for name, shape in wanted.items():
+            array = self.arrays[name]
+            if array.shape != shape or array.dtype != np.float32 or not np.isfinite(array).all():
+                raise GeneratorError(
+                    f"The weights' array {name} is {array.dtype} {array.shape}, and finite float32 {shape} is needed. "
+                    "Train it again."
+                )
+
+
+def digest_words(words: pa.StringArray) -> str:
+    """Identify a vocabulary: the SHA-256 of its words, one a line in UTF-8, hexadecimal."""
+    return hashlib.sha256("".join(f"{word}\n" for word in words.to_pylist()).encode()).hexdigest()
+
+
+def save_weights(path: Path, weights: GeneratorWeights) -> None:
+    """Write weights to ``path``, whose bytes depend on nothing else. The file gets its name once it is complete."""
+    about = {
+        "format_version": FORMAT_VERSION,
+        "shape": weights.shape.to_dict(),
+        "words_digest": weights.words_digest,
+        "corpus": weights.corpus,
+        "about": dict(weights.about),
+    }
+    text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
+    arrays: dict[str, Any] = {_ABOUT: text, **{name: weights.arrays[name] for name in weights.shape.arrays()}}
+    draft = path.with_name(f".{path.name}.part")
+    with draft.open("wb") as stream:
+        np.savez(stream, **arrays)
+    draft.replace(path)
+
+
+def load_weights(path: Path) -> GeneratorWeights:
+    """Read what :func:`save_weights` wrote. Raises :class:`GeneratorError`, which names the file."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            about = json.loads(stored[_ABOUT].tobytes())
+            arrays = {name: cast("NDArray[np.float32]", stored[name]) for name in stored.files if name != _ABOUT}
+        version = about["format_version"]
+        if version == FORMAT_VERSION:
+            shape = GeneratorShape.from_dict(about["shape"])
+            return GeneratorWeights(shape, about["words_digest"], about["corpus"], arrays, about["about"])
+    except GeneratorError as error:
+        raise GeneratorError(f"{path}: {error}") from None
+    except OSError as error:
+        raise GeneratorError(f"{path}: cannot be read ({error.strerror or error}). Name a generator's file.") from None
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile):
+        raise GeneratorError(f"{path}: is not a generator's file. Train one with `wordveil train`.") from None
+    raise GeneratorError(
+        f"{path}: its format is version {version}, and this version of wordveil reads {FORMAT_VERSION}. Train it again."
+    )

@@ -1,0 +1,67 @@
+"""Weights on disk: what is written is read back, and a file that is something else is told apart by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.errors import GeneratorError
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
+
+SHAPE = GeneratorShape(size=5, dimension=3, cells=4, latent=2, length=6)
+
+
+def some_weights() -> GeneratorWeights:
+    random = np.random.default_rng(1)
+    arrays = {name: random.normal(size=shape).astype(np.float32) for name, shape in SHAPE.arrays().items()}
+    return GeneratorWeights(SHAPE, digest_words(pa.array(list("abcde"))), "public", arrays, {"steps": 3})
+
+
+def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
+    weights = some_weights()
+    save_weights(tmp_path / "a.npz", weights)
+    save_weights(tmp_path / "b.npz", weights)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    read = load_weights(tmp_path / "a.npz")
+    assert (read.shape, read.words_digest, read.corpus, read.about) == (
+        SHAPE,
+        weights.words_digest,
+        "public",
+        {"steps": 3},
+    )
+    assert all(np.array_equal(read.arrays[name], array) for name, array in weights.arrays.items())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "b.npz"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"PK", "is not a generator's file"), (b"text", "is not a generator's file"), (None, "cannot be read")],
+)
+def test_another_file_is_refused_by_name(content: bytes | None, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "weights.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(GeneratorError, match=problem) as raised:
+        load_weights(path)
+    assert str(path) in str(raised.value)
+
+
+def test_arrays_are_those_of_the_shape() -> None:
+    weights = some_weights()
+    few = {name: array for name, array in weights.arrays.items() if name != "latent"}
+    with pytest.raises(GeneratorError, match="latent"):
+        GeneratorWeights(SHAPE, "", "public", few)
+    broken = {**weights.arrays, "output_bias": np.full(7, np.nan, np.float32)}
+    with pytest.raises(GeneratorError, match="output_bias"):
+        GeneratorWeights(SHAPE, "", "public", broken)
+
+
+def test_shapes_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="even"):
+        GeneratorShape(size=5, dimension=3, cells=5, latent=2, length=6)
+    with pytest.raises(ValueError, match="length"):
+        GeneratorShape(size=5, dimension=3, cells=4, latent=2, length=0)
