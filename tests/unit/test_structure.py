@@ -227,9 +227,9 @@ def test_all_that_is_public_has_a_docstring(path):
 
 def seeded_generators(path: Path) -> set[int]:
     """The places of ``np.random`` where a generator is made from a seed, or a type is named. Evaluations may: they draw
-    samples of what they measure, and never noise.
+    samples of what they measure, and never noise. So may what is trained: the weights with which it begins.
     """
-    if LIB / "evaluation" not in path.parents:
+    if not {LIB / "evaluation", LIB / "generators"} & {*path.parents}:
         return set()
     nodes = list(ast.walk(tree_of(path)))
     calls = [node.func for node in nodes if isinstance(node, ast.Call) and node.args]
@@ -295,11 +295,11 @@ def test_the_lint_sees_random_numbers(tmp_path, code):
 )
 def test_evaluations_draw_samples_by_a_seed(tmp_path, monkeypatch, code, is_seeded):
     monkeypatch.setattr(sys.modules[__name__], "LIB", tmp_path)
-    for folder in ("evaluation", "mechanisms"):
+    for folder in ("evaluation", "generators", "mechanisms"):
         path = tmp_path / folder / "module.py"
         path.parent.mkdir()
         path.write_text(f"import numpy as np\n{code}\n")
-        assert (global_randomness(path) == []) == (is_seeded and folder == "evaluation")
+        assert (global_randomness(path) == []) == (is_seeded and folder != "mechanisms")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LIB)))

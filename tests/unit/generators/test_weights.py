@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from wordveil.errors import GeneratorError
+from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
 
@@ -65,3 +66,17 @@ def test_shapes_that_cannot_be_are_refused() -> None:
         GeneratorShape(size=5, dimension=3, cells=5, latent=2, length=6)
     with pytest.raises(ValueError, match="length"):
         GeneratorShape(size=5, dimension=3, cells=4, latent=2, length=0)
+
+
+def test_training_begins_with_public_vectors_and_a_seed() -> None:
+    vectors = np.random.default_rng(2).normal(size=(5, 3)).astype(np.float32)
+    first, again = (draw_initial_arrays(SHAPE, 7, vectors) for _ in range(2))
+    assert {name: array.shape for name, array in first.items()} == SHAPE.arrays()
+    assert all(np.array_equal(first[name], array) and array.dtype == np.float32 for name, array in again.items())
+    assert np.allclose((first["embedding"][:5] ** 2).sum(axis=1).mean(), 1, rtol=1e-5)
+    state = first["generator.0.hidden"][:, :4]
+    assert np.allclose(state @ state.T, np.eye(4), atol=1e-6)
+    other = draw_initial_arrays(SHAPE, 8)
+    assert not np.array_equal(other["output"], first["output"])
+    with pytest.raises(ValueError, match="shape"):
+        draw_initial_arrays(SHAPE, 7, vectors[:4])

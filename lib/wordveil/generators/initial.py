@@ -1,0 +1,58 @@
+"""The weights with which training begins."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.generators.shape import GeneratorShape
+
+
+def draw_initial_arrays(
+    shape: GeneratorShape, seed: int, vectors: NDArray[np.float32] | None = None
+) -> dict[str, NDArray[np.float32]]:
+    """Draw the arrays with which training begins, by a seed.
+
+    Products with states begin orthogonal, others as Glorot and Bengio 2010 have them, biases at 0.
+
+    Parameters
+    ----------
+    shape : GeneratorShape
+        the sizes.
+    seed : int
+        decides all that is random, 0 or more.
+    vectors : ndarray or None
+        float32 ``(size, dimension)``, public: the words' embedding, divided by the vectors' root mean square length.
+        None: drawn.
+
+    Returns
+    -------
+    dict of ndarray
+        float32, as :meth:`GeneratorShape.arrays` lists them.
+
+    Raises
+    ------
+    ValueError
+        where ``vectors`` have another shape.
+    """
+    if vectors is not None and vectors.shape != (shape.size, shape.dimension):
+        raise ValueError(f"Expected vectors of shape {(shape.size, shape.dimension)}, got {vectors.shape}.")
+    random = np.random.default_rng(seed)
+    arrays = {name: _draw(random, name, sizes) for name, sizes in shape.arrays().items()}
+    if vectors is not None:
+        length = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1).mean())
+        arrays["embedding"][: shape.size] = vectors / max(float(length), 1e-12)
+    return arrays
+
+
+def _draw(random: np.random.Generator, name: str, sizes: tuple[int, ...]) -> NDArray[np.float32]:
+    if len(sizes) == 1:
+        return np.zeros(sizes, np.float32)
+    if name == "embedding":
+        return (random.normal(size=sizes) / np.sqrt(sizes[1])).astype(np.float32)
+    if name.endswith(".hidden"):
+        cells = sizes[0]
+        squares = [np.linalg.qr(random.normal(size=(cells, cells)))[0] for _ in range(3)]
+        return np.asarray(np.concatenate(squares, axis=1), np.float32)
+    limit = np.sqrt(6 / sum(sizes))
+    return random.uniform(-limit, limit, sizes).astype(np.float32)
