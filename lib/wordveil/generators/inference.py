@@ -56,7 +56,7 @@ class _Cells:
             self.input(inputs),
             self.hidden(levels),
             (self.input.scale, self.hidden.scale),
-            self.bias if base is None else base,
+            self.bias if base is None else _freeze(base),
             self.hidden_bias,
             self.most,
             states,
@@ -124,7 +124,7 @@ class WholeNumberGenerator:
         check_exactness(shape, arrays)
         self.shape = shape
         self._block = block
-        self._arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        self._arrays = {name: _freeze(np.ascontiguousarray(array)) for name, array in arrays.items()}
         self._levels = Levels(*arrays["levels"].tolist())
         self._encoder = [
             [self._cells(f"encoder.{layer}.{direction}") for direction in ("forward", "backward")]
@@ -257,6 +257,13 @@ class WholeNumberGenerator:
             cells.advance(inputs, state.states[layer][part], levels, base)
             inputs = levels
         return inputs
+
+
+def _freeze(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written, as of a mapped file: kernels are compiled for one kind of array alone."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _run(cells: _Cells, inputs: Float32, active: list[int], places: range) -> tuple[Float32, Float32]:
