@@ -76,6 +76,8 @@ class GeneratorState:
         the same in whole numbers.
     base
         float32 ``(count, 3 * cells)``: the latent vector's part of the first layer's input, with its bias.
+    buffer
+        where the weights of the next symbols are put: float32, one row or more for each.
     """
 
     states: list[Float32]
@@ -89,10 +91,12 @@ class GeneratorState:
         return len(self.base)
 
     def keep(self, rows: NDArray[Any]) -> None:
-        """Keep some rows only: bool ``(count,)``, or their numbers, in any order, also several times."""
+        """Keep some rows only: bool ``(count,)``, or their numbers, in any order. A row may go on several times."""
         self.states = [states[rows] for states in self.states]
         self.levels = [levels[rows] for levels in self.levels]
         self.base = self.base[rows]
+        if len(self.buffer) < self.count:
+            self.buffer = np.empty((self.count, self.buffer.shape[1]), np.float32)
 
 
 class WholeNumberGenerator:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,6 +80,24 @@ def test_rows_that_are_kept_go_on(whole: np.ndarray) -> None:
         assert state.count == len(rows)
     state.keep(np.zeros(len(rows), bool))
     assert generator.advance(state, symbols[:0]).shape == (0, SMALL.outputs)
+
+
+def test_a_row_may_go_on_several_times(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    state = generator.begin(SEQUENCES)
+    generator.advance(state, generator.start_symbols(COUNT))
+    rows = np.arange(3 * COUNT) % COUNT
+    state.keep(rows)
+    assert np.array_equal(generator.advance(state, WRITTEN[0, rows]), whole[1, rows])
+
+
+def test_two_states_do_not_share_what_they_return(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    first, second = generator.begin(SEQUENCES), generator.begin(SEQUENCES[::-1])
+    weights = generator.advance(first, generator.start_symbols(COUNT))
+    other = generator.advance(second, generator.start_symbols(COUNT))
+    assert np.array_equal(weights, whole[0])
+    assert np.array_equal(other, whole[0, ::-1])
 
 
 def test_products_are_exact(whole: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +197,34 @@ def test_weights_have_a_largest_and_a_least(whole: np.ndarray) -> None:
     assert (sharp == 1).any()
 
 
+def digest(weights: np.ndarray) -> str:
+    return sha256(np.ascontiguousarray(weights, "<u4").tobytes()).hexdigest()
+
+
 def test_weights_are_the_same_as_on_other_machines(whole: np.ndarray) -> None:
-    assert sha256(np.ascontiguousarray(whole, "<u4").tobytes()).hexdigest() == GOLDEN
+    assert digest(whole) == GOLDEN
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("blas", "processor"), [("Prescott", "generic"), ("Sandybridge", "")])
+def test_instructions_decide_nothing(blas: str, processor: str, tmp_path: Path) -> None:
+    """OpenBLAS and Numba take other instructions than this machine's best; each computes in another order."""
+    code = f"""
+import importlib.util
+spec = importlib.util.spec_from_file_location("inferred", {__file__!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module.digest(module.run(module.WholeNumberGenerator(module.SMALL, module.ARRAYS))))
+"""
+    folders = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
+    chosen = {"OPENBLAS_CORETYPE": blas, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(folders)}
+    if processor:
+        chosen |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **chosen}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [GOLDEN]
 
 
 def test_arrays_are_not_copied() -> None:
