@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 _ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
 _POOL = 64
 """Batches among which sequences are sorted by length, so that the sequences of a batch have similar lengths."""
-_WIDTHS = 5
+_WIDTHS = 4
 """Widths that batches may have. Each is compiled by itself."""
 _VALIDATION = 64
 """Batches of a validation at most: more of them cost time and hardly change the mean."""
