@@ -161,8 +161,9 @@ def write_corpus(
         for piece in pieces:
             offsets, kept = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
             owners = np.searchsorted(piece.offsets, offsets[:-1], side="right") - 1
-            stream.write(np.ascontiguousarray(piece.ids, "<i4"))
-            digest.update(np.ascontiguousarray(piece.ids, "<i4"))
+            data = piece.ids.astype("<i4").tobytes()
+            stream.write(data)
+            digest.update(data)
             bounds.append(last + offsets[1:])
             validates.append(kept[owners])
             last += len(piece.ids)

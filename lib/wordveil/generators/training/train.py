@@ -24,17 +24,16 @@ from wordveil.errors import GeneratorError
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.batch import Batch, prepare_batch
-from wordveil.generators.training.checkpoint import Checkpoint, Progress, load_checkpoint, save_checkpoint
+from wordveil.generators.training.checkpoint import CHECKPOINT, Checkpoint, Progress, load_checkpoint, save_checkpoint
 from wordveil.generators.training.corpus import Corpus
 from wordveil.generators.training.loss import Losses, Sums, find_units
-from wordveil.generators.training.metrics import MetricsFile
+from wordveil.generators.training.metrics import METRICS, MetricsFile
 from wordveil.generators.training.model import Generator, collect_arrays
 from wordveil.generators.training.settings import Schedule, TrainingSettings
 from wordveil.generators.weights import Corpus as CorpusKind
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.version import __version__
 
-CHECKPOINT, METRICS = "checkpoint.npz", "metrics.jsonl"
 Row = Mapping[str, Any]
 # What random numbers are drawn for: those of an epoch's order have no third number.
 _TRAINING, _VALIDATION = 1, 2
