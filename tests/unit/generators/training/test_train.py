@@ -73,8 +73,10 @@ def test_fifty_sentences_are_learnt(whole: tuple[Path, Trained]) -> None:
 
 def test_the_reward_makes_similar_words_likelier(whole: tuple[Path, Trained]) -> None:
     found = [row for row in rows(whole[0]) if "accuracy" in row]
-    before, after = ([row["reward"] for row in found if row["rewarded"] is is_rewarded] for is_rewarded in (False, True))
-    assert np.mean(after[-3:]) > 1.1 * np.mean(before[-3:])
+    before, after = (
+        [row["reward"] for row in found if row["rewarded"] is is_rewarded] for is_rewarded in (False, True)
+    )
+    assert min(after[-3:]) > 1.03 * max(before[-3:])
 
 
 def test_the_weights_are_those_of_the_lowest_validation_loss(whole: tuple[Path, Trained]) -> None:
