@@ -87,7 +87,13 @@ class Config(Section):
     def record_settings(self, run_id: str) -> RecordSettings:
         """What the records of a run become."""
         return RecordSettings(
-            self.release, run_id, self.policy, tuple(self.input.keep), self.shown, columns=self.text_columns
+            self.release,
+            run_id,
+            self.policy,
+            tuple(self.input.keep),
+            self.shown,
+            columns=self.text_columns,
+            max_records=self.mechanism.settings.record_limit,
         )
 
     @property
