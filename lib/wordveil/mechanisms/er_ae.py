@@ -17,7 +17,7 @@ Where texts are not padded, padding and end are no symbols to choose from, and `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -36,7 +36,7 @@ from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.weights import GeneratorWeights, digest_words
+from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
@@ -68,6 +68,12 @@ class ErAeSettings(MechanismSettings):
         some, and takes one of these or any other, as the paper does. The loss is the same.
     candidates : int
         how many symbols ``two-set`` draws.
+    corpus : {"public", "private"}
+        which text trained the weights. Where it was the private corpus, every record pays for all that is ever drawn
+        (:attr:`wordveil.privacy.events.Composition.CORPUS`).
+    max_records : int or None
+        the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
+        ledger. Required there, and None for a public one.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("model",)
@@ -76,6 +82,28 @@ class ErAeSettings(MechanismSettings):
     model: str
     choice: Literal["softmax-rr", "two-set"] = "softmax-rr"
     candidates: Annotated[int, Ge(1), Le(256)] = 5
+    corpus: Corpus = "public"
+    max_records: Annotated[int, Ge(1), Le(2**24)] | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        is_private, limit = written.get("corpus") == "private", written.get("max_records")
+        if is_private and limit is None:
+            yield (
+                "max_records",
+                "is required with corpus: private: every record pays for all records that are ever drawn from the "
+                "weights, and no more can be drawn. Set the number of records of the corpus, with room for the new "
+                "and edited ones of all runs to come.",
+            )
+        if not is_private and limit is not None:
+            yield (
+                "max_records",
+                "is only for corpus: private. Remove it, or set corpus: private if the corpus trained the weights.",
+            )
+
+    def recipe(self) -> dict[str, Any]:
+        """List the settings that enter a bundle's recipe: the number of records decides prices, and no bundle."""
+        return {name: value for name, value in super().recipe().items() if name != "max_records"}
 
 
 class ErAe(Mechanism[ErAeSettings]):
@@ -85,6 +113,7 @@ class ErAe(Mechanism[ErAeSettings]):
     sampler_version = 1
     settings_type = ErAeSettings
     is_pure = True
+    reads_context = True
 
     def __init__(
         self, generator: WholeNumberGenerator, shape: GeneratorShape, parameters: Mapping[str, Any], coins: Any
@@ -92,6 +121,7 @@ class ErAe(Mechanism[ErAeSettings]):
         self._generator = generator
         self._shape = shape
         self._parameters = parameters
+        self.private_weights = parameters.get("private_weights", "")
         self._choice = SymbolChoice(coins, _count_symbols(shape, parameters["padding"]), parameters["candidates"])
 
     @classmethod
@@ -134,6 +164,8 @@ class ErAe(Mechanism[ErAeSettings]):
             "padding": padding,
             "shape": weights.shape.to_dict(),
         }
+        if weights.corpus == "private":
+            parameters["private_weights"] = weights.identity
         return MechanismArtifact(parameters, arrays, guarantee)
 
     @classmethod
@@ -154,14 +186,26 @@ class ErAe(Mechanism[ErAeSettings]):
     def max_tokens(self) -> int:
         return max_positions(self._choice.blocks)
 
+    def check_lengths(self, lengths: Sequence[int]) -> None:
+        length = self._shape.length
+        if uneven := [tokens for tokens in lengths if tokens % length]:
+            tokens = uneven[0]
+            near = " or ".join(
+                str(count) for count in (tokens // length * length, -(-tokens // length) * length) if count
+            )
+            raise BundleError(
+                f"text.n_max = {tokens}: this generator writes sequences of {length} tokens, and a text is a whole "
+                f"number of them. Set {near}, for each text column."
+            )
+
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
-        drawing = _Drawing(self._generator, self._shape, self._choice, batch, KeyedStream(keys.noise, self._choice.blocks))
+        drawing = _Drawing(
+            self._generator, self._shape, self._choice, batch, KeyedStream(keys.noise, self._choice.blocks)
+        )
         return TokenBatch(drawing.draw_all(), batch.offsets, batch.contexts)
 
     def at_epsilon(self, epsilon: float) -> Self:
-        return type(self)(
-            self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon)
-        )
+        return type(self)(self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon))
 
 
 def _count_symbols(shape: GeneratorShape, padding: bool) -> int:  # noqa: FBT001 - a value of the parameters
@@ -182,6 +226,11 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
         raise BundleError(
             f"{setting}: its words are not those of mechanism.embedding. Name the embedding that it was trained with, "
             "or train it again with this one."
+        )
+    if weights.corpus != settings.corpus:
+        raise BundleError(
+            f"mechanism.corpus = {settings.corpus}: the weights of {settings.model} say that they were trained on a "
+            f"{weights.corpus} corpus. Set corpus: {weights.corpus}, or name other weights."
         )
     return weights
 
