@@ -90,12 +90,12 @@ class ErAeSettings(MechanismSettings):
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         is_private, limit = written.get("corpus") == "private", written.get("max_records")
         if is_private and limit is None:
-            yield (
-                "max_records",
+            problem = (
                 "is required with corpus: private: every record pays for all records that are ever drawn from the "
                 "weights, and no more can be drawn. Set the number of records of the corpus, with room for the new "
-                "and edited ones of all runs to come.",
+                "and edited ones of all runs to come."
             )
+            yield "max_records", problem
         if not is_private and limit is not None:
             yield (
                 "max_records",
