@@ -63,7 +63,7 @@ class ErAeSettings(MechanismSettings):
         of the choice of one symbol, in nats. A token's loss is ``epsilon / 2 + ln(symbols - 1)``, at most. It has no
         default.
     model : str
-        path of the generator's weights, trained on public text with the words of the embedding. It has no default.
+        path of the generator's weights, trained with the words of the embedding. It has no default.
     choice : {"softmax-rr", "two-set"}
         how a symbol is chosen: ``softmax-rr`` keeps one that the generator draws, or takes any other; ``two-set`` draws
         some, and takes one of these or any other, as the paper does. The loss is the same.
@@ -74,7 +74,7 @@ class ErAeSettings(MechanismSettings):
         (:attr:`wordveil.privacy.events.Composition.CORPUS`).
     max_records : int or None
         the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
-        ledger. Required there, and None for a public one.
+        ledger: required there, and refused with a public one.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("model",)
@@ -229,8 +229,8 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
         )
     if weights.corpus != settings.corpus:
         raise BundleError(
-            f"mechanism.corpus = {settings.corpus}: the weights of {settings.model} say that they were trained on a "
-            f"{weights.corpus} corpus. Set corpus: {weights.corpus}, or name other weights."
+            f"{setting}: says that it was trained on a {weights.corpus} corpus, and mechanism.corpus is "
+            f"{settings.corpus}. Set corpus: {weights.corpus}, or name other weights."
         )
     return weights
 

@@ -94,7 +94,7 @@ def test_the_setting_and_the_weights_say_the_same_corpus(tmp_path: Path) -> None
     assert len(private.private_weights) == 64
     assert private.at_epsilon(2.0).private_weights == private.private_weights
     for corpus, of, limit in (("public", "private", None), ("private", "public", 5)):
-        with pytest.raises(BundleError, match=f"they were trained on a {of} corpus"):
+        with pytest.raises(BundleError, match=f"was trained on a {of} corpus"):
             build(corpus, of, limit)
 
 
