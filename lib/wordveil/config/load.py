@@ -221,9 +221,13 @@ _MESSAGES: dict[tuple[str, str], str] = {
         "embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes or n-grams made "
-        "from the private corpus break the guarantee. Use those made from public text."
+        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "
+        "generators made from the private corpus break the guarantee. Use those made from public text."
     ),
+    (
+        "mechanism.model",
+        "missing",
+    ): "is required: name the weights of a generator that was trained with the words of mechanism.embedding.",
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
     (
