@@ -140,18 +140,22 @@ def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
     lake.sql("delete from {input} where id = 'r00015'")
     assert lake.run(config).released == 3
     assert len(lake.spent()) == 15
-    again = {"release": "again", "output": {"path": str(lake.root / "again")}}
+    again = other_release(lake, "again")
     with pytest.raises(ReleaseError, match=r"15 records have been drawn .* 15 more, 15 too many"):
         lake.run(lake.config(mechanism=section, text=TEXT, **again))
     assert lake.reserved() == 0
 
     # At another price the records that have been charged would not have paid for it.
-    for changes in ({"epsilon": 14.0}, {"max_records": 1000}):
+    for name, changes in (("dearer", {"epsilon": 14.0}), ("more", {"max_records": 1000})):
         with pytest.raises(ReleaseError, match="at another price"):
-            lake.run(lake.config(mechanism={**section, **changes}, text=TEXT, **again))
+            lake.run(lake.config(mechanism={**section, **changes}, text=TEXT, **other_release(lake, name)))
     with pytest.raises(ReleaseError, match="max_records is 1000 now and was 15"):
         lake.run(lake.config(mechanism={**section, "max_records": 1000}, text=TEXT))
     check_what_is_refused_without_a_ledger(lake, section)
+
+
+def other_release(lake: Lake, name: str) -> dict[str, Any]:
+    return {"release": name, "output": {"path": str(lake.root / name)}}
 
 
 def check_what_is_refused_without_a_ledger(lake: Lake, section: dict[str, Any]) -> None:
