@@ -15,7 +15,7 @@ time. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such dir
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
+from wordveil.text.contradictions import find_context_faults
 from wordveil.text.policy import TextPolicy
 from wordveil.text.types.lists import PublicLists
 
@@ -159,13 +160,22 @@ class Bundle:
         """
         return self.manifest.get("suitability")
 
+    def count_preview(self, records: int) -> int | None:
+        """The ``max_records`` of a preview of so many records, which is internal: None where nothing private made the
+        mechanism.
+        """
+        return max(records, 1) if self.mechanism.private_weights else None
+
     @property
     def identity(self) -> bytes:
         """The manifest as bytes: what a worker needs to check the payload it finds."""
         return content_store.encode_canonical(self.manifest)
 
-    def check_policy(self, policy: TextPolicy) -> None:
-        """Raise :class:`BundleError` unless the mechanism can draw the tokens that the policy produces."""
+    def check_policy(self, policy: TextPolicy, widths: Sequence[int] = ()) -> None:
+        """Raise :class:`BundleError` unless the mechanism can draw the tokens that the policy produces.
+
+        ``widths``: the public number of tokens of each text column, where there are several.
+        """
         if policy.pads != self.manifest["recipe"]["padding"]:
             built = "with" if not policy.pads else "without"
             raise BundleError(
@@ -187,6 +197,11 @@ class Bundle:
                 f"text.n_max = {policy.n_max}: this mechanism can draw at most {self.mechanism.max_tokens} tokens of a "
                 "record. Lower text.n_max."
             )
+        if self.mechanism.reads_context:
+            for name, problem in find_context_faults(self.mechanism.name, policy):
+                raise BundleError(f"bundle {self.path}: text.{name} {problem}")
+        if policy.n_max is not None:
+            self.mechanism.check_lengths(widths or (policy.n_max,))
 
     @property
     def payload_bytes(self) -> int:

@@ -169,7 +169,8 @@ def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
     """
     with suppress(WordveilError):
         bundle = find_bundle(config)
-        if bundle is not None and bundle.fingerprint == fingerprint:
+        # Weights that the private corpus trained recover words of it: that is not published.
+        if bundle is not None and bundle.fingerprint == fingerprint and not bundle.mechanism.private_weights:
             return bundle.recovery
     return None
 
@@ -191,5 +192,5 @@ def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
             f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or "
             "set build_missing: true."
         )
-    bundle.check_policy(config.policy)
+    bundle.check_policy(config.policy, config.text_columns.widths)
     return bundle

@@ -14,6 +14,7 @@ from wordveil.config.column_checks import find_column_faults
 from wordveil.config.conditions import find_reading
 from wordveil.config.evaluation import EvaluationSection, find_evaluation_faults
 from wordveil.config.formats import FILE_FORMATS, find_format_faults
+from wordveil.config.generator_checks import find_corpus_faults, find_text_conflicts
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
     BudgetsSection,
@@ -78,7 +79,7 @@ def find_contradictions(sections: Sections) -> Iterator[Fault]:
         if source and source.language:
             yield from _language_faults(source, text)
     yield from _release_faults(sections)
-    yield from _mechanism_faults(sections.mechanism, text)
+    yield from _mechanism_faults(sections.mechanism, text, sections.output)
     yield from _training_faults(sections.mechanism)
     yield from _spark_faults(sections.spark)
     if sections.evaluation:
@@ -95,8 +96,10 @@ def _spark_faults(spark: SparkSection | None) -> Iterator[Fault]:
             yield Fault("spark.options", name, problem)
 
 
-def _mechanism_faults(written: Mapping[str, Any], text: TextSection | None) -> Iterable[Fault]:
-    """A mechanism's settings that contradict each other, or the text policy."""
+def _mechanism_faults(
+    written: Mapping[str, Any], text: TextSection | None, output: OutputSection | None
+) -> Iterable[Fault]:
+    """A mechanism's settings that contradict each other, the text policy or the output."""
     if (mechanism := nearest_mechanism(written.get("name"))) is None:
         return
     settings = {name: tuple(value) if isinstance(value, list) else value for name, value in written.items()}
@@ -104,6 +107,9 @@ def _mechanism_faults(written: Mapping[str, Any], text: TextSection | None) -> I
         yield Fault(f"mechanism.{name}", "", problem)
     if not mechanism.supports_padding and text and text.chosen_settings().get("length") == Length.PAD:
         yield Fault("text.length", "pad", f"pads texts, and {mechanism.padding_advice}")
+    if text:
+        yield from find_text_conflicts(mechanism, text)
+    yield from find_corpus_faults(mechanism, written, text, output)
 
 
 def _training_faults(mechanism: Mapping[str, Any]) -> Iterable[Fault]:

@@ -87,7 +87,13 @@ class Config(Section):
     def record_settings(self, run_id: str) -> RecordSettings:
         """What the records of a run become."""
         return RecordSettings(
-            self.release, run_id, self.policy, tuple(self.input.keep), self.shown, columns=self.text_columns
+            self.release,
+            run_id,
+            self.policy,
+            tuple(self.input.keep),
+            self.shown,
+            columns=self.text_columns,
+            max_records=self.mechanism.settings.record_limit,
         )
 
     @property
@@ -210,8 +216,9 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ),
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
-        "similarities, pairs, classes, n-grams and generators that this section names, were made without the private "
-        "corpus. What is made from the corpus leaks it: use another embedding, or another file."
+        "similarities, pairs, classes and n-grams that this section names, were made without the private corpus, and a "
+        "generator as well, unless corpus: private says otherwise. What is made from the corpus leaks it: use another "
+        "embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
         "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "

@@ -81,7 +81,7 @@ class MechanismSection(Section):
     """
     public: Literal[True]
     """States that nothing named in this section was made from the private corpus: the embedding with its vocabulary and
-    index, frequencies, similarities, pairs, classes, n-grams and generators.
+    index, frequencies, similarities, pairs, classes and n-grams; and a generator, unless ``corpus`` says otherwise.
     """
     name: str
     """The mechanism."""

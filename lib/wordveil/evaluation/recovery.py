@@ -103,7 +103,8 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     -------
     Recovery or None
         exact for one draw, and an interval of 95% for more, where probabilities are known and not too many to look at;
-        else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word.
+        else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word, or
+        draws it by the words around it: then single words say nothing of a text.
 
     Raises
     ------
@@ -111,6 +112,8 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
         where ``frequencies`` is no law over words.
     """
     check_prior(frequencies)
+    if mechanism.reads_context:
+        return None
     size = len(frequencies)
     priors = [np.full(size, 1 / size), frequencies]
     laws = mechanism.word_laws()

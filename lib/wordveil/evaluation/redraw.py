@@ -57,7 +57,8 @@ class BundleSanitiser:
         ``records``: the columns :attr:`wordveil.records.columns.TextColumns.inputs`, then ``__reason``, all strings, as
         :class:`wordveil.records.sanitiser.RecordSanitiser` reads them. ``seed``: as in :meth:`sanitise`.
         """
-        settings = RecordSettings(_NAME, _NAME, self.policy, (), columns=self.columns)
+        limit = self.bundle.count_preview(records.num_rows)
+        settings = RecordSettings(_NAME, _NAME, self.policy, (), columns=self.columns, max_records=limit)
         sanitiser = RecordSanitiser(settings, self.bundle, _make_keys(seed), self.ngrams)
         ids = pa.array(np.arange(records.num_rows).astype(str), pa.string())
         written: list[str] = []

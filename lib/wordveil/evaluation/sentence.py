@@ -58,7 +58,8 @@ class SentencePreview:
 
 def preview_sentence(bundle: Bundle, policy: TextPolicy, text: str, model: NgramModel | None = None) -> SentencePreview:
     """What a run would write for ``text``, a public sentence. ``model``: the policy's n-gram model, if it has one."""
-    sanitiser = RecordSanitiser(RecordSettings(_RELEASE, "", policy, ()), bundle, make_throwaway_keys(), model)
+    settings = RecordSettings(_RELEASE, "", policy, (), max_records=bundle.count_preview(1))
+    sanitiser = RecordSanitiser(settings, bundle, make_throwaway_keys(), model)
     columns = {"id": ["sentence"], TEXT_COLUMN: [text], REASON_COLUMN: pa.nulls(1, pa.string())}
     (batch,) = sanitiser.sanitise(pa.RecordBatch.from_pydict(columns))
     (row,) = batch.to_pylist()

@@ -1,13 +1,15 @@
 """The weights of a generator on disk: one ``.npz`` of float32 arrays with a JSON of what they are.
 
 The file holds no text. Weights that were trained on a private corpus may tell it, however: such a file is as secret as
-the corpus.
+the corpus. So is its plain SHA-256, which tells a right guess of the corpus from a wrong one. Such weights have a salt,
+and what identifies them covers it: that may be published, and says nothing to anyone who does not hold the file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,6 +44,8 @@ class GeneratorWeights:
         float32, as :meth:`GeneratorShape.arrays` lists them.
     about
         how it was trained, as plain values: for people, and no part of what it does.
+    salt
+        64 secret hexadecimal digits where the corpus is private, drawn where none are given; else empty.
     """
 
     shape: GeneratorShape
@@ -49,8 +53,11 @@ class GeneratorWeights:
     corpus: Corpus
     arrays: Mapping[str, NDArray[np.float32]]
     about: Mapping[str, Any] = field(default_factory=dict)
+    salt: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        if self.corpus == "private" and not self.salt:
+            object.__setattr__(self, "salt", secrets.token_hex(32))
         wanted = self.shape.arrays()
         if wanted.keys() != self.arrays.keys():
             differing = ", ".join(sorted(wanted.keys() ^ self.arrays.keys()))
@@ -62,6 +69,17 @@ class GeneratorWeights:
                     f"The weights' array {name} is {array.dtype} {array.shape}, and finite float32 {shape} is needed. "
                     "Train it again."
                 )
+
+    @property
+    def identity(self) -> str:
+        """What identifies arrays and salt: a SHA-256, hexadecimal. It says nothing of the arrays where there is a
+        salt.
+        """
+        digest = hashlib.sha256(f"{self.salt}\n".encode())
+        for name, shape in self.shape.arrays().items():
+            digest.update(f"{name} {shape}\n".encode())
+            digest.update(np.ascontiguousarray(self.arrays[name], "<f4").data)
+        return digest.hexdigest()
 
 
 def digest_words(words: pa.StringArray) -> str:
@@ -77,6 +95,7 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
         "words_digest": weights.words_digest,
         "corpus": weights.corpus,
         "about": dict(weights.about),
+        "salt": weights.salt,
     }
     text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
     arrays: dict[str, Any] = {_ABOUT: text, **{name: weights.arrays[name] for name in weights.shape.arrays()}}
@@ -95,7 +114,8 @@ def load_weights(path: Path) -> GeneratorWeights:
         version = about["format_version"]
         if version == FORMAT_VERSION:
             shape = GeneratorShape.from_dict(about["shape"])
-            return GeneratorWeights(shape, about["words_digest"], about["corpus"], arrays, about["about"])
+            salt = about["salt"] if about["corpus"] == "private" else ""
+            return GeneratorWeights(shape, about["words_digest"], about["corpus"], arrays, about["about"], salt)
     except GeneratorError as error:
         raise GeneratorError(f"{path}: {error}") from None
     except OSError as error:

@@ -123,9 +123,18 @@ class Mechanism(ABC, Generic[Settings]):
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
+    reads_context: ClassVar[bool] = False
+    """Whether what is drawn at one place depends on words at others. Then a record's loss is no sum over places
+    (:attr:`wordveil.privacy.events.Composition.TEXT`), and words cannot be drawn apart from their text.
+    """
+
     stays_fast: ClassVar[bool] = False
     """Whether :meth:`stays_at` takes hardly more time for all words than for a few."""
 
+    private_weights: str = ""
+    """What identifies the weights, 64 hexadecimal digits, where the private corpus trained them; empty where the
+    mechanism is made from public data alone. It must tell nothing of the weights.
+    """
     search: str = "exact"
     """How the nearest word is found."""
     search_recall: float = 1.0
@@ -216,6 +225,11 @@ class Mechanism(ABC, Generic[Settings]):
     @abstractmethod
     def max_tokens(self) -> int:
         """The largest number of tokens of a record. Beyond it noise would repeat."""
+
+    def check_lengths(self, lengths: Sequence[int]) -> None:
+        """Raise :class:`BundleError` where texts of these public numbers of tokens, one for each text column, cannot be
+        drawn.
+        """
 
     @abstractmethod
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:

@@ -17,7 +17,7 @@ Where texts are not padded, padding and end are no symbols to choose from, and `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -37,7 +37,7 @@ from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.weights import GeneratorWeights, digest_words
+from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
@@ -63,12 +63,18 @@ class ErAeSettings(MechanismSettings):
         of the choice of one symbol, in nats. A token's loss is ``epsilon / 2 + ln(symbols - 1)``, at most. It has no
         default.
     model : str
-        path of the generator's weights, trained on public text with the words of the embedding. It has no default.
+        path of the generator's weights, trained with the words of the embedding. It has no default.
     choice : {"softmax-rr", "two-set"}
         how a symbol is chosen: ``softmax-rr`` keeps one that the generator draws, or takes any other; ``two-set`` draws
         some, and takes one of these or any other, as the paper does. The loss is the same.
     candidates : int
         how many symbols ``two-set`` draws.
+    corpus : {"public", "private"}
+        which text trained the weights. Where it was the private corpus, every record pays for all that is ever drawn
+        (:attr:`wordveil.privacy.events.Composition.CORPUS`).
+    max_records : int or None
+        the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
+        ledger: required there, and refused with a public one.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("model",)
@@ -77,6 +83,28 @@ class ErAeSettings(MechanismSettings):
     model: str
     choice: Literal["softmax-rr", "two-set"] = "softmax-rr"
     candidates: Annotated[int, Ge(1), Le(256)] = 5
+    corpus: Corpus = "public"
+    max_records: Annotated[int, Ge(1), Le(2**24)] | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        is_private, limit = written.get("corpus") == "private", written.get("max_records")
+        if is_private and limit is None:
+            problem = (
+                "is required with corpus: private: every record pays for all records that are ever drawn from the "
+                "weights, and no more can be drawn. Set the number of records of the corpus, with room for the new "
+                "and edited ones of all runs to come."
+            )
+            yield "max_records", problem
+        if not is_private and limit is not None:
+            yield (
+                "max_records",
+                "is only for corpus: private. Remove it, or set corpus: private if the corpus trained the weights.",
+            )
+
+    def recipe(self) -> dict[str, Any]:
+        """List the settings that enter a bundle's recipe: the number of records decides prices, and no bundle."""
+        return {name: value for name, value in super().recipe().items() if name != "max_records"}
 
 
 class ErAe(Mechanism[ErAeSettings]):
@@ -86,6 +114,7 @@ class ErAe(Mechanism[ErAeSettings]):
     sampler_version = 1
     settings_type = ErAeSettings
     is_pure = True
+    reads_context = True
 
     def __init__(
         self, generator: WholeNumberGenerator, shape: GeneratorShape, parameters: Mapping[str, Any], coins: Any
@@ -93,6 +122,7 @@ class ErAe(Mechanism[ErAeSettings]):
         self._generator = generator
         self._shape = shape
         self._parameters = parameters
+        self.private_weights = parameters.get("private_weights", "")
         self._choice = SymbolChoice(coins, _count_symbols(shape, parameters["padding"]), parameters["candidates"])
 
     @classmethod
@@ -135,6 +165,8 @@ class ErAe(Mechanism[ErAeSettings]):
             "padding": padding,
             "shape": weights.shape.to_dict(),
         }
+        if weights.corpus == "private":
+            parameters["private_weights"] = weights.identity
         return MechanismArtifact(parameters, arrays, guarantee)
 
     @classmethod
@@ -154,6 +186,18 @@ class ErAe(Mechanism[ErAeSettings]):
     @property
     def max_tokens(self) -> int:
         return max_positions(self._choice.blocks)
+
+    def check_lengths(self, lengths: Sequence[int]) -> None:
+        length = self._shape.length
+        if uneven := [tokens for tokens in lengths if tokens % length]:
+            tokens = uneven[0]
+            near = " or ".join(
+                str(count) for count in (tokens // length * length, -(-tokens // length) * length) if count
+            )
+            raise BundleError(
+                f"text.n_max = {tokens}: this generator writes sequences of {length} tokens, and a text is a whole "
+                f"number of them. Set {near}, for each text column."
+            )
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
         stream = KeyedStream(keys.noise, self._choice.blocks)
@@ -183,10 +227,10 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
             f"{setting}: its words are not those of mechanism.embedding. Name the embedding that it was trained with, "
             "or train it again with this one."
         )
-    if weights.corpus != "public":
+    if weights.corpus != settings.corpus:
         raise BundleError(
-            f"{setting}: it was trained on a private corpus, which its weights may tell. Name one that was trained on "
-            "public text."
+            f"{setting}: says that it was trained on a {weights.corpus} corpus, and mechanism.corpus is "
+            f"{settings.corpus}. Set corpus: {weights.corpus}, or name other weights."
         )
     return weights
 

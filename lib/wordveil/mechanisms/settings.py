@@ -88,6 +88,14 @@ class MechanismSettings:
         """Epsilon as configured, per unit of the metric's distance and token; 0 where there is none to configure."""
         return float(getattr(self, "epsilon", 0.0))
 
+    @property
+    def record_limit(self) -> int | None:
+        """The most records that will ever be drawn, where the private corpus trained the mechanism's weights; None
+        where the mechanism is made from public data alone.
+        """
+        limit: int | None = getattr(self, "max_records", None)
+        return limit
+
     def at_epsilon(self, epsilon: float) -> Self:
         """Copy the settings with another epsilon. They must have one (:meth:`has_epsilon`)."""
         changes: dict[str, Any] = {"epsilon": epsilon}

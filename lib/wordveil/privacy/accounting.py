@@ -15,7 +15,8 @@ class Price:
     Attributes
     ----------
     tokens
-        tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn.
+        tokens that are paid for: ``n_max`` where the length is hidden, else the tokens drawn. Where the private corpus
+        trained the weights, ``n_max`` for each record that may ever be drawn from them.
     epsilon_bound
         the largest loss between two texts of the stated relation.
     epsilon_pure
@@ -38,6 +39,6 @@ def price(terms: ReleaseTerms, drawn: int) -> Price:
     Earth Mover's and bottleneck distances are at most the largest distance between two words. Deltas add up: ``m *
     delta`` (basic composition: Dwork and Roth 2014, Theorem 3.16).
     """
-    tokens = drawn if terms.n_max is None else terms.n_max
+    tokens = drawn if terms.tokens is None else terms.tokens
     bound = tokens * terms.guarantee.pure
     return Price(tokens, bound, bound if terms.relation is Relation.ANY_TEXT else None, tokens * terms.guarantee.delta)

@@ -34,6 +34,25 @@ class Composition(StrEnum):
     have it.
     """
 
+    TEXT = "text"
+    """``N * epsilon`` between any two different texts: what is drawn at one place depends on words at all others, so
+    that no sum over places is smaller, even where the texts differ in one word.
+
+    Sequential composition. Let ``z_1 .. z_N`` be the symbols drawn. The mechanism draws ``z_i`` from a law that depends
+    on the whole text and on ``z_1 .. z_{i-1}``; whatever both are, its loss between two texts with the same symbols
+    before is at most epsilon. ``P(z | w)`` is the product of these laws, so ``P(z | w) <= exp(N * epsilon) P(z | v)``.
+    A bag of the symbols is a function of them and of an order that depends on neither text.
+    """
+
+    CORPUS = "corpus"
+    """``M * N * epsilon`` between any two corpora, with M the most records that are ever drawn from one generator's
+    weights: the private corpus trained the weights, so that every draw depends on every record.
+
+    Let two corpora differ in any records. Then weights and texts may differ in every draw. Each of at most ``M * N``
+    symbols has a loss of at most epsilon, whatever weights, texts and symbols before it are, and sequential composition
+    adds them. So one record costs as much as all of them, from the first draw on.
+    """
+
 
 @dataclass(frozen=True)
 class ReleaseTerms:
@@ -56,11 +75,14 @@ class ReleaseTerms:
     exposes
         what is shown besides, as a function of the configuration alone.
     n_max
-        the public number of tokens where the length is hidden, else None.
+        the public number of tokens of a text where the length is hidden, else None.
     search
         how the word nearest to a noisy point is found. No part of the guarantee: it sees the noisy point alone.
     search_recall
         the share of noisy points for which it is found, as measured by the build.
+    max_records
+        the most records that are ever drawn from the weights, each of which every record pays for
+        (:attr:`Composition.CORPUS`); None for a mechanism that is made from public data alone.
     """
 
     release: str
@@ -73,3 +95,9 @@ class ReleaseTerms:
     n_max: int | None
     search: str
     search_recall: float
+    max_records: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """The tokens that each record pays for; None where these are the tokens that were drawn of it."""
+        return None if self.n_max is None else self.n_max * (self.max_records or 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import TAG_BYTES, Payload, compute_macs, derive_contexts, frame_parts, id_payload
-from wordveil.mechanisms.base import TokenBatch
+from wordveil.errors import BundleError
+from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.keep_rate import count_kept_words
 from wordveil.privacy.accounting import Price, price
-from wordveil.privacy.events import ReleaseTerms
+from wordveil.privacy.corpus import charge_corpus
+from wordveil.privacy.events import Composition, ReleaseTerms
 from wordveil.privacy.relations import Relation, column_exposure, narrow_relation
 from wordveil.records.columns import ONE_TEXT, ColumnsCodec, TextColumns, Texts
 from wordveil.records.drawing import draw_shown, write_words
@@ -42,6 +45,11 @@ from wordveil.text.policy import TextPolicy
 from wordveil.text.slots import NgramModel
 
 _SLICE_TOKENS = 2**20
+_PUBLIC = "it is made from public data alone, so mechanism.max_records has no meaning. Remove it."
+_PRIVATE = (
+    "the private corpus trained its weights, so every draw costs every record. Draw with it only in a release with a "
+    "ledger, with mechanism.max_records and text.length: pad; or train the weights on public text."
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,8 @@ class RecordSettings:
     ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
     configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass
     unchanged and are never published. ``columns`` are the text columns; of several, ``n_max`` of the policy is the sum.
+    ``max_records``: the most records that are ever drawn from weights that the private corpus trained; None for a
+    mechanism that is made from public data alone.
     """
 
     release: str
@@ -60,6 +70,7 @@ class RecordSettings:
     shown: tuple[str, ...] = ()
     internal: int = 0
     columns: TextColumns = ONE_TEXT
+    max_records: int | None = None
 
     @property
     def policy_fingerprint(self) -> str:
@@ -78,20 +89,39 @@ class RecordSettings:
 
 
 def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
-    """The constant part of the ``privacy`` column."""
-    policy = settings.policy
+    """The constant part of the ``privacy`` column.
+
+    Raises :class:`BundleError` where the private corpus trained the bundle's weights and the settings do not say how
+    many records are ever drawn from them, or hide no length.
+    """
+    policy, limit = settings.policy, settings.max_records
+    weights, guarantee = bundle.mechanism.private_weights, bundle.guarantee
+    if bool(weights) != (limit is not None):
+        raise BundleError(f"bundle {bundle.path}: {_PRIVATE if weights else _PUBLIC}")
+    if limit is not None:
+        if policy.n_max is None:
+            raise BundleError(f"bundle {bundle.path}: {_PRIVATE}")
+        guarantee = charge_corpus(guarantee, weights, policy.n_max, limit)
     return ReleaseTerms(
         release=settings.release,
         mechanism=bundle.mechanism.name,
         bundle=bundle.fingerprint,
-        guarantee=bundle.guarantee,
-        composition=policy.composition,
+        guarantee=guarantee,
+        composition=compose(type(bundle.mechanism), policy, limit),
         relation=settings.relation,
         exposes=settings.exposes,
         n_max=policy.n_max,
         search=bundle.mechanism.search,
         search_recall=bundle.mechanism.search_recall,
+        max_records=limit,
     )
+
+
+def compose(mechanism: type[Mechanism[Any]], policy: TextPolicy, max_records: int | None = None) -> Composition:
+    """How the tokens' losses add up. ``max_records``: as :class:`RecordSettings` has it."""
+    if max_records is not None:
+        return Composition.CORPUS
+    return Composition.TEXT if mechanism.reads_context else policy.composition
 
 
 class RecordSanitiser:
@@ -146,7 +176,8 @@ class RecordSanitiser:
             spread = pa.array(place, mask=place < 0)
             record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
             drawn = encoded.drawn_offsets
-            tokens = np.diff(drawn) if self._policy.n_max is None else np.full(len(accepted), self._policy.n_max)
+            paid = self._terms.tokens
+            tokens = np.diff(drawn) if paid is None else np.full(len(accepted), paid)
             columns = [
                 pa.array(reason, pa.string()),
                 self._tags(record_ids, _content(encoded)).take(spread),

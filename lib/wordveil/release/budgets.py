@@ -196,12 +196,13 @@ def _product(quantity: int, price: float) -> float:
 class ReleaseFacts:
     """What a budget is checked against before anything is read.
 
-    ``authors``: whether the input names an author column. ``price``, ``epsilon``, ``metric`` and ``delta`` (of a token)
+    ``tokens``: what every record pays for, None where its own text decides. ``authors``: whether the input names an
+    author column. ``price``, ``epsilon``, ``metric`` and ``delta`` (of a token)
     are the bundle's, None while there is none.
     """
 
     relation: Relation
-    n_max: int | None
+    tokens: int | None
     authors: bool
     price: float | None = None
     epsilon: float | None = None
@@ -213,7 +214,7 @@ class ReleaseFacts:
         """The facts of a release whose bundle is known."""
         guarantee = terms.guarantee
         metric = guarantee.metric.identifier
-        return cls(terms.relation, terms.n_max, authors, guarantee.pure, guarantee.epsilon, metric, guarantee.delta)
+        return cls(terms.relation, terms.tokens, authors, guarantee.pure, guarantee.epsilon, metric, guarantee.delta)
 
 
 def budget_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]:
@@ -257,9 +258,9 @@ def _delta_faults(budget: Budget, facts: ReleaseFacts) -> Iterator[tuple[str, st
             "use a mechanism whose arithmetic is exact, such as exponential."
         )
         yield "budgets.delta", problem
-    single = (facts.n_max or 0) * delta
+    single = (facts.tokens or 0) * delta
     if budget.delta is not None and not single <= budget.delta:
-        what = f"n_max = {facts.n_max} tokens at {delta:.3g}"
+        what = f"{facts.tokens} tokens at {delta:.3g}"
         problem = f"{budget.delta!r} is less than {single!r}, what every record costs ({what}): it admits no record."
         yield "budgets.delta", f"{problem} Raise it."
 
@@ -268,11 +269,11 @@ def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]
     """Limits that every record exceeds, whatever its text."""
     pure = budget.unit == PURE
     price = facts.price if pure else facts.epsilon
-    quantity = facts.n_max if pure else 1
+    quantity = facts.tokens if pure else 1
     if price is None or quantity is None:
         return []
     single = _product(quantity, price)
-    what = f"n_max = {quantity} tokens at {price:.6g}" if pure else "epsilon once"
+    what = f"{quantity} tokens at {price:.6g}" if pure else "epsilon once"
     return [
         (
             f"budgets.{scope}",

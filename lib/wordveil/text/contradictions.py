@@ -134,6 +134,20 @@ def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
         )
 
 
+def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[str, str]]:
+    """List settings that destroy a text for a mechanism that reads the words around a place, as (setting, what is wrong
+    and how to fix it).
+    """
+    reads = f"contradicts mechanism.name: {mechanism}, which draws a text as a whole:"
+    if policy.draws_once:
+        yield "repeat", f"same {reads} it would see each word once, and no text. Remove it, or take another mechanism."
+    if policy.length == Length.SAMPLE:
+        yield (
+            "length",
+            f"sample {reads} words drawn at random from it are no text. Use length: pad, which hides the length too.",
+        )
+
+
 def _slot_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List settings of slot selection that are missing, or that are set without it."""
     selects = policy.slots == Slots.CARRIER_PHRASES

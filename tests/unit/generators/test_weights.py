@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,19 @@ def test_another_file_is_refused_by_name(content: bytes | None, problem: str, tm
     with pytest.raises(GeneratorError, match=problem) as raised:
         load_weights(path)
     assert str(path) in str(raised.value)
+
+
+def test_what_identifies_private_weights_tells_nothing_of_them(tmp_path: Path) -> None:
+    public = some_weights()
+    assert (public.salt, public.identity) == ("", some_weights().identity)
+    first, second = (replace(public, corpus="private") for _ in range(2))
+    # Who guesses the corpus and trains the same weights finds no digest to compare them with.
+    assert len({public.identity, first.identity, second.identity}) == 3
+    assert first.salt not in repr(first)
+    save_weights(tmp_path / "a.npz", first)
+    assert load_weights(tmp_path / "a.npz").identity == first.identity
+    changed = {**public.arrays, "output_bias": public.arrays["output_bias"] + 1}
+    assert replace(public, arrays=changed).identity != public.identity
 
 
 def test_arrays_are_those_of_the_shape() -> None:

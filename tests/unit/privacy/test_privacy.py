@@ -85,6 +85,11 @@ def test_hidden_length_pays_for_the_public_number_whatever_was_drawn(composition
     assert (paid.tokens, paid.epsilon_bound, paid.epsilon_pure) == (64, 64 * 15.25, 64 * 15.25)
 
 
+def test_a_record_pays_for_all_that_is_ever_drawn_from_weights_that_the_corpus_trained():
+    paid = price(replace(terms(Composition.CORPUS, n_max=64), max_records=100), 3)
+    assert (paid.tokens, paid.epsilon_pure) == (6400, 6400 * 15.25)
+
+
 @pytest.mark.parametrize(
     ("relation", "pure"), [(Relation.ANY_TEXT, 30.5), (Relation.SAME_LENGTH, None), (Relation.SAME_SKELETON, None)]
 )

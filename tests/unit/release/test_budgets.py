@@ -137,7 +137,7 @@ def test_a_unit_is_needed():
 
 
 def told(budget, **facts):
-    known = {"relation": ANY, "n_max": 100, "authors": True, "price": 10.4, "epsilon": 8.0, "metric": METRIC, **facts}
+    known = {"relation": ANY, "tokens": 100, "authors": True, "price": 10.4, "epsilon": 8.0, "metric": METRIC, **facts}
     return dict(budget_faults(budget, ReleaseFacts(**known)))
 
 
@@ -152,13 +152,13 @@ def test_budgets_that_no_run_can_keep_are_refused_from_the_configuration(scope):
     pure = Budget("pure", ANY, **{scope: 1040.0})
     unbound = {"price": None, "epsilon": None, "metric": None}
     assert (
-        "every record costs infinitely much" in told(pure, relation=LENGTH, n_max=None, **unbound)["budgets.relation"]
+        "every record costs infinitely much" in told(pure, relation=LENGTH, tokens=None, **unbound)["budgets.relation"]
     )
-    assert "Set relation: same_length" in told(pure, relation=LENGTH, n_max=None)["budgets.relation"]
+    assert "Set relation: same_length" in told(pure, relation=LENGTH, tokens=None)["budgets.relation"]
     assert f"bundle's metric is {METRIC}" in told(replace(pure, unit="euclidean:ff"))["budgets.unit"]
     short = Budget("pure", ANY, **{scope: math.nextafter(1040.0, 0)})
-    assert "1040.0, what every record costs (n_max = 100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
-    assert told(short, n_max=None, relation=ANY) == {}
+    assert "1040.0, what every record costs (100 tokens at 10.4)" in told(short)[f"budgets.{scope}"]
+    assert told(short, tokens=None, relation=ANY) == {}
     assert "8.0, what every record costs" in told(Budget(METRIC, ANY, **{scope: 7.9}))[f"budgets.{scope}"]
 
 
@@ -169,7 +169,7 @@ def test_an_author_budget_needs_authors_and_a_budget_a_limit():
 
 def test_facts_of_a_bundle_are_its_terms():
     facts = ReleaseFacts.of(terms(), authors=False)
-    assert (facts.price, facts.epsilon, facts.metric, facts.n_max) == (10.4, 8.0, METRIC, 64)
+    assert (facts.price, facts.epsilon, facts.metric, facts.tokens) == (10.4, 8.0, METRIC, 64)
 
 
 def test_refusing_by_a_visible_length_shows_presence():

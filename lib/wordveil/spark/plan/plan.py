@@ -12,7 +12,7 @@ from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
 from wordveil.evaluation.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
-from wordveil.records.sanitiser import release_terms
+from wordveil.records.sanitiser import compose, release_terms
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.source import NO_PARAMS, read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 class Plan:
     """What a run would release and what it would cost.
 
-    ``tokens`` is the public length at which a record is priced: ``n_max``, or None where each record's own length is
-    public. Then ``epsilon_bound`` and ``delta`` are those of one token. Prices are None while there is no bundle to
-    take the diameter from. ``output_format`` is ``delta`` where the output is a release that is updated incrementally.
-    ``has_records`` says whether the input, under ``input.where``, has a record; None where it was not checked.
-    ``recovery`` is what an attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it;
-    None where there is no bundle, or it does not say. ``output_words`` says how many words texts of some lengths come
-    out with (:class:`wordveil.evaluation.text_lengths.OutputLength`); empty where there is no bundle.
+    ``tokens`` is the public length at which a record is priced: ``n_max``, times the records that are ever drawn where
+    the private corpus trained the weights; None where each record's own length is public. Then ``epsilon_bound`` and
+    ``delta`` are those of one token. Prices are None while there is no bundle to take the diameter from.
+    ``output_format`` is ``delta`` where the output is a release that is updated incrementally. ``has_records`` says
+    whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
+    attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None where there is no
+    bundle, or it does not say. ``output_words`` says how many words texts of some lengths come out with
+    (:class:`wordveil.evaluation.text_lengths.OutputLength`); empty where there is no bundle.
     """
 
     release: str
@@ -110,10 +111,10 @@ def make_plan(
         bundle_problem=problem,
         metric=terms.guarantee.metric.identifier if terms else None,
         diameter=terms.guarantee.diameter if terms else None,
-        composition=str(policy.composition),
+        composition=str(compose(config.mechanism.mechanism, policy, settings.max_records)),
         relation=str(settings.relation),
         exposes=settings.exposes,
-        tokens=policy.n_max,
+        tokens=policy.n_max and policy.n_max * (settings.max_records or 1),
         epsilon_bound=priced.epsilon_bound if priced else None,
         epsilon_pure=priced.epsilon_pure if priced else None,
         delta=priced.delta if priced else None,

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from wordveil.config.schema import InputSection
 from wordveil.errors import ReleaseError
+from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget
@@ -28,6 +29,7 @@ from wordveil.spark.release.preconditions import (
     require_live,
     require_same_terms,
 )
+from wordveil.spark.release.record_limit import RecordLimitError
 from wordveil.spark.release.steps import RunSteps
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.counts import NOTHING
@@ -147,14 +149,16 @@ class ReleaseRunner:
         context, settings = self.release.spark.sparkContext, self._settings_of(intent)
         give_up = f"`wordveil release abandon {intent.run_id}`"
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
+        terms = release_terms(settings, self.materials.bundle)
         with self.materials.distribute(context, replace(settings, internal=2), intent.epoch) as job:
             steps = RunSteps(
                 self._tables,
                 intent,
                 table,
-                terms=self._ledger_terms(intent),
+                terms=self._ledger_terms(intent, terms),
                 columns=self.source,
-                n_max=self.settings.policy.n_max,
+                paid=terms.tokens,
+                max_records=terms.max_records,
                 records_per_file=self.records_per_file,
                 progress=self.progress,
                 is_fresh=is_fresh,
@@ -172,6 +176,9 @@ class ReleaseRunner:
                         lambda _: report.to_dict(),
                         unless=lambda events: _has_ended(events, intent),
                     )
+            except RecordLimitError as error:
+                _close(journal, intent, error.over)
+                raise
             finally:
                 steps.close()
         return report
@@ -216,10 +223,10 @@ class ReleaseRunner:
         """What a run's rows say: what was true when it began."""
         return replace(self.settings, run_id=intent.run_id, shown=intent.shown)
 
-    def _ledger_terms(self, intent: Intent) -> Terms:
+    def _ledger_terms(self, intent: Intent, terms: ReleaseTerms) -> Terms:
         """What a draw of a run costs."""
         return Terms.of(
-            release_terms(self._settings_of(intent), self.materials.bundle),
+            terms,
             tables=self._tables.draws.identifier(),
             run_id=intent.run_id,
             epoch=intent.epoch,
@@ -233,6 +240,7 @@ class ReleaseRunner:
         columns = {"id": source.id, "text": text, "author": source.author, "keep": source.keep}
         if source.language is not None:  # releases that were begun before this setting have no entry
             columns["language"] = source.language
+        limit = self.settings.max_records
         return {
             "release": self._name,
             "mechanism_fingerprint": self.materials.bundle.fingerprint,
@@ -240,6 +248,8 @@ class ReleaseRunner:
             "key_fingerprint": self.materials.key.fingerprint,
             "columns": json.dumps(columns),
             "ledger": self._tables.ledger.table.path,
+            # Only weights that the private corpus trained have a limit.
+            **({} if limit is None else {"max_records": str(limit)}),
         }
 
     def _fixed_settings(self) -> dict[str, str]:
@@ -299,8 +309,13 @@ class ReleaseRunner:
         )
 
 
+def _close(journal: Journal, intent: Intent, over: int) -> None:
+    """Write down that a run was refused, so that it is not open. ``over``: the records that were too many."""
+    journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
+
+
 def _refuse(journal: Journal, intent: Intent, exceeding: int) -> NoReturn:
-    journal.add(REFUSED, intent.run_id, lambda _: {"over": exceeding})
+    _close(journal, intent, exceeding)
     raise ReleaseError(
         f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged. "
         "Raise the limit, leave records out with input.where, or set on_exceeded: quarantine."

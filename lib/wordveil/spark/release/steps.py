@@ -24,6 +24,7 @@ from wordveil.spark.release.changes import (
 from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids
 from wordveil.spark.release.ledger import REFUSE, Reservation, Terms
+from wordveil.spark.release.record_limit import check_record_limit
 from wordveil.spark.release.tables import AUTHOR_COLUMN, EPOCH_COLUMN, RESERVED_COLUMN, SEQ_COLUMN, ReleaseTables
 from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observation, report_counts
 from wordveil.spark.sanitise.job import sanitise_records
@@ -50,8 +51,10 @@ class RunSteps:
         what a draw costs.
     columns
         the id, the text, the author and the kept columns of the input.
-    n_max
+    paid
         the tokens that every record costs; None where texts decide it.
+    max_records
+        the most records that are ever drawn from the mechanism's weights; None where public data alone made them.
     records_per_file
         the most rows of a file of draws; None for the default.
     progress
@@ -68,7 +71,8 @@ class RunSteps:
         *,
         terms: Terms,
         columns: ColumnsSection,
-        n_max: int | None,
+        paid: int | None,
+        max_records: int | None = None,
         records_per_file: int | None = None,
         progress: Callable[[str], None] = ignore,
         is_fresh: bool = False,
@@ -78,7 +82,8 @@ class RunSteps:
         self._table = table
         self._terms = terms
         self._columns = columns.model_copy(update={"max_bytes": intent.max_bytes} if table else {})
-        self._n_max = n_max
+        self._paid = paid
+        self._max_records = max_records
         self._records_per_file = records_per_file
         self._budget = intent.budget
         self._progress = progress
@@ -95,7 +100,8 @@ class RunSteps:
     def reserve(self, job: Sanitise) -> int:
         """Reserve what is about to be drawn; of a withdrawal, record it in the ledger, which outlives the draws.
 
-        Returns how many records exceed a budget that fails the run: nothing was reserved then. Otherwise 0.
+        Returns how many records exceed a budget that fails the run: nothing was reserved then. Otherwise 0. Raises
+        :class:`RecordLimitError` where the ledger has no room for them.
         """
         from pyspark.sql import functions as F  # noqa: N812
 
@@ -108,16 +114,24 @@ class RunSteps:
         self._progress("reserving")
 
         def decide(ledger: DataFrame) -> Reservation:
-            candidates = self._price(self._candidates(job))
-            if self._budget is None:
-                return Reservation(candidates.withColumn("reason", F.lit(None).cast("string")))
-            decided = admit_candidates(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
-            fails = self._budget.on_exceeded == "fail"
-            return Reservation(decided, decided.where("reason is not null").count() if fails else 0)
+            reservation = self._decide(self._price(self._candidates(job)), ledger)
+            if self._max_records is not None and not reservation.exceeding:
+                check_record_limit(reservation.records, ledger, self._terms, self._max_records)
+            return reservation
 
         return self._tables.ledger.reserve(
             self._terms, decide, lambda: self._find_corrected(job), is_fresh=self._is_fresh
         )
+
+    def _decide(self, candidates: DataFrame, ledger: DataFrame) -> Reservation:
+        """Which of ``candidates`` the budget of the run admits."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        if self._budget is None:
+            return Reservation(candidates.withColumn("reason", F.lit(None).cast("string")))
+        decided = admit_candidates(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
+        fails = self._budget.on_exceeded == "fail"
+        return Reservation(decided, decided.where("reason is not null").count() if fails else 0)
 
     def draw(self, job: Sanitise) -> None:
         """Append the run's draws, and the withdrawals, in one commit."""
@@ -207,7 +221,7 @@ class RunSteps:
         """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        tokens: Column = F.lit(self._n_max).cast("bigint")
+        tokens: Column = F.lit(self._paid).cast("bigint")
         sound, was = found.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
         if (changed := found.changed) is not None:
             sound = changed.where(F.col(REASON_COLUMN).isNull())
@@ -223,7 +237,7 @@ class RunSteps:
 
         found = self._candidates(job)
         rows = found.rows
-        tokens: Column = F.lit(self._n_max).cast("bigint")
+        tokens: Column = F.lit(self._paid).cast("bigint")
         was: Column = F.lit(None).cast("string")
         if (changed := found.changed) is not None:
             ids = changed.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(

@@ -19,7 +19,7 @@ from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSectio
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.columns import TextColumns
-from wordveil.records.sanitiser import RecordSettings
+from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.records.schema import STATISTICS
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
@@ -231,10 +231,11 @@ def _make_job(
     the settings that made ``policy``; ``texts`` are the text columns of the output.
     """
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(find_one(Path(bundle)))
-    opened.check_policy(policy)
+    opened.check_policy(policy, texts.widths)
     ngrams = open_model(find_model(Path(text["ngrams"])), policy.ngrams) if policy.ngrams else None
     require_workers(session.sparkContext)
-    run.record(session, opened, policy, columns, texts)
     settings = RecordSettings(run.release, run.run_id, policy, tuple(columns.keep), shown, columns=texts)
+    release_terms(settings, opened)  # refuses what only a ledger can count, before the run is recorded
+    run.record(session, opened, policy, columns, texts)
     place, identity = distribute(session.sparkContext, opened, how)
     return Sanitise(settings, run.keys, place, identity, distribute_model(session.sparkContext, ngrams, how))
