@@ -62,8 +62,11 @@ def build(
 def build_artifact(
     mechanism: type[Mechanism[Any]], embedding: Embedding, settings: MechanismSettings, *, padding: bool
 ) -> MechanismArtifact:
-    """The same from the mechanism's own settings."""
-    return mechanism.build(embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)))
+    """The same from the mechanism's own settings, with the public data of its examples."""
+    inputs = mechanism.examples()[""].inputs(embedding)
+    return mechanism.build(
+        embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)), inputs=inputs
+    )
 
 
 def build_mechanism(

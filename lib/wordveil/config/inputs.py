@@ -1,8 +1,9 @@
 """From the public files that a configuration names beside its embedding to what a mechanism is built from.
 
 A file is read and checked by itself first, and then fitted to the words of the embedding. A fault of a file is
-:class:`wordveil.errors.PublicFileError`, of an embedding :class:`wordveil.errors.EmbeddingError`, and of an n-gram
-model :class:`wordveil.errors.NgramError`. All have exit code 4 and name the setting.
+:class:`wordveil.errors.PublicFileError`, of an embedding :class:`wordveil.errors.EmbeddingError`, of an n-gram model
+:class:`wordveil.errors.NgramError`, and of a generator :class:`wordveil.errors.GeneratorError`. All have exit code 4 and
+name the setting.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from wordveil.config.word_tables import WordTable, read_word_table, require_file
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.errors import EmbeddingError, NgramError, PublicFileError
+from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFileError
+from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
 from wordveil.mechanisms.inputs import Pairs, PublicInputs
 from wordveil.text.slots import NgramModel
 
@@ -57,8 +59,8 @@ class PublicFiles:
 
         Raises
         ------
-        PublicFileError, EmbeddingError
-            where a file has too few of the words.
+        PublicFileError, EmbeddingError, GeneratorError
+            where a file has too few of the words, or a generator others.
         """
         fitted: dict[str, Any] = {}
         notes: list[str] = []
@@ -98,7 +100,7 @@ def read_files(places: Mapping[str, str], progress: Progress = lambda _: None) -
 
     Raises
     ------
-    PublicFileError, EmbeddingError, NgramError
+    PublicFileError, EmbeddingError, NgramError, GeneratorError
         where a file is missing or has a fault. The message names setting, file and line.
     """
     contents: dict[str, Any] = {}
@@ -292,6 +294,24 @@ def _digest_model(place: str, setting: str) -> str:
     return _read_model(place, setting, lambda _: None).digest
 
 
+def _read_generator(place: str, setting: str, _: Progress) -> GeneratorWeights:
+    try:
+        return load_weights(Path(place))
+    except GeneratorError as error:
+        raise GeneratorError(f"{setting} = {error}") from None
+
+
+def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
+    """The weights as they are: a generator has a fixed list of words."""
+    if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
+        raise GeneratorError(
+            f"{_setting(to.name)} = {to.place}: its {weights.shape.size:,} words are not the {len(to):,} words of "
+            "mechanism.embedding, in the same order. Name the embedding that it was trained with, or train it again "
+            "with this one."
+        )
+    return weights
+
+
 @dataclass(frozen=True)
 class _Kind:
     """A kind of public file: the field of :class:`PublicInputs`, and how it is read, fitted and identified."""
@@ -323,6 +343,7 @@ _KINDS = {
         _digest_model,
         lambda place: place == ngram_model.DEMO or Path(place).exists(),
     ),
+    "model": _Kind("generator", _read_generator, _fit_generator),
 }
 SETTINGS = tuple(_KINDS)
 """The settings that may name public files."""

@@ -151,7 +151,8 @@ def _make_section(mechanism: type[Mechanism[Any]]) -> type[MechanismSection]:
 def _annotation(kind: type[MechanismSettings], name: str, hints: Mapping[str, Any]) -> Any:
     """The type of a setting as a configuration has it: files have a name, and a tuple is written as a list."""
     if name in kind.input_files:
-        return _FILE_TYPES.get(name, LocalPath) | None
+        place = _FILE_TYPES.get(name, LocalPath)
+        return place | None if type(None) in get_args(hints[name]) else place
     return Annotated[hints[name], BeforeValidator(_tuple_of)] if _holds_tuple(hints[name]) else hints[name]
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism is built from beside an embedding: frequencies, similarities, classes and bigrams, all public.
+"""What a mechanism is built from beside an embedding: frequencies, similarities, classes, bigrams, generators.
 
 The configuration names files, and :mod:`wordveil.config.inputs` reads them. A mechanism sees arrays alone, in the order
 of the embedding's words.
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
+from wordveil.generators.weights import GeneratorWeights
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class PublicInputs:
         int32 ``(size,)``: the class of each word, 0 and up. None: no classes.
     bigrams
         counts of a public text, for mechanisms that choose words by what is before them.
+    generator
+        the weights of a generator over the embedding's words, for mechanisms that write texts anew.
     """
 
     frequencies: NDArray[np.float64] | None = None
@@ -82,6 +85,7 @@ class PublicInputs:
     pairs: Pairs | None = None
     classes: NDArray[np.int32] | None = None
     bigrams: Bigrams | None = None
+    generator: GeneratorWeights | None = None
 
     def frequencies_of(self, size: int) -> NDArray[np.float64]:
         """The frequency of each of ``size`` words: float64 ``(size,)``, adds up to 1.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.er_ae import ErAe
 from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.laplace import Laplace
@@ -26,6 +27,7 @@ MECHANISMS: dict[str, type[Mechanism[Any]]] = {
         Laplace,
         HyperbolicLaplace,
         HyperbolicFDD,
+        ErAe,
         SynTF,
         Random,
     )

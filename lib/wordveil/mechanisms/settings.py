@@ -6,11 +6,14 @@ The configuration makes a section from the fields: their types, their defaults, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Le
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 
 MetricName = Literal["euclidean", "manhattan", "angular", "hyperbolic"]
 """The spaces of :data:`wordveil.geometry.spaces.SPACES`."""
@@ -59,8 +62,8 @@ class MechanismSettings:
     input_files: ClassVar[tuple[str, ...]] = ()
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
-    They are of those that :mod:`wordveil.config.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``. Each
-    is a string or None.
+    They are of those that :mod:`wordveil.config.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
+    ``model``. Each is a string, or None where it has a default.
     """
 
     def __post_init__(self) -> None:
@@ -118,8 +121,11 @@ class Example:
         the same for the demo embedding, 20,000 words in 100 dimensions.
     extra : str
         the package that must be installed, empty where none is needed.
+    inputs : callable
+        makes the public data that a mechanism is built from beside an embedding, for that embedding.
     """
 
     small: MechanismSettings
     large: MechanismSettings
     extra: str = ""
+    inputs: Callable[[Embedding], PublicInputs] = lambda _: NO_INPUTS

@@ -1,0 +1,151 @@
+"""Elementwise work of inference in whole numbers, each in one pass: gates, activations, the softmax's weights.
+
+All is float32, and of additions, multiplications, divisions, comparisons and rounding alone, in the order written:
+IEEE 754 fixes each result. Mathematical libraries differ in their last bits. So ``tanh`` is a fraction of polynomials,
+and ``exp`` a table that a bundle holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled, larger
+
+Float32 = NDArray[np.float32]
+UInt32 = NDArray[np.uint32]
+
+SOFTMAX_STEPS = 256
+"""Entries of the table of ``exp`` for 1 nat: a weight is at most 0.2% off."""
+
+_HALF, _ONE = np.float32(0.5), np.float32(1)
+_LIMIT = np.float32(4.5)
+_SOFTMAX_STEPS = np.float32(SOFTMAX_STEPS)
+# Lambert's continued fraction of tanh(x), x / (1 + x^2 / (3 + x^2 / (5 + ...))), down to 13, is
+# x (A0 + A1 x^2 + A2 x^4 + x^6) / (A0 + B1 x^2 + B2 x^4 + B3 x^6). All are whole numbers that float32 has.
+_A0, _A1, _A2 = np.float32(135135), np.float32(17325), np.float32(378)
+_B1, _B2, _B3 = np.float32(62370), np.float32(3150), np.float32(28)
+
+
+@compiled
+def _tanh(x: np.float32) -> np.float32:
+    """``tanh(x)``, 2e-7 off at most: Lambert's fraction ``p / q`` at ``x / 2``, then ``2 p q / (p^2 + q^2)``.
+
+    Loops of it use vector instructions, which makes it ten times as fast as a table.
+    """
+    half = min(max(x * _HALF, -_LIMIT), _LIMIT)
+    square = half * half
+    p = half * (_A0 + square * (_A1 + square * (_A2 + square)))
+    q = _A0 + square * (_B1 + square * (_B2 + square * _B3))
+    # np.divide does not look for 0, as the operator would.
+    return min(max(np.divide((p + p) * q, p * p + q * q), -_ONE), _ONE)
+
+
+@compiled
+def _round(value: np.float32, most: np.float32) -> np.float32:
+    """The whole number nearest to ``value * most``, between ``-most`` and ``most``."""
+    return min(max(np.rint(value * most), -most), most)
+
+
+@compiled
+def activate(sums: Float32, scale: Float32, bias: Float32, most: float, states: Float32) -> Float32:
+    """Write ``tanh(sums * scale + bias)`` into ``states``. Returns it in whole numbers from ``-most`` to ``most``.
+
+    Parameters
+    ----------
+    sums : ndarray
+        float32 ``(count, columns)``: products, whole numbers.
+    scale, bias : ndarray
+        float32 ``(columns,)``.
+    most : float
+        what 1 is in whole numbers.
+    states : ndarray
+        float32 ``(count, columns)``, written.
+    """
+    levels = np.empty_like(sums)
+    top = np.float32(most)
+    for row in range(len(sums)):
+        for column in range(sums.shape[1]):
+            value = _tanh(sums[row, column] * scale[column] + bias[column])
+            states[row, column] = value
+            levels[row, column] = _round(value, top)
+    return levels
+
+
+@compiled
+def advance_cells(
+    inputs: Float32,
+    hidden: Float32,
+    scales: tuple[Float32, Float32],
+    base: Float32,
+    hidden_bias: Float32,
+    most: float,
+    states: Float32,
+    levels: Float32,
+) -> None:
+    """Replace the states of GRU cells by the next ones; :mod:`wordveil.generators.shape` has the equations.
+
+    A new state is between the old one and a value of ``tanh``, in float32 too: rounding keeps order, and
+    ``(1 - u) + u`` rounds to at most 1. So states stay in [-1, 1].
+
+    Parameters
+    ----------
+    inputs, hidden : ndarray
+        float32 ``(count, 3 * cells)``: the products with the input and with the states, whole numbers.
+    scales : tuple of ndarray
+        float32 ``(3 * cells,)`` each: what 1 is worth in ``inputs`` and in ``hidden``.
+    base : ndarray
+        float32 ``(count, 3 * cells)`` or ``(1, 3 * cells)``: what is added to the input's part; biases.
+    hidden_bias : ndarray
+        float32 ``(cells,)``.
+    most : float
+        what 1 is in whole numbers.
+    states : ndarray
+        float32 ``(count, cells)``, replaced.
+    levels : ndarray
+        float32 ``(count, cells)``: the states in whole numbers from ``-most`` to ``most``, replaced.
+    """
+    count, cells = states.shape
+    input_scale, hidden_scale = scales
+    top = np.float32(most)
+    for row in range(count):
+        added = base[row] if len(base) > 1 else base[0]
+        for reset in range(cells):
+            keep, new = reset + cells, reset + 2 * cells
+            r = inputs[row, reset] * input_scale[reset] + added[reset] + hidden[row, reset] * hidden_scale[reset]
+            u = inputs[row, keep] * input_scale[keep] + added[keep] + hidden[row, keep] * hidden_scale[keep]
+            r = _tanh(r * _HALF) * _HALF + _HALF
+            u = _tanh(u * _HALF) * _HALF + _HALF
+            remembered = hidden[row, new] * hidden_scale[new] + hidden_bias[reset]
+            n = _tanh(inputs[row, new] * input_scale[new] + added[new] + r * remembered)
+            state = (_ONE - u) * n + u * states[row, reset]
+            states[row, reset] = state
+            levels[row, reset] = _round(state, top)
+
+
+@compiled
+def weigh(sums: Float32, scale: Float32, bias: Float32, table: UInt32, weights: UInt32) -> None:
+    """Write the softmax's weights as whole numbers: ``table[rint((largest logit - logit) * SOFTMAX_STEPS)]``.
+
+    Parameters
+    ----------
+    sums : ndarray
+        float32 ``(count, columns)``: products, whole numbers. They are overwritten.
+    scale, bias : ndarray
+        float32 ``(columns,)``: a logit is ``sum * scale + bias``.
+    table : ndarray
+        uint32: ``exp`` of minus the entry's number in steps. Its last entry stands for all beyond.
+    weights : ndarray
+        uint32 ``(count, columns)``, written. It may be the memory of ``sums``.
+    """
+    columns = sums.shape[1]
+    last = np.float32(len(table) - 1)
+    for row in range(len(sums)):
+        largest = np.float32(-np.inf)
+        for column in range(columns):
+            logit = sums[row, column] * scale[column] + bias[column]
+            sums[row, column] = logit
+            largest = larger(largest, logit)
+        for column in range(columns):
+            place = min((largest - sums[row, column]) * _SOFTMAX_STEPS + _HALF, last)
+            weights[row, column] = table[np.uint32(np.int32(place))]

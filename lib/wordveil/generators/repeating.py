@@ -1,0 +1,62 @@
+"""A generator that needs no training: it begins with the first word of a text, and continues by what it wrote.
+
+For checks of what generators are used for. Its output depends on the text, on what was written before, and ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.generators.initial import draw_initial_arrays
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.weights import GeneratorWeights, digest_words
+
+_CELLS, _LENGTH = 32, 4
+# Gates that are nearly shut and nearly open, and how sure the generator is of a word.
+_SHUT, _SURE = -8.0, 12.0
+
+
+def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> GeneratorWeights:
+    """Make the weights of a small generator over the words of an embedding.
+
+    The encoder keeps the first symbol alone, and the first state of the generator stands for it: a word leads to
+    itself, an unknown word to the end, and nothing but padding to padding. Each symbol that is written moves the state.
+
+    Parameters
+    ----------
+    embedding : Embedding
+        words and vectors.
+    length : int
+        symbols of a sequence.
+
+    Returns
+    -------
+    GeneratorWeights
+        of one layer in encoder and generator each, with 32 cells.
+    """
+    shape = GeneratorShape(embedding.size, embedding.dimension, _CELLS, _CELLS, length, 1, 1)
+    arrays = draw_initial_arrays(shape, 1, embedding.vectors)
+    half = _CELLS // 2
+    for name in ("encoder.0.forward", "encoder.0.backward"):
+        arrays[f"{name}.hidden"][:] = 0
+        arrays[f"{name}.bias"][half : 2 * half] = _SHUT
+    arrays["encoder.0.backward.input"][:, 2 * half :] *= 3
+    arrays["encoder.0.forward.input"][:] = 0
+    arrays["latent"] *= 2
+    arrays["generator.0.bias"][_CELLS : 2 * _CELLS] = -_SHUT / 4
+    states = _first_states(arrays, shape)
+    arrays["output"] = (_SURE * states.T).astype(np.float32)
+    arrays["output_bias"] = (-_SURE / 2 * (states**2).sum(axis=1)).astype(np.float32)
+    return GeneratorWeights(shape, digest_words(embedding.words), "public", arrays)
+
+
+def _first_states(arrays: dict[str, NDArray[np.float32]], shape: GeneratorShape) -> NDArray[np.float64]:
+    """The generator's first state after a text that begins with the word of each column, nearly."""
+    half = _CELLS // 2
+    read = np.concatenate([arrays["embedding"][: shape.size], np.zeros((1, shape.dimension), np.float32)])
+    read = np.concatenate([read, arrays["embedding"][[shape.unknown]]]).astype(np.float64)
+    last = np.tanh(read @ arrays["encoder.0.backward.input"][:, 2 * half :])
+    latent = np.tanh(last @ arrays["latent"][half:])
+    return np.asarray(np.tanh(latent @ arrays["generator.0.start"]))
