@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from wordveil.errors import GeneratorError
 
 FORMAT_VERSION = 1
+CHECKPOINT = "checkpoint.npz"
+"""The file, in the directory of a training."""
 _ABOUT = "about"
 Arrays = Mapping[str, NDArray[Any]]
 

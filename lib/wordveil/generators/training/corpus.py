@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 _ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
 _POOL = 64
 """Batches among which sequences are sorted by length, so that the sequences of a batch have similar lengths."""
-_WIDTHS = 5
+_WIDTHS = 4
 """Widths that batches may have. Each is compiled by itself."""
 _VALIDATION = 64
 """Batches of a validation at most: more of them cost time and hardly change the mean."""
@@ -161,8 +161,9 @@ def write_corpus(
         for piece in pieces:
             offsets, kept = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
             owners = np.searchsorted(piece.offsets, offsets[:-1], side="right") - 1
-            stream.write(np.ascontiguousarray(piece.ids, "<i4"))
-            digest.update(np.ascontiguousarray(piece.ids, "<i4"))
+            data = piece.ids.astype("<i4").tobytes()
+            stream.write(data)
+            digest.update(data)
             bounds.append(last + offsets[1:])
             validates.append(kept[owners])
             last += len(piece.ids)

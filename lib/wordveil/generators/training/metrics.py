@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+METRICS = "metrics.jsonl"
+"""The file, in the directory of a training."""
+
 
 @dataclass(frozen=True)
 class MetricsFile:

@@ -23,14 +23,13 @@ Multiply = Callable[[Any, Any], Any]
 
 def make_product(precision: Precision) -> Multiply:
     """The matrix product of a precision. Its sums are float32 or wider in each."""
-    if precision == "float32":
-        return jnp.matmul
+    exact: Multiply = jnp.matmul
 
     def multiply(left: Any, right: Any) -> Any:
         narrow = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
         return jnp.matmul(*narrow, preferred_element_type=jnp.float32)
 
-    return multiply
+    return exact if precision == "float32" else multiply
 
 
 class Cell(nnx.Module):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -112,8 +111,3 @@ class Schedule:
     patience: int = 3
     checkpoint_every: int = 500
     report_every: int = 20
-
-
-def describe(values: Mapping[str, Any]) -> str:
-    """Settings on one line, for messages."""
-    return ", ".join(f"{name}={value}" for name, value in values.items())

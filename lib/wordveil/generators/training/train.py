@@ -23,18 +23,20 @@ from numpy.typing import NDArray
 from wordveil.errors import GeneratorError
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.checkpoint import Checkpoint, Progress, load_checkpoint, save_checkpoint
+from wordveil.generators.training.batch import Batch, prepare_batch
+from wordveil.generators.training.checkpoint import CHECKPOINT, Checkpoint, Progress, load_checkpoint, save_checkpoint
 from wordveil.generators.training.corpus import Corpus
 from wordveil.generators.training.loss import Losses, Sums, find_units
-from wordveil.generators.training.metrics import MetricsFile
+from wordveil.generators.training.metrics import METRICS, MetricsFile
 from wordveil.generators.training.model import Generator, collect_arrays
 from wordveil.generators.training.settings import Schedule, TrainingSettings
 from wordveil.generators.weights import Corpus as CorpusKind
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.version import __version__
 
-CHECKPOINT, METRICS = "checkpoint.npz", "metrics.jsonl"
 Row = Mapping[str, Any]
+# What random numbers are drawn for: those of an epoch's order have no third number.
+_TRAINING, _VALIDATION = 1, 2
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,7 @@ def train(
 class _Trainer:
     """A training under way."""
 
-    def __init__(
-        self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]
-    ) -> None:
+    def __init__(self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]) -> None:
         self._task, self._schedule, self._directory, self._observe = task, schedule, directory, observe
         self._metrics = MetricsFile(directory / METRICS)
         settings = task.settings
@@ -136,24 +136,20 @@ class _Trainer:
         self._optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
         self._memory = self._optimiser.init(self._state)
         self._best: Mapping[str, NDArray[Any]] = {}
-        self._units = jnp.asarray(find_units(task.vectors))
-        self._step_key, self._validation_key = jax.random.split(jax.random.key(settings.seed))
-        self._compiled = {rewarded: self._compile(rewarded=rewarded) for rewarded in (False, True)}
+        self._take_step, self._measure = self._compile()
 
-    def _compile(self, *, rewarded: bool) -> tuple[Any, Any]:
-        """A step and a measurement, with or without the reward."""
-        settings, graph, optimiser = self._task.settings, self._graph, self._optimiser
-        if not rewarded:
-            settings = replace(settings, reward=replace(settings.reward, reward=0.0))
-        losses = Losses(self._task.shape, settings, self._units)
+    def _compile(self) -> tuple[Any, Any]:
+        """A step and a measurement."""
+        graph, optimiser = self._graph, self._optimiser
+        losses = Losses(self._task.shape, self._task.settings, jnp.asarray(find_units(self._task.vectors)))
 
-        def step(state: Any, memory: Any, sequences: Any, key: Any) -> tuple[Any, Any, Sums]:
-            gradient, sums = losses.derive(nnx.merge(graph, state), sequences, key)
+        def step(state: Any, memory: Any, batch: Batch) -> tuple[Any, Any, Sums]:
+            gradient, sums = losses.derive(nnx.merge(graph, state), batch)
             changes, memory = optimiser.update(gradient, memory, state)
             return optax.apply_updates(state, changes), memory, sums
 
-        def measure(state: Any, sequences: Any, key: Any) -> Sums:
-            return losses.measure(nnx.merge(graph, state), sequences, key)
+        def measure(state: Any, batch: Batch) -> Sums:
+            return losses.measure(nnx.merge(graph, state), batch)
 
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
 
@@ -209,10 +205,8 @@ class _Trainer:
     def _step(self, numbers: NDArray[np.int64]) -> None:
         """Take a step, and go on to the next batch."""
         progress, begun = self.progress, time.monotonic()
-        sequences = self._take(numbers)
-        step, _ = self._compiled[progress.rewarded]
-        key = jax.random.fold_in(self._step_key, progress.step)
-        self._state, self._memory, sums = step(self._state, self._memory, sequences, key)
+        batch = self._prepare(numbers, _TRAINING, progress.step)
+        self._state, self._memory, sums = self._take_step(self._state, self._memory, batch)
         figures = _to_numbers(sums)
         progress.step += 1
         progress.position += 1
@@ -224,13 +218,15 @@ class _Trainer:
                 "again with --fresh."
             )
         if progress.step % self._schedule.report_every == 0:
-            tokens = int((sequences != self._task.shape.padding).sum())
-            figures["tokens_per_second"] = round(tokens / (time.monotonic() - begun), 1)
+            figures["tokens_per_second"] = round(int(batch.live.sum()) / (time.monotonic() - begun), 1)
             self._tell(figures)
 
-    def _take(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
-        shape = self._task.shape
-        return self._task.corpus.take(numbers, shape.length, shape.padding)
+    def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> Batch:
+        shape, settings = self._task.shape, self._task.settings
+        sequences = self._task.corpus.take(numbers, shape.length, shape.padding)
+        random = np.random.default_rng([settings.seed, purpose, number])
+        rewarded, disturb = self.progress.rewarded, purpose == _TRAINING
+        return prepare_batch(shape, sequences, settings, random, rewarded=rewarded, disturb=disturb)
 
     def _tell(self, figures: Row) -> None:
         progress = self.progress
@@ -262,11 +258,9 @@ class _Trainer:
         batches = self._task.corpus.list_validation(self._task.settings.batch)
         if not batches:
             return
-        progress, (_, measure) = self.progress, self._compiled[self.progress.rewarded]
-        rows = []
-        for number, batch in enumerate(batches):
-            key = jax.random.fold_in(self._validation_key, number)
-            rows.append(_to_numbers(measure(self._state, self._take(batch), key)))
+        progress = self.progress
+        prepared = (self._prepare(batch, _VALIDATION, number) for number, batch in enumerate(batches))
+        rows = [_to_numbers(self._measure(self._state, batch)) for batch in prepared]
         means = {f"validation_{name}": float(np.mean([row[name] for row in rows])) for name in rows[0]}
         loss = means["validation_loss"]
         progress.measured_step = progress.step
@@ -298,5 +292,5 @@ def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generat
 
 
 def _to_numbers(sums: Sums) -> dict[str, float]:
-    """The figures of a step. A reward of 0 is one that was not measured."""
+    """The figures of a step."""
     return {name: float(value) for name, value in sums._asdict().items()}
