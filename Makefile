@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
+.PHONY: help quickstart er-ae-demo test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
 	bench bench-meaning bench-search bench-billion poincare bigrams sentences lists docs settings clean
 .DEFAULT_GOAL := help
 
@@ -33,6 +33,10 @@ help:  ## show this list
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/python examples/quickstart.py
+
+er-ae-demo: .venv/installed  ## train a small generator (15 minutes, once), let it write news sentences anew with local Spark and show what came out
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[er-ae]'
+	@$(BIN)/python examples/er_ae_demo.py
 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
@@ -106,5 +110,5 @@ docs: .venv/installed  ## build the documentation as a site in build/site
 settings: .venv/installed  ## write docs/settings.md from the models of the configuration
 	$(BIN)/python scripts/settings.py
 
-clean:  ## remove the environment and the quickstart's files
-	rm -rf .venv .venv-airflow quickstart build
+clean:  ## remove the environment and the files of the quickstart and the demo of er-ae
+	rm -rf .venv .venv-airflow quickstart er-ae-demo build
