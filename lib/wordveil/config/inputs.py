@@ -2,8 +2,8 @@
 
 A file is read and checked by itself first, and then fitted to the words of the embedding. A fault of a file is
 :class:`wordveil.errors.PublicFileError`, of an embedding :class:`wordveil.errors.EmbeddingError`, of an n-gram model
-:class:`wordveil.errors.NgramError`, and of a generator :class:`wordveil.errors.GeneratorError`. All have exit code 4 and
-name the setting.
+:class:`wordveil.errors.NgramError`, and of a generator :class:`wordveil.errors.GeneratorError`. All have exit code 4
+and name the setting.
 """
 
 from __future__ import annotations

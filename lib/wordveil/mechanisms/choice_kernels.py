@@ -85,8 +85,8 @@ def choose_kept(
 def choose_from_sets(
     weights: NDArray[np.uint32], rows: NDArray[np.int64], columns: int, candidates: int, coins: UInt64, words: UInt64
 ) -> NDArray[np.int32]:
-    """``candidates`` columns are drawn from the row. A coin says whether the output is one of them or one of the others,
-    and it is uniform among those.
+    """``candidates`` columns are drawn from the row. A coin says whether the output is one of them or one of the
+    others, and it is uniform among those.
     """
     out = np.empty(len(rows), np.int32)
     found = np.empty(candidates, np.int64)

@@ -1,10 +1,10 @@
 r"""ER-AE: a generator writes each text anew, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
 
 A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
-sequence, and a generator says how likely each symbol is next: words, and where texts are padded also padding and the end
-of the text. From what it says one symbol is chosen by :mod:`wordveil.mechanisms.symbol_choice`, whose loss is at most
-``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text of ``m``
-tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
+sequence, and a generator says how likely each symbol is next: words, and where texts are padded also padding and the
+end of the text. From what it says one symbol is chosen by :mod:`wordveil.mechanisms.symbol_choice`, whose loss is at
+most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text of
+``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
 
 The generator reads back what was *written*. The authors' code feeds the original words back instead; the bound is the
 same, and the text is worse, since the generator then continues another text than the one that is written.
@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -155,13 +156,12 @@ class ErAe(Mechanism[ErAeSettings]):
         return max_positions(self._choice.blocks)
 
     def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
-        drawing = _Drawing(self._generator, self._shape, self._choice, batch, KeyedStream(keys.noise, self._choice.blocks))
+        stream = KeyedStream(keys.noise, self._choice.blocks)
+        drawing = _Drawing(self._generator, self._shape, self._choice, batch, stream)
         return TokenBatch(drawing.draw_all(), batch.offsets, batch.contexts)
 
     def at_epsilon(self, epsilon: float) -> Self:
-        return type(self)(
-            self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon)
-        )
+        return type(self)(self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon))
 
 
 def _count_symbols(shape: GeneratorShape, padding: bool) -> int:  # noqa: FBT001 - a value of the parameters
@@ -183,6 +183,11 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
             f"{setting}: its words are not those of mechanism.embedding. Name the embedding that it was trained with, "
             "or train it again with this one."
         )
+    if weights.corpus != "public":
+        raise BundleError(
+            f"{setting}: it was trained on a private corpus, which its weights may tell. Name one that was trained on "
+            "public text."
+        )
     return weights
 
 
@@ -203,7 +208,7 @@ class _Drawing:
     @cached_property
     def counts(self) -> Int64:
         """How many sequences each record has: int64 ``(records,)``."""
-        return -(-np.diff(self.batch.offsets) // self.shape.length)
+        return np.asarray(-(-np.diff(self.batch.offsets) // self.shape.length))
 
     @cached_property
     def records(self) -> Int64:
@@ -215,12 +220,12 @@ class _Drawing:
         """The first token of each sequence: int64 ``(sequences,)``."""
         before = np.cumsum(self.counts) - self.counts
         place = np.arange(len(self.records)) - before[self.records]
-        return self.batch.offsets[self.records] + place * self.shape.length
+        return np.asarray(self.batch.offsets[self.records] + place * self.shape.length)
 
     @cached_property
     def lengths(self) -> Int64:
         """How many tokens each sequence has: int64 ``(sequences,)``, 1 or more."""
-        return np.minimum(self.batch.offsets[self.records + 1] - self.starts, self.shape.length)
+        return np.asarray(np.minimum(self.batch.offsets[self.records + 1] - self.starts, self.shape.length))
 
     def draw_all(self) -> NDArray[np.int32]:
         """Draw what every token becomes: int32 ``(tokens,)``. What follows an end stays padding."""
@@ -239,7 +244,7 @@ class _Drawing:
         symbols, rows = np.unique(self.batch.ids[self.starts[single]], return_inverse=True)
         order = np.argsort(rows, kind="stable")
         bounds = np.searchsorted(rows[order], np.arange(0, len(symbols) + _BLOCK, _BLOCK))
-        for first, (low, high) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+        for first, (low, high) in enumerate(pairwise(bounds.tolist())):
             part = order[low:high]
             if len(part):
                 yield np.flatnonzero(single)[part], rows[part] - first * _BLOCK
