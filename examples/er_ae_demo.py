@@ -111,11 +111,10 @@ def rewrite(generator: WholeNumberGenerator, codec: Codec, texts: pa.StringArray
 
 
 def sanitise(choice: str, epsilon: int) -> dict[int, dict[str, Any]]:
-    """Build the bundle of a choice and an epsilon, run the job with it, and read its rows by sentence."""
+    """Run the job with a choice and an epsilon, and read its rows by sentence."""
     output = HOME / "sanitised" / f"{choice}-{epsilon}"
     settings = (f"mechanism.choice={choice}", f"mechanism.epsilon={epsilon}")
     chosen = [argument for setting in settings for argument in ("--set", setting)]
-    app(args=["build", "--config", str(CONFIG), *chosen], standalone_mode=False)
     job = ["sanitise", "--config", str(CONFIG), *chosen, "--set", f"output.path=../{output}"]
     app(args=job, standalone_mode=False)
     return {row["sentence"]: row for row in pq.read_table(output).to_pylist()}
@@ -186,8 +185,10 @@ def main() -> None:
         generator = open_generator(HOME / "generator.npz")
         named = {"original": texts, "generator alone": rewrite(generator, codec, texts)}
     runs: Runs = {}
+    with stage("3. Building the bundle of the configuration (the jobs build those of their own choice and epsilon)"):
+        app(args=["build", "--config", str(CONFIG)], standalone_mode=False)
     for choice, epsilon in RUNS:
-        with stage(f"3. Building and sanitising {len(texts)} sentences: {choice}, epsilon {epsilon}"):
+        with stage(f"4. Sanitising {len(texts)} sentences: {choice}, epsilon {epsilon}"):
             runs[choice, epsilon] = sanitise(choice, epsilon)
         rows = runs[choice, epsilon]
         named[f"{choice}, epsilon {epsilon}"] = pa.array([rows[number]["text"] for number in range(len(texts))])
