@@ -5,8 +5,8 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-meaning bench-search bench-billion poincare bigrams lists docs settings clean
+.PHONY: help quickstart er-ae-demo test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
+	bench bench-meaning bench-search bench-billion poincare bigrams sentences lists docs settings clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,6 +33,10 @@ help:  ## show this list
 
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/python examples/quickstart.py
+
+er-ae-demo: .venv/installed  ## train a small generator (15 minutes, once), let it write news sentences anew with local Spark and show what came out
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[er-ae]'
+	@$(BIN)/python examples/er_ae_demo.py
 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
@@ -92,6 +96,9 @@ poincare: .venv/installed  ## train the Poincare embedding that comes with the p
 bigrams: .venv/installed  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8
 	$(BIN)/python scripts/bigrams.py $(BOOKS)
 
+sentences: .venv/installed  ## make the public sentences that come with the package; WORDNET=a directory or tar of WordNet 3.0's dictionary
+	$(BIN)/python scripts/sentences.py $(WORDNET)
+
 lists: .venv/installed  ## make the public lists that come with the package; WORDNET=WordNet 3.0's dictionary, BOOKS=as for bigrams
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lists]'
 	$(BIN)/python scripts/lists.py $(WORDNET) $(BOOKS)
@@ -103,5 +110,5 @@ docs: .venv/installed  ## build the documentation as a site in build/site
 settings: .venv/installed  ## write docs/settings.md from the models of the configuration
 	$(BIN)/python scripts/settings.py
 
-clean:  ## remove the environment and the quickstart's files
-	rm -rf .venv .venv-airflow quickstart build
+clean:  ## remove the environment and the files of the quickstart and the demo of er-ae
+	rm -rf .venv .venv-airflow quickstart er-ae-demo build

@@ -1,0 +1,154 @@
+"""The demo of er-ae: its configurations, its pieces over a generator that needs no training, and the whole of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from sparking import clean_environment
+from wordveil.config.generators import load_generator_config
+from wordveil.config.load import load_config
+from wordveil.embeddings.embedding import DEMO, load
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.generators.quantise import quantise_weights
+from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.weights import save_weights
+from wordveil.text.codec import Codec
+from wordveil.text.policy import with_profile
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """examples/er_ae_demo.py as a module, in a directory of its own."""
+    spec = importlib.util.spec_from_file_location("er_ae_demo", ROOT / "examples" / "er_ae_demo.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "console", Console(width=120))
+    return module
+
+
+def test_the_configurations_fit_each_other_and_the_script(demo: ModuleType):
+    training = load_generator_config(ROOT / demo.TRAINING)
+    job = load_config(ROOT / demo.CONFIG)
+    assert Path(training.output).resolve() == Path(job.mechanism.model).resolve() == ROOT / demo.HOME / "generator.npz"
+    assert Path(training.embedding).resolve() == Path(job.mechanism.embedding).resolve()
+    assert training.corpus == "public"
+    assert training.schedule.minutes < 15
+    assert job.text.n_max == demo.N_MAX
+    assert demo.N_MAX % training.shape.length == 0
+
+
+def test_the_words_are_the_most_frequent_ones(demo: ModuleType, tmp_path: Path):
+    demo.make_embedding(tmp_path / "embedding")
+    made, whole = load(str(tmp_path / "embedding")), load(DEMO)
+    assert made.words.to_pylist() == whole.words.to_pylist()[: demo.WORDS]
+    assert np.array_equal(made.vectors, whole.vectors[: demo.WORDS])
+
+
+def test_the_sentences_fill_more_than_one_sequence_and_are_not_cut_off(demo: ModuleType, tmp_path: Path):
+    table = demo.make_corpus(tmp_path / "corpus")
+    assert table.num_rows == demo.SENTENCES > max(demo.SHOWN)
+    assert pq.read_table(tmp_path / "corpus").equals(table)
+    codec = Codec(with_profile("strict", n_max=1000), Vocabulary(load(DEMO).words))
+    words = codec.encode(table.column("body").combine_chunks()).words
+    assert words.min() > demo.N_MAX / 2
+    assert (words <= demo.N_MAX).mean() > 0.95  # the script counts words as a reader would
+
+
+def test_what_the_generator_writes_alone_is_shown_with_what_comes_back(
+    demo: ModuleType, capsys: pytest.CaptureFixture[str]
+):
+    embedding = load(DEMO)
+    weights = make_repeating_weights(embedding, demo.N_MAX // 2)
+    generator = WholeNumberGenerator(weights.shape, quantise_weights(weights))
+    codec = Codec(with_profile("strict", n_max=demo.N_MAX), Vocabulary(embedding.words))
+    texts = pa.array(["Police said that", "nobody knew of it", "The rain will fall"])
+    alone = demo.rewrite(generator, codec, texts)
+    assert [text.split()[0] for text in alone.to_pylist()] == ["police", "nobody", "the"]
+    demo.console = Console(width=120)
+    demo.show_accuracy(generator, codec, texts, {"original": texts, "generator alone": alone})
+    shown = capsys.readouterr().out
+    assert "100.0%" in next(line for line in shown.splitlines() if "original " in line)
+    assert "generator alone" in shown
+
+
+def test_the_price_that_is_shown_is_that_of_the_rows(demo: ModuleType, capsys: pytest.CaptureFixture[str]):
+    price = 10 + math.log(demo.WORDS + 1)
+    row = {"privacy": {"epsilon": price, "tokens": demo.N_MAX}}
+    demo.console = Console(width=120)
+    demo.show_accounting({("softmax-rr", 20): {demo.SHOWN[0]: row}})
+    shown = capsys.readouterr().out
+    assert f"{price:.2f}" in shown
+    assert f"{price * demo.N_MAX:,.0f}" in shown
+    assert "100.00%" in shown  # sigma(10) is 0.99995
+    assert "s = 8,002 symbols" in shown
+
+
+def test_a_generator_that_is_there_is_not_trained_again(
+    demo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    calls: list[list[str]] = []
+    monkeypatch.setattr(demo, "app", lambda args, standalone_mode: calls.append(args))
+    demo.train_generator(tmp_path / "generator.npz")
+    (tmp_path / "generator.npz").touch()
+    demo.train_generator(tmp_path / "generator.npz")
+    assert calls == [["train", "--config", str(demo.TRAINING)]]
+
+
+def run_demo(directory: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "er_ae_demo.py")],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**clean_environment(), "COLUMNS": "160"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+def test_the_whole_demo_trains_briefly_and_shows_what_it_promises(tmp_path: Path):
+    pytest.importorskip("jax", reason="the extra er-ae is not installed: pip install 'wordveil[er-ae]'")
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    (tmp_path / "lib").symlink_to(ROOT / "lib")
+    file = tmp_path / "conf" / "generators" / "demo.yaml"
+    brief = file.read_text("utf-8").replace("minutes: 14 ", "steps: 60 ")
+    assert "steps: 60" in brief
+    file.write_text(brief.replace("reconstruction_epochs: 6", "reconstruction_epochs: 0"))
+    shown = run_demo(tmp_path)
+    for words in ("generator alone", "two-set, epsilon 20", "per token", "generator.svg"):
+        assert words in shown
+    assert (tmp_path / "er-ae-demo" / "generator.svg").exists()
+    rows = pq.read_table(tmp_path / "er-ae-demo" / "sanitised" / "softmax-rr-6").to_pylist()
+    assert len(rows) == 300
+    assert {row["status"] for row in rows} == {"released"}
+    assert rows[0]["privacy"]["epsilon_pure"] == pytest.approx(20 * (3 + math.log(8001)), rel=1e-3)
+    assert "is there already" in run_demo(tmp_path)
+
+
+@pytest.mark.long
+def test_the_demo_sanitises_with_any_generator_over_its_words(demo: ModuleType, tmp_path: Path):
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    demo.HOME.mkdir()
+    demo.make_embedding(demo.HOME / "embedding")
+    save_weights(demo.HOME / "generator.npz", make_repeating_weights(load(str(demo.HOME / "embedding")), 10))
+    shown = run_demo(tmp_path)
+    assert "is there already" in shown
+    assert "softmax-rr, epsilon 6" in shown
