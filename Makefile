@@ -16,7 +16,7 @@ help:  ## show this list
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh
 	@echo "wordveil: installing into .venv (a few minutes, once)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,languages,chinese,japanese,evaluation,dev,docs]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark,fast,languages,chinese,japanese,evaluation,er-ae,dev,docs]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt annoy || \
 		echo "wordveil: Annoy could not be compiled (it takes g++ and Python.h); the approximate search and its tests are left out"
 	@$(BIN)/python scripts/delta_jars.py
@@ -35,7 +35,6 @@ quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and 
 	@$(BIN)/python examples/quickstart.py
 
 er-ae-demo: .venv/installed  ## train a small generator (15 minutes, once), let it write news sentences anew with local Spark and show what came out
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[er-ae]'
 	@$(BIN)/python examples/er_ae_demo.py
 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
