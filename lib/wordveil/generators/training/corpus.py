@@ -22,6 +22,10 @@ _WIDTHS = 4
 """Widths that batches may have. Each is compiled by itself."""
 _VALIDATION = 64
 """Batches of a validation at most: more of them cost time and hardly change the mean."""
+_PER_EMPTY = 100
+"""How many sequences train for each empty one. A text that is shorter than its public length has sequences of padding
+alone, and the generator has to learn that nothing is written there.
+"""
 
 
 class Piece(NamedTuple):
@@ -51,7 +55,7 @@ class Corpus:
     ids
         int32 ``(symbols,)``.
     offsets
-        int64 ``(sequences + 1,)``.
+        int64 ``(sequences + 1,)``. The last sequence is empty.
     validates
         bool ``(sequences,)``.
     digest
@@ -65,8 +69,8 @@ class Corpus:
 
     @property
     def training(self) -> NDArray[np.int64]:
-        """The numbers of the sequences that train."""
-        return np.flatnonzero(~self.validates)
+        """The numbers of the sequences that train, without the empty one."""
+        return np.flatnonzero(~self.validates[:-1])
 
     @property
     def validation(self) -> NDArray[np.int64]:
@@ -98,7 +102,7 @@ class Corpus:
         return np.where(places < counts[:, None], found, np.int32(padding))
 
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-        """The batches of an epoch, which depend on nothing but the arguments.
+        """The batches of an epoch, which depend on nothing but the arguments. Empty sequences are among them.
 
         Each has ``batch`` sequences, or all that train where they are fewer. The last one is filled with sequences that
         the epoch has already.
@@ -116,7 +120,9 @@ class Corpus:
             the numbers of sequences, int64.
         """
         random = np.random.default_rng([seed, epoch])
-        found = self._form_batches(random.permutation(self.training), batch)
+        training = self.training
+        empty = np.full(len(training) // _PER_EMPTY, len(self.validates) - 1)
+        found = self._form_batches(random.permutation(np.concatenate([training, empty])), batch)
         return [found[number] for number in random.permutation(len(found))]
 
     def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
@@ -146,7 +152,7 @@ def write_corpus(
     directory : pathlib.Path
         exists. Files of a corpus in it are replaced.
     pieces : iterable of Piece
-        is read once. Empty sequences are left out.
+        is read once. Empty sequences are left out; one is added.
     length : int
         symbols of a sequence at most: longer ones become several.
     share : float
@@ -167,7 +173,7 @@ def write_corpus(
             bounds.append(last + offsets[1:])
             validates.append(kept[owners])
             last += len(piece.ids)
-    offsets, chosen = np.concatenate(bounds), np.concatenate(validates)
+    offsets, chosen = np.append(np.concatenate(bounds), last), np.append(np.concatenate(validates), False)
     digest.update(offsets.tobytes())
     digest.update(chosen.tobytes())
     np.save(directory / _OFFSETS, offsets)

@@ -21,8 +21,8 @@ def rows(corpus: Corpus) -> list[list[int]]:
     return [[i for i in row if i != PAD] for row in corpus.take(np.arange(len(corpus.validates)), 4, PAD).tolist()]
 
 
-def test_long_sequences_are_cut_and_empty_ones_left_out(tmp_path: Path) -> None:
-    assert rows(write(tmp_path)) == [[0, 1, 2], [3, 4, 5, 6], [7, 8], [9, 10]]
+def test_long_sequences_are_cut_and_one_is_empty(tmp_path: Path) -> None:
+    assert rows(write(tmp_path)) == [[0, 1, 2], [3, 4, 5, 6], [7, 8], [9, 10], []]
 
 
 def test_what_is_written_is_found_again_by_its_source(tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_what_is_written_is_found_again_by_its_source(tmp_path: Path) -> None:
 
 
 def test_validation_is_chosen_by_the_hash_of_a_text(tmp_path: Path) -> None:
-    assert write(tmp_path, 0.3).validates.tolist() == [True, False, False, False]
-    assert write(tmp_path, 0.6).validates.tolist() == [True, True, True, False]
+    assert write(tmp_path, 0.3).validates.tolist() == [True, False, False, False, False]
+    assert write(tmp_path, 0.6).validates.tolist() == [True, True, True, False, False]
     assert write(tmp_path).digest != write(tmp_path, 0.6).digest
 
 
@@ -51,17 +51,20 @@ def test_rows_are_as_wide_as_their_longest_sequence_and_an_end_need(tmp_path: Pa
 
 
 def many(count: int) -> Corpus:
-    lengths = np.random.default_rng(0).integers(1, 20, count)
+    lengths = np.append(np.random.default_rng(0).integers(1, 20, count), 0)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Corpus(np.zeros(offsets[-1], np.int32), offsets, np.arange(count) % 10 == 0, "")
+    validates = np.append(np.arange(count) % 10 == 0, False)
+    return Corpus(np.zeros(offsets[-1], np.int32), offsets, validates, "")
 
 
 def test_an_epoch_has_every_training_sequence_and_follows_from_the_seed() -> None:
     corpus = many(1000)
     batches = corpus.order(16, 1, 0)
     assert {len(batch) for batch in batches} == {16}
-    assert len(batches) == -(-900 // 16)
-    assert set(np.concatenate(batches).tolist()) == set(corpus.training.tolist())
+    assert len(batches) == -(-909 // 16)
+    found = np.concatenate(batches)
+    assert set(found.tolist()) == {*corpus.training.tolist(), 1000}
+    assert 9 <= (found == 1000).sum() < 9 + 16
     again, other, later = corpus.order(16, 1, 0), corpus.order(16, 2, 0), corpus.order(16, 1, 1)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
     assert not np.array_equal(np.concatenate(batches), np.concatenate(other))
