@@ -6,7 +6,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: help quickstart test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
-	bench bench-meaning bench-search bench-billion poincare bigrams lists docs settings clean
+	bench bench-meaning bench-search bench-billion poincare bigrams sentences lists docs settings clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -91,6 +91,9 @@ poincare: .venv/installed  ## train the Poincare embedding that comes with the p
 
 bigrams: .venv/installed  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8
 	$(BIN)/python scripts/bigrams.py $(BOOKS)
+
+sentences: .venv/installed  ## make the public sentences that come with the package; WORDNET=a directory or tar of WordNet 3.0's dictionary
+	$(BIN)/python scripts/sentences.py $(WORDNET)
 
 lists: .venv/installed  ## make the public lists that come with the package; WORDNET=WordNet 3.0's dictionary, BOOKS=as for bigrams
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lists]'

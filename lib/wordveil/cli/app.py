@@ -28,6 +28,7 @@ from wordveil.cli.output import people, results
 from wordveil.cli.plan import plan
 from wordveil.cli.release import releases
 from wordveil.cli.sanitise import sanitise
+from wordveil.cli.train import train
 from wordveil.errors import ConfigError, GateError, WordveilError
 from wordveil.version import __version__
 
@@ -50,6 +51,7 @@ app.command()(sanitise)
 app.command()(evaluate)
 app.command()(ledger)
 app.command()(ngrams)
+app.command()(train)
 app.command()(analytics)
 app.command()(docs)
 app.add_typer(releases, name="release")

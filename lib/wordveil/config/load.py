@@ -270,8 +270,12 @@ def make_faults(details: ErrorDetails) -> list[Fault]:
     return [_name_fault(section), *map(make_fault, rest)]
 
 
-def make_fault(details: ErrorDetails) -> Fault:
-    """Put one fault that pydantic found into the user's words."""
+def make_fault(
+    details: ErrorDetails, root: type[BaseModel] = Config, messages: Mapping[tuple[str, str], str] = _MESSAGES
+) -> Fault:
+    """Put one fault that pydantic found into the user's words. ``root``: the model of the whole file. ``messages``:
+    those of single settings, by place and kind of fault.
+    """
     path = [
         part for part in details["loc"] if not (isinstance(part, str) and ("[" in part or part in ("english", "str")))
     ]
@@ -283,13 +287,13 @@ def make_fault(details: ErrorDetails) -> Fault:
     if kind == "extra_forbidden" and where in _RENAMED:
         return Fault(where, "", f"is now called {_RENAMED[where]}.")
     if kind == "extra_forbidden":
-        keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], Config)
+        keys = _keys_of(path[1:-1], model) if model else _keys_of(path[:-1], root)
         near = did_you_mean(str(path[-1]), keys)
         allowed = ", ".join(keys)
         return Fault(where, "", f"unknown key.{near or f' Allowed here: {allowed}.'}")
     if (renamed := _RENAMED_VALUES.get((where, str(details["input"])))) is not None:
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
-    message = _MESSAGES.get((where, kind)) or _message(details)
+    message = messages.get((where, kind)) or _message(details)
     # What stands there may be a key or a password.
     is_hidden = kind == "missing" or where.startswith(("key", "input.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)

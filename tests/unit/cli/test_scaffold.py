@@ -78,4 +78,5 @@ def test_a_wheel_carries_what_users_copy_and_read(tmp_path: Path):
     assert {f"wordveil/data/airflow_dags/{name}" for name in DAGS} <= names
     assert {f"wordveil/data/jobs/{name}" for name in APPLICATIONS} <= names
     assert {f"wordveil/data/{page}" for page in PAGES} <= names
+    assert {f"wordveil/data/sentences/{name}" for name in ("wordnet.parquet", "LICENSE.wordnet-3.0")} <= names
     assert not any("pictures" in name for name in names), "a megabyte that no terminal shows"

@@ -87,9 +87,9 @@ def draw_frontier(frontier: Frontier) -> tuple[Picture, Picture]:
 def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
     plot = Box(_LEFT, _TOP, width - _RIGHT, height - _BOTTOM)
     chance = () if frontier.chance is None else (frontier.chance,)
-    across = _choose_ticks([end for one in frontier.points for end in _ends(one.utility)])
-    up = _choose_ticks([*(end for one in frontier.points for end in _ends(one.attack)), *chance])
-    to_x, to_y = _scale(across, plot.left, plot.right), _scale(up, plot.bottom, plot.top)
+    across = choose_ticks([end for one in frontier.points for end in _ends(one.utility)])
+    up = choose_ticks([*(end for one in frontier.points for end in _ends(one.attack)), *chance])
+    to_x, to_y = make_scale(across, plot.left, plot.right), make_scale(up, plot.bottom, plot.top)
     line = " ".join(f"{to_x(one.utility.value):.1f},{to_y(one.attack.value):.1f}" for one in frontier.optimal)
     dots, is_numbered = _place(frontier, plot, to_x, to_y)
     return Picture(
@@ -110,7 +110,7 @@ def _ends(span: Span) -> tuple[float, float]:
     return span.low, span.high
 
 
-def _choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
+def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
     """Round numbers that enclose the values: steps of 1, 2 or 5 times a power of ten."""
     low, high = min(values), max(values)
     rough = max(high - low, 0.02) / (_TICKS - 1)
@@ -120,7 +120,8 @@ def _choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(round(number * step, 10) for number in range(first, max(last, first + 1) + 1))
 
 
-def _scale(ticks: Sequence[float], start: float, end: float) -> Callable[[float], float]:
+def make_scale(ticks: Sequence[float], start: float, end: float) -> Callable[[float], float]:
+    """From values to pixels, where the first tick is near ``start`` and the last one near ``end``."""
     # A little room beyond the outermost ticks keeps points off the axes.
     room = 0.03 * (end - start)
     inner = end - start - 2 * room

@@ -1,0 +1,130 @@
+"""The command ``wordveil train``."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from wordveil.cli.options import JsonOption, SetOption
+from wordveil.cli.output import people, print_json, print_note, print_table
+from wordveil.cli.report_file import writing
+from wordveil.errors import OutputExistsError
+
+if TYPE_CHECKING:
+    from wordveil.config.generators import GeneratorSection
+    from wordveil.generators.training.train import Trained
+
+PRIVATE_NOTE = "the weights may tell the private texts that trained them: they are as secret as these."
+_ENDS = {
+    "epochs": "all epochs are done",
+    "steps": "all steps are done",
+    "minutes": "the time is over",
+    "patience": "the validation loss did not fall any more",
+}
+
+
+def train(
+    config: Annotated[Path, typer.Option("--config", "-c", help="The YAML configuration file of a generator.")],
+    overrides: SetOption = None,
+    *,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin again: delete the checkpoints, and replace the weights.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a generator on texts, for the mechanism er-ae. The same command goes on after an interruption."""
+    from wordveil.config.generator_texts import train_generator
+    from wordveil.config.generators import load_generator_config
+    from wordveil.generators.training.packages import require_packages
+    from wordveil.generators.weights import save_weights
+
+    section = load_generator_config(config, overrides or ())
+    require_packages()
+    output = Path(section.output)
+    _prepare(section, output, fresh=fresh)
+    with _show_training() as (progress, observe):
+        trained = train_generator(section, observe, progress)
+    with writing("generator.output", str(output)):
+        save_weights(output, trained.weights)
+        files = _write_figures(section, output)
+    facts = _describe(trained, output, files)
+    if as_json:
+        print_json(facts)
+        return
+    print_table("Generator", {name.replace("_", " "): value for name, value in facts.items()})
+    print_note(f"{section.directory}: you may delete it, unless training shall go on.")
+    if trained.weights.corpus == "private":
+        print_note(PRIVATE_NOTE)
+
+
+def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
+    """Make room for the files. Raises :class:`OutputExistsError` for weights that no checkpoint belongs to."""
+    from wordveil.generators.training.checkpoint import CHECKPOINT
+
+    if fresh and section.directory.exists():
+        shutil.rmtree(section.directory)
+    if output.exists() and not fresh and not (section.directory / CHECKPOINT).exists():
+        raise OutputExistsError(
+            f"generator.output = {output}: already exists, and there is no checkpoint to go on from. Name another file, "
+            "or replace it with --fresh."
+        )
+    with writing("generator.output", str(output)):
+        output.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _write_figures(section: GeneratorSection, output: Path) -> dict[str, str]:
+    """Write the figures of the training and their picture beside the weights."""
+    from wordveil.evaluation.report.curves import draw_curves
+    from wordveil.generators.training.metrics import METRICS, MetricsFile
+
+    figures = MetricsFile(section.directory / METRICS)
+    metrics, curves = output.with_suffix(".jsonl"), output.with_suffix(".svg")
+    shutil.copyfile(figures.path, metrics)
+    curves.write_text(draw_curves(figures.read()), "utf-8")
+    return {"metrics": str(metrics), "curves": str(curves)}
+
+
+def _describe(trained: Trained, output: Path, files: Mapping[str, str]) -> dict[str, Any]:
+    progress, weights = trained.progress, trained.weights
+    return {
+        "path": str(output),
+        **files,
+        "corpus": weights.corpus,
+        "words": weights.shape.size,
+        "parameters": sum(array.size for array in weights.arrays.values()),
+        "steps": progress.step,
+        "epochs": progress.epoch,
+        "seconds": round(progress.seconds, 1),
+        "validation_loss": progress.best,
+        "best_step": progress.best_step if progress.best is not None else progress.step,
+        "ended": _ENDS[progress.ended],
+        "resumed": trained.resumed,
+    }
+
+
+@contextmanager
+def _show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[str, Any], int], None]]]:
+    """Show a bar of steps with the losses on a terminal; show nothing elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
+        task = bar.add_task("checking", total=None)
+        shown: dict[str, str] = {}
+
+        def observe(row: Mapping[str, Any], total: int) -> None:
+            shown.update({name: f"{row[name]:.3f}" for name in ("loss", "validation_loss") if name in row})
+            text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+            bar.update(task, description=f"epoch {row['epoch']}, {text}", completed=row["step"], total=total)
+
+        yield (lambda text: bar.update(task, description=text)), observe

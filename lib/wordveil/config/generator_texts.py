@@ -1,0 +1,159 @@
+"""From texts to the sequences that train a generator, and from a configuration to its training."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from wordveil.config.generators import GeneratorSection, TextsSection
+from wordveil.embeddings import embedding as embeddings
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import InputError
+from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
+from wordveil.generators.training.packages import require_packages
+from wordveil.generators.weights import digest_words
+from wordveil.text.codec import Codec
+
+if TYPE_CHECKING:
+    from wordveil.generators.training.train import Trained
+
+_ROWS = 4096
+# The end of a sentence: its sign, closing quotes or brackets, and space; or an empty line. RE2 cannot look behind, so a
+# separator is put after the sign.
+_SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
+
+
+def train_generator(
+    section: GeneratorSection,
+    observe: Callable[[Any, int], None] = lambda _row, _total: None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Trained:
+    """Prepare the texts of a configuration and train its generator, or go on where an interruption left it.
+
+    Parameters
+    ----------
+    section : GeneratorSection
+        the configuration. Its directory of checkpoints is created.
+    observe : callable
+        gets each row of figures, and the number of steps of all epochs.
+    progress : callable
+        gets a line of text about what is being done.
+
+    Returns
+    -------
+    Trained
+        the weights, which are not written yet.
+
+    Raises
+    ------
+    PlatformError
+        where JAX, Flax or Optax is not installed.
+    EmbeddingError, InputError, GeneratorError
+        where the embedding or the texts cannot be read, or training cannot go on.
+    """
+    require_packages()
+    from wordveil.generators.training.train import Task, train
+
+    progress("reading the embedding")
+    embedding = embeddings.load(section.embedding, section.embedding_format, progress, "generator.embedding")
+    shape = section.find_shape(embedding.size, embedding.dimension)
+    words = digest_words(embedding.words)
+    corpus = prepare_corpus(section, Vocabulary(embedding.words), words, progress)
+    task = Task(shape, embedding.vectors, words, corpus, section.corpus, section.settings)
+    progress("compiling")
+    return train(task, section.schedule, section.directory, observe)
+
+
+def prepare_corpus(
+    section: GeneratorSection, vocabulary: Vocabulary, words: str, progress: Callable[[str], None] = lambda _: None
+) -> Corpus:
+    """Turn texts into sequences in the directory of checkpoints, or find those that are there. ``words``: the digest of
+    the vocabulary. Raises :class:`InputError`.
+    """
+    section.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    texts, policy = section.texts, section.text.policy
+    progress("reading the texts")
+    source = {
+        "files": _digest_files(Path(texts.path)),
+        **texts.model_dump(exclude={"path"}),
+        "policy": policy.fingerprint,
+        "length": section.shape.length,
+        "words": words,
+    }
+    if (found := find_corpus(section.directory, source)) is not None:
+        return found
+    codec = Codec(policy, vocabulary)
+    pieces = (encode_texts(batch, codec, texts.cut, vocabulary.unknown) for batch in read_texts(texts))
+    return write_corpus(section.directory, pieces, section.shape.length, texts.validation, source)
+
+
+def _digest_files(place: Path) -> str:
+    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+    digest = hashlib.sha256()
+    try:
+        for path in files:
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    except OSError as error:
+        raise InputError(f"generator.texts.path = {place}: cannot be read ({error.strerror}).") from None
+    return digest.hexdigest()
+
+
+def read_texts(texts: TextsSection) -> Iterator[pa.StringArray]:
+    """The texts of a table, some thousand at a time and in its order.
+
+    Raises :class:`InputError` for a table that cannot be read, and for a column that is missing or has no texts.
+    """
+    where = f"generator.texts.path = {texts.path}"
+    try:
+        table = ds.dataset(texts.path, format=texts.format)
+        if texts.column not in table.schema.names:
+            columns = ", ".join(table.schema.names)
+            raise InputError(f"generator.texts.column = {texts.column}: no such column. {where} has: {columns}.")
+        kind = table.schema.field(texts.column).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise InputError(f"generator.texts.column = {texts.column}: is {kind}, and texts are needed.")
+        for batch in table.to_batches(columns=[texts.column], batch_size=_ROWS):
+            yield batch.column(0).drop_null().cast(pa.string())
+    except (pa.ArrowException, OSError):
+        # Arrow's own message may quote a text.
+        raise InputError(f"{where}: cannot be read as {texts.format}. Check texts.format.") from None
+
+
+def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
+    """The sequences of some texts.
+
+    Parameters
+    ----------
+    texts : pyarrow.StringArray
+        without nulls.
+    codec : Codec
+        turns them into ids.
+    cut : str
+        ``sentences`` or ``windows``.
+    unknown : int
+        the id of unknown words. Sequences that have no other are left out.
+    """
+    hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
+    if cut == "sentences":
+        lines = pc.split_pattern(pc.replace_substring_regex(texts, _SENTENCE_END, "\\1\x1e"), "\x1e")
+        hashes = np.repeat(hashes, np.asarray(pc.list_value_length(lines)))
+        texts = lines.flatten()
+    encoded = codec.encode(texts)
+    ids, offsets = encoded.ids, encoded.offsets
+    known = np.concatenate([[0], np.cumsum(ids != unknown)])
+    kept = known[offsets[1:]] > known[offsets[:-1]]
+    lengths = np.diff(offsets)
+    bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
+    return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

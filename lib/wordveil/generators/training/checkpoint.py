@@ -1,0 +1,133 @@
+"""What training needs to go on after an interruption: one file, replaced as a whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.errors import GeneratorError
+
+FORMAT_VERSION = 1
+CHECKPOINT = "checkpoint.npz"
+"""The file, in the directory of a training."""
+_ABOUT = "about"
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass
+class Progress:
+    """How far training is.
+
+    Attributes
+    ----------
+    step
+        steps done.
+    epoch, position
+        the epoch, and how many of its batches are done.
+    rewarded
+        whether the reward has begun.
+    best
+        the lowest validation loss since then, or from the beginning; None before the first measurement.
+    best_step
+        the step at which it was measured.
+    measured_step
+        the step of the last measurement.
+    failures
+        how many measurements in a row did not lower it.
+    seconds
+        spent.
+    ended
+        why training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it goes on.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    rewarded: bool = False
+    best: float | None = None
+    best_step: int = 0
+    measured_step: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """All that decides the next step.
+
+    Attributes
+    ----------
+    progress
+        how far training is. The random numbers of a step follow from the seed and the step.
+    parameters
+        of the model, by name.
+    optimiser
+        the leaves of the optimiser's state, in its order, by number.
+    best
+        the parameters with the lowest validation loss; empty before the first measurement.
+    identity
+        of corpus, words and settings: training goes on with the same alone.
+    """
+
+    progress: Progress
+    parameters: Arrays
+    optimiser: Arrays
+    best: Arrays
+    identity: Mapping[str, Any]
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, which replaces the one before once it is on disk."""
+    about = {
+        "format_version": FORMAT_VERSION,
+        "identity": dict(checkpoint.identity),
+        "progress": asdict(checkpoint.progress),
+    }
+    arrays: dict[str, Any] = {_ABOUT: np.frombuffer(json.dumps(about).encode(), np.uint8)}
+    for kind in ("parameters", "optimiser", "best"):
+        arrays |= {f"{kind}/{name}": array for name, array in getattr(checkpoint, kind).items()}
+    draft = path.with_name(f".{path.name}.part")
+    with draft.open("wb") as stream:
+        np.savez(stream, **arrays)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(path)
+
+
+def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
+    """Read a checkpoint. None where there is none.
+
+    Raises :class:`GeneratorError` for a damaged file, and for one of another ``identity``; it names what differs.
+    """
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            about = json.loads(stored[_ABOUT].tobytes())
+            arrays = {name: stored[name] for name in stored.files if name != _ABOUT}
+        version, known = about["format_version"], about["identity"]
+        progress = Progress(**about["progress"]) if version == FORMAT_VERSION else None
+    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
+        raise GeneratorError(f"{path}: is not a checkpoint. Begin again with --fresh.") from None
+    if progress is None:
+        raise GeneratorError(f"{path}: was written by another version of wordveil. Begin again with --fresh.")
+    if differing := [name for name in (known | dict(identity)) if known.get(name) != identity.get(name)]:
+        raise GeneratorError(
+            f"{path}: training began with other settings: {', '.join(sorted(differing))}. Restore them to go on, or "
+            "begin again with --fresh."
+        )
+    parts = {kind: _part(arrays, f"{kind}/") for kind in ("parameters", "optimiser", "best")}
+    return Checkpoint(progress, **parts, identity=known)
+
+
+def _part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

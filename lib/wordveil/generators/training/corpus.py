@@ -1,0 +1,203 @@
+"""Sequences of word ids that a generator is trained on, prepared once and mapped into memory.
+
+Who prepares them turns texts into ids; no text is stored. The files are as secret as the corpus all the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
+_POOL = 64
+"""Batches among which sequences are sorted by length, so that the sequences of a batch have similar lengths."""
+_WIDTHS = 4
+"""Widths that batches may have. Each is compiled by itself."""
+_VALIDATION = 64
+"""Batches of a validation at most: more of them cost time and hardly change the mean."""
+
+
+class Piece(NamedTuple):
+    """Sequences of some texts.
+
+    Attributes
+    ----------
+    ids
+        int32 ``(symbols,)``: words ``0 .. size - 1`` and the unknown word.
+    offsets
+        int64 ``(sequences + 1,)``: where each sequence begins, and the end.
+    hashes
+        uint64 ``(sequences,)``: of the text that each is from. It decides which sequences validate.
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sequences, and which of them validate.
+
+    Attributes
+    ----------
+    ids
+        int32 ``(symbols,)``.
+    offsets
+        int64 ``(sequences + 1,)``.
+    validates
+        bool ``(sequences,)``.
+    digest
+        SHA-256 of the above, hexadecimal.
+    """
+
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    validates: NDArray[np.bool_]
+    digest: str
+
+    @property
+    def training(self) -> NDArray[np.int64]:
+        """The numbers of the sequences that train."""
+        return np.flatnonzero(~self.validates)
+
+    @property
+    def validation(self) -> NDArray[np.int64]:
+        """The numbers of the sequences that validate."""
+        return np.flatnonzero(self.validates)
+
+    def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
+        """Sequences as rows that end in padding.
+
+        Parameters
+        ----------
+        numbers : ndarray
+            int64 ``(count,)``.
+        length : int
+            symbols of a whole sequence. A row is as wide as its longest sequence and an end need, rounded up.
+        padding : int
+            the symbol.
+
+        Returns
+        -------
+        ndarray
+            int32 ``(count, width)``, where ``width`` is at most ``length``.
+        """
+        begin, counts = self.offsets[numbers], self.offsets[numbers + 1] - self.offsets[numbers]
+        step = -(-length // _WIDTHS)
+        width = min(length, -(-(int(counts.max()) + 1) // step) * step)
+        places = np.arange(width)
+        found = self.ids[np.minimum(begin[:, None] + places, len(self.ids) - 1)]
+        return np.where(places < counts[:, None], found, np.int32(padding))
+
+    def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+        """The batches of an epoch, which depend on nothing but the arguments.
+
+        Each has ``batch`` sequences, or all that train where they are fewer. The last one is filled with sequences that
+        the epoch has already.
+
+        Parameters
+        ----------
+        batch : int
+            sequences of a batch.
+        seed, epoch : int
+            decide the order.
+
+        Returns
+        -------
+        list of ndarray
+            the numbers of sequences, int64.
+        """
+        random = np.random.default_rng([seed, epoch])
+        found = self._form_batches(random.permutation(self.training), batch)
+        return [found[number] for number in random.permutation(len(found))]
+
+    def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
+        """Batches of sequences that validate, always the same, as :meth:`order` has them."""
+        numbers = np.random.default_rng(0).permutation(self.validation)[: _VALIDATION * batch]
+        return self._form_batches(numbers, batch) if len(numbers) else []
+
+    def _form_batches(self, numbers: NDArray[np.int64], batch: int) -> list[NDArray[np.int64]]:
+        batch = min(batch, len(numbers))
+        numbers = np.concatenate([numbers, numbers[: -len(numbers) % batch]])
+        lengths = self.offsets[numbers + 1] - self.offsets[numbers]
+        found: list[NDArray[np.int64]] = []
+        for start in range(0, len(numbers), _POOL * batch):
+            pool = slice(start, start + _POOL * batch)
+            ranked = numbers[pool][np.argsort(lengths[pool], kind="stable")]
+            found += np.split(ranked, len(ranked) // batch)
+        return found
+
+
+def write_corpus(
+    directory: Path, pieces: Iterable[Piece], length: int, share: float, source: Mapping[str, Any]
+) -> Corpus:
+    """Write sequences, cut to ``length`` symbols, and map them into memory.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        exists. Files of a corpus in it are replaced.
+    pieces : iterable of Piece
+        is read once. Empty sequences are left out.
+    length : int
+        symbols of a sequence at most: longer ones become several.
+    share : float
+        of texts whose sequences validate, chosen by their hashes.
+    source : mapping
+        where they come from, as plain values: :func:`find_corpus` compares it.
+    """
+    (directory / _ABOUT).unlink(missing_ok=True)
+    digest, bounds, validates = hashlib.sha256(), [np.zeros(1, np.int64)], [np.zeros(0, np.bool_)]
+    last = 0
+    with (directory / _IDS).open("wb") as stream:
+        for piece in pieces:
+            offsets, kept = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
+            owners = np.searchsorted(piece.offsets, offsets[:-1], side="right") - 1
+            data = piece.ids.astype("<i4").tobytes()
+            stream.write(data)
+            digest.update(data)
+            bounds.append(last + offsets[1:])
+            validates.append(kept[owners])
+            last += len(piece.ids)
+    offsets, chosen = np.concatenate(bounds), np.concatenate(validates)
+    digest.update(offsets.tobytes())
+    digest.update(chosen.tobytes())
+    np.save(directory / _OFFSETS, offsets)
+    np.save(directory / _KEPT, chosen)
+    draft = directory / f".{_ABOUT}.part"
+    draft.write_text(json.dumps({"digest": digest.hexdigest(), "source": dict(source)}), "utf-8")
+    draft.replace(directory / _ABOUT)
+    return _open(directory, digest.hexdigest())
+
+
+def find_corpus(directory: Path, source: Mapping[str, Any]) -> Corpus | None:
+    """Map the corpus that was written from ``source``. None where it is not there, or is from another one."""
+    try:
+        about = json.loads((directory / _ABOUT).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return _open(directory, about["digest"]) if about["source"] == dict(source) else None
+
+
+def _cut(offsets: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Bounds of sequences of at most ``length`` symbols, without empty ones."""
+    cuts = [np.arange(start, stop, length) for start, stop in _bounds(offsets)]
+    return np.concatenate([*cuts, offsets[-1:]]).astype(np.int64)
+
+
+def _bounds(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    return zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+
+
+def _open(directory: Path, digest: str) -> Corpus:
+    path = directory / _IDS
+    ids = np.memmap(path, "<i4", "r") if path.stat().st_size else np.zeros(0, np.int32)
+    return Corpus(ids, np.load(directory / _OFFSETS), np.load(directory / _KEPT), digest)

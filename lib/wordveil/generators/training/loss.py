@@ -1,0 +1,181 @@
+"""The two losses of ER-AE and their gradient (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8).
+
+At each place of a sequence the model gives a probability ``p`` to each symbol. The reconstruction loss is the mean of
+``-log p(target)``. The embedding reward looks at candidates: the likeliest symbols, and words drawn uniformly. The
+reward of a candidate is the cosine between its public vector and that of the target, clipped. The second loss is the
+mean of ``-reward * log p(candidate)`` over places and candidates: REINFORCE (Williams 1992), where a reward counts as a
+constant. Words that are like the target become likelier, and others less likely.
+
+A vocabulary has 20,000 words, so the probabilities of all places at once do not fit into a cache or a small GPU.
+They are computed for some places at a time, and each part's gradient at once with them. Places that do not count are
+left out, which halves the work on sentences.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from numpy.typing import NDArray
+
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.training.batch import Batch, Places
+from wordveil.generators.training.model import Generator, Multiply, make_product
+from wordveil.generators.training.settings import RewardSettings, TrainingSettings
+
+
+class Sums(NamedTuple):
+    """What is summed over a batch.
+
+    Attributes
+    ----------
+    loss
+        the weighted sum of both losses.
+    reconstruction
+        the mean of ``-log p(target)``, nats.
+    reward
+        the mean reward of the likeliest candidates.
+    accuracy
+        the share of targets that are the likeliest symbol.
+    """
+
+    loss: Any
+    reconstruction: Any
+    reward: Any
+    accuracy: Any
+
+
+def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The words' public vectors at length 1, with rows of zeros for padding and the end: they have no reward.
+
+    Parameters
+    ----------
+    vectors : ndarray
+        float32 ``(size, dimension)``, no row of zeros.
+
+    Returns
+    -------
+    ndarray
+        float32 ``(size + 2, dimension)``.
+    """
+    units = vectors / np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    return np.concatenate([units, np.zeros((2, vectors.shape[1]))]).astype(np.float32)
+
+
+def measure_part(
+    rows: Any,
+    output: Any,
+    bias: Any,
+    part: Places,
+    weight: Any,
+    units: Any,
+    settings: RewardSettings,
+    product: Multiply,
+) -> tuple[Any, Sums]:
+    """The loss of some places, and what is reported of it.
+
+    Parameters
+    ----------
+    rows : array
+        float ``(places, cells)``: the generator's states.
+    output, bias : array
+        of the last layer.
+    part : Places
+        the targets.
+    weight : array
+        of the reward, a scalar.
+    units : array
+        what :func:`find_units` returns.
+    settings : RewardSettings
+        all but the weight of the reward.
+    product : callable
+        the matrix product.
+    """
+    logits = product(rows, output) + bias
+    likelihood = jax.nn.log_softmax(logits)
+    target = jnp.take_along_axis(likelihood, part.columns[:, None], axis=1)[:, 0]
+    reconstruction = -(part.target * target).sum()
+    _, likeliest = jax.lax.top_k(jax.lax.stop_gradient(logits), settings.likeliest)
+    accuracy = (part.target * (likeliest[:, 0] == part.columns)).sum()
+    candidates = jnp.concatenate([likeliest, part.explored], axis=1)
+    rewards = jnp.einsum("pcd,pd->pc", units[candidates], units[part.columns])
+    rewards = jnp.clip(rewards, settings.floor, settings.ceiling)
+    reward = (part.word * rewards[:, : settings.likeliest].mean(axis=1)).sum()
+    if settings.baseline == "mean":
+        rewards -= rewards.mean(axis=1, keepdims=True)
+    chosen = jnp.take_along_axis(likelihood, candidates, axis=1)
+    chosen = jnp.clip(chosen, jnp.log(settings.floor), jnp.log(settings.ceiling))
+    embedding = -(part.word * (rewards * chosen).mean(axis=1)).sum()
+    loss = settings.reconstruction * reconstruction + weight * embedding
+    return loss, Sums(loss, reconstruction, reward, accuracy)
+
+
+class Losses:
+    """The losses of a generator, and their gradient.
+
+    Attributes
+    ----------
+    shape
+        the sizes.
+    settings
+        of training.
+    units
+        what :func:`find_units` returns.
+    """
+
+    def __init__(self, shape: GeneratorShape, settings: TrainingSettings, units: Any) -> None:
+        self.shape, self.settings, self.units = shape, settings, units
+        self._multiply = make_product(settings.precision)
+
+    def measure(self, generator: Generator, batch: Batch) -> Sums:
+        """What is lost on a batch."""
+        sums, _ = self._sum(self._run(generator, batch), generator, batch, derive=False)
+        return sums
+
+    def derive(self, generator: Generator, batch: Batch) -> tuple[Any, Sums]:
+        """The gradient on a batch, a state as :func:`flax.nnx.state` returns, and the losses."""
+        graph, state = nnx.split(generator)
+        rows, pull = jax.vjp(lambda state: self._run(nnx.merge(graph, state), batch), state)
+        sums, (to_rows, to_output, to_bias) = self._sum(rows, generator, batch, derive=True)
+        (gradient,) = pull(to_rows)
+        # The states do not depend on the last matrix, so its gradient there is 0.
+        gradient["output"][...] = to_output
+        gradient["output_bias"][...] = to_bias
+        return gradient, sums
+
+    def _run(self, generator: Generator, batch: Batch) -> Any:
+        latent = generator.encode(batch.sequences, batch.live, self._multiply)
+        states = generator.generate(latent, batch.read, self._multiply)
+        return states.reshape(-1, states.shape[-1])
+
+    def _sum(self, rows: Any, generator: Generator, batch: Batch, *, derive: bool) -> tuple[Sums, Any]:
+        """The sums over all places that count, and the gradients of the loss with regard to rows, output, bias."""
+        chunk = min(self.settings.chunk, len(rows))
+        output, bias = generator.output[...], generator.output_bias[...]
+
+        def measure(rows: Any, output: Any, bias: Any, part: Places) -> tuple[Any, Sums]:
+            return measure_part(
+                rows, output, bias, part, batch.reward, self.units, self.settings.reward, self._multiply
+            )
+
+        def step(number: Any, found: tuple[Sums, Any]) -> tuple[Sums, Any]:
+            before, gradients = found
+            part = jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, number * chunk, chunk), batch.places)
+            if derive:
+                differentiate = jax.value_and_grad(measure, (0, 1, 2), has_aux=True)
+                (_, sums), (to_rows, *others) = differentiate(rows[part.order], output, bias, part)
+                # Places that fill up the last part are the first one again, with weight 0: they add 0.
+                to_rows = gradients[0].at[part.order].add(to_rows)
+                gradients = (to_rows, *jax.tree.map(jnp.add, tuple(gradients[1:]), tuple(others)))
+            else:
+                _, sums = measure(rows[part.order], output, bias, part)
+            return jax.tree.map(jnp.add, before, sums), gradients
+
+        zero = jnp.zeros((), rows.dtype)
+        empty = (jnp.zeros_like(rows), jnp.zeros_like(output), jnp.zeros_like(bias)) if derive else ()
+        parts = -(-batch.counted // chunk)
+        sums, gradients = jax.lax.fori_loop(0, parts, step, (Sums(zero, zero, zero, zero), empty))
+        return sums, gradients

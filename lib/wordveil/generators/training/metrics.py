@@ -1,0 +1,36 @@
+"""The figures of a training as JSON lines, which an interruption does not leave twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+METRICS = "metrics.jsonl"
+"""The file, in the directory of a training."""
+
+
+@dataclass(frozen=True)
+class MetricsFile:
+    """A file of rows, each with its ``step``."""
+
+    path: Path
+
+    def cut(self, step: int) -> None:
+        """Remove the rows of later steps, which will be done again, and a row that was not written to its end."""
+        rows = [row for row in self.read() if row["step"] <= step]
+        draft = self.path.with_name(f".{self.path.name}.part")
+        draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+        draft.replace(self.path)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row."""
+        with self.path.open("a", encoding="utf-8") as stream:
+            stream.write(f"{json.dumps(dict(row))}\n")
+
+    def read(self) -> list[dict[str, Any]]:
+        """All rows that are whole, in their order."""
+        lines = self.path.read_text("utf-8").split("\n")[:-1] if self.path.exists() else []
+        return [json.loads(line) for line in lines]

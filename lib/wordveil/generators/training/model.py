@@ -1,0 +1,161 @@
+"""The model in JAX: the cells and arrays of :mod:`wordveil.generators.shape`, over whole sequences.
+
+In training the generator reads the sequence that it should write (teacher forcing). In use it reads what the mechanism
+wrote; no code here does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from numpy.typing import NDArray
+
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.training.settings import Precision
+
+Multiply = Callable[[Any, Any], Any]
+
+
+def make_product(precision: Precision) -> Multiply:
+    """The matrix product of a precision. Its sums are float32 or wider in each."""
+    exact: Multiply = jnp.matmul
+
+    def multiply(left: Any, right: Any) -> Any:
+        narrow = left.astype(jnp.bfloat16), right.astype(jnp.bfloat16)
+        return jnp.matmul(*narrow, preferred_element_type=jnp.float32)
+
+    return exact if precision == "float32" else multiply
+
+
+class Cell(nnx.Module):
+    """A GRU cell, run over time. ``arrays``: those of the whole generator; ``name``: what the cell's begin with."""
+
+    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
+        self.input = nnx.Param(arrays[f"{name}.input"])
+        self.hidden = nnx.Param(arrays[f"{name}.hidden"])
+        self.bias = nnx.Param(arrays[f"{name}.bias"])
+        self.hidden_bias = nnx.Param(arrays[f"{name}.hidden_bias"])
+
+    def run(self, inputs: Any, state: Any, multiply: Multiply, live: Any = None, *, reverse: bool = False) -> Any:
+        """The states after each symbol.
+
+        Parameters
+        ----------
+        inputs : array
+            float ``(steps, count, width)``.
+        state : array
+            float ``(count, cells)``, before the first symbol.
+        multiply : callable
+            the matrix product.
+        live : array or None
+            bool ``(steps, count)``: the symbols that are read. The others leave the state unchanged.
+        reverse : bool
+            whether the last symbol is read first.
+
+        Returns
+        -------
+        tuple of array
+            the last state, and all states ``(steps, count, cells)`` in the order of the symbols.
+        """
+        cells = self.hidden.shape[0]
+        read = multiply(inputs, self.input[...]) + self.bias[...]
+        hidden, hidden_bias = self.hidden[...], self.hidden_bias[...]
+
+        def step(before: Any, now: tuple[Any, Any]) -> tuple[Any, Any]:
+            given, is_live = now
+            product = multiply(before, hidden)
+            reset, update = jnp.split(jax.nn.sigmoid(given[:, : 2 * cells] + product[:, : 2 * cells]), 2, axis=1)
+            new = jnp.tanh(given[:, 2 * cells :] + reset * (product[:, 2 * cells :] + hidden_bias))
+            after = (1 - update) * new + update * before
+            after = after if is_live is None else jnp.where(is_live[:, None], after, before)
+            return after, after
+
+        return jax.lax.scan(step, state, (read, live), reverse=reverse)
+
+
+class EncoderLayer(nnx.Module):
+    """The two directions of a layer of the encoder."""
+
+    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
+        self.forward = Cell(arrays, f"{name}.forward")
+        self.backward = Cell(arrays, f"{name}.backward")
+
+    def run(self, inputs: Any, live: Any, multiply: Multiply) -> tuple[Any, Any]:
+        """The last states of both directions, side by side, and those after each symbol."""
+        state = jnp.zeros((inputs.shape[1], self.forward.hidden.shape[0]), inputs.dtype)
+        last, states = self.forward.run(inputs, state, multiply, live)
+        first, others = self.backward.run(inputs, state, multiply, live, reverse=True)
+        return jnp.concatenate([last, first], axis=1), jnp.concatenate([states, others], axis=2)
+
+
+class GeneratorLayer(Cell):
+    """A layer of the generator: a cell whose first state follows from the latent vector."""
+
+    def __init__(self, arrays: Mapping[str, Any], name: str) -> None:
+        super().__init__(arrays, name)
+        self.start = nnx.Param(arrays[f"{name}.start"])
+        self.start_bias = nnx.Param(arrays[f"{name}.start_bias"])
+
+    def begin(self, latent: Any, multiply: Multiply) -> Any:
+        """The state before the first symbol, ``(count, cells)``."""
+        return jnp.tanh(multiply(latent, self.start[...]) + self.start_bias[...])
+
+
+class Generator(nnx.Module):
+    """The whole model. The names of its parameters are those of :meth:`GeneratorShape.arrays`."""
+
+    def __init__(self, shape: GeneratorShape, arrays: Mapping[str, Any]) -> None:
+        self.embedding = nnx.Param(arrays["embedding"])
+        layers = range(shape.encoder_layers)
+        self.encoder = nnx.List([EncoderLayer(arrays, f"encoder.{layer}") for layer in layers])
+        self.latent, self.latent_bias = nnx.Param(arrays["latent"]), nnx.Param(arrays["latent_bias"])
+        layers = range(shape.generator_layers)
+        self.generator = nnx.List([GeneratorLayer(arrays, f"generator.{layer}") for layer in layers])
+        self.output, self.output_bias = nnx.Param(arrays["output"]), nnx.Param(arrays["output_bias"])
+
+    def encode(self, sequences: Any, live: Any, multiply: Multiply = jnp.matmul) -> Any:
+        """The latent vectors, float ``(count, latent)``.
+
+        Parameters
+        ----------
+        sequences : array
+            int ``(count, steps)``: words, padding and unknown words.
+        live : array
+            bool ``(count, steps)``: all but the padding after a sequence's last symbol.
+        multiply : callable
+            the matrix product.
+        """
+        inputs, last = self.embedding[...][sequences.T], None
+        for layer in self.encoder:
+            last, inputs = layer.run(inputs, live.T, multiply)
+        return jnp.tanh(multiply(last, self.latent[...]) + self.latent_bias[...])
+
+    def generate(self, latent: Any, read: Any, multiply: Multiply = jnp.matmul) -> Any:
+        """The states of the last layer, float ``(count, steps, cells)``, where the generator reads given symbols.
+
+        Parameters
+        ----------
+        latent : array
+            float ``(count, latent)``.
+        read : array
+            int ``(count, steps)``: the start, and the symbol before each further place.
+        multiply : callable
+            the matrix product.
+        """
+        symbols = self.embedding[...][read.T]
+        repeated = jnp.broadcast_to(latent, (symbols.shape[0], *latent.shape))
+        inputs = jnp.concatenate([symbols, repeated], axis=2)
+        for layer in self.generator:
+            _, inputs = layer.run(inputs, layer.begin(latent, multiply), multiply)
+        return jnp.swapaxes(inputs, 0, 1)
+
+
+def collect_arrays(state: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a model's state, or of one shaped like it, by the names of :meth:`GeneratorShape.arrays`."""
+    flat = nnx.to_flat_state(state)
+    return {".".join(map(str, path)): np.asarray(leaf[...]) for path, leaf in flat}

@@ -1,0 +1,16 @@
+"""The packages of the extra ``er-ae``: asked for before a module that imports them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from wordveil.errors import PlatformError
+
+INSTALL = "Install them with: pip install 'wordveil[er-ae]'"
+_NAMES = {"jax": "JAX", "flax": "Flax", "optax": "Optax"}
+
+
+def require_packages() -> None:
+    """Raise :class:`PlatformError` where a package of the extra is not installed."""
+    if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
+        raise PlatformError(f"{', '.join(missing)}: not installed, and the training of generators needs it. {INSTALL}")

@@ -1,0 +1,113 @@
+"""What decides how a generator is trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Baseline = Literal["none", "mean"]
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class RewardSettings:
+    """The losses of ER-AE (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8) and their weights.
+
+    Attributes
+    ----------
+    reconstruction
+        the weight of the reconstruction loss, the paper's first lambda.
+    reward
+        the weight of the embedding reward, the paper's second lambda. 0 trains AE-DP, the paper's baseline.
+    likeliest
+        how many of the likeliest symbols get a reward at each place.
+    explored
+        how many words, drawn uniformly from the vocabulary, get a reward at each place.
+    floor, ceiling
+        rewards, and probabilities before their logarithm, are clipped to these bounds.
+    baseline
+        what is subtracted from a reward: nothing, as in the paper, or the mean over the candidates of its place.
+    """
+
+    reconstruction: float = 1.0
+    reward: float = 0.5
+    likeliest: int = 5
+    explored: int = 5
+    floor: float = 1e-5
+    ceiling: float = 0.85
+    baseline: Baseline = "none"
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How the weights are found: Adam (Kingma, Ba 2015) on batches of sequences.
+
+    Attributes
+    ----------
+    seed
+        decides all that is random.
+    learning_rate
+        of Adam.
+    batch
+        sequences of a step.
+    clip_norm
+        gradients with a larger norm are scaled down to it.
+    word_dropout
+        the share of the words that the generator reads as unknown words in training, so that it relies on the latent
+        vector.
+    corruption
+        the share of the words that the generator reads as other words, drawn uniformly, in training. A mechanism
+        replaces words in this way once the generator is used. The paper has no such setting.
+    precision
+        of matrix products: ``bfloat16`` is faster on GPUs that have it. Sums and weights stay float32.
+    chunk
+        positions whose probabilities are held in memory at once. It changes sums in their last bits alone.
+    """
+
+    seed: int = 0
+    learning_rate: float = 0.001
+    batch: int = 128
+    clip_norm: float = 5.0
+    word_dropout: float = 0.0
+    corruption: float = 0.0
+    precision: Precision = "float32"
+    chunk: int = 1024
+    reward: RewardSettings = field(default_factory=RewardSettings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When training is measured, saved and ended. Nothing here changes a step.
+
+    Attributes
+    ----------
+    epochs
+        passes over the training sequences, at most.
+    reconstruction_epochs
+        of these, the first ones have no reward, unless early stopping ends them sooner.
+    steps
+        steps at most; None: no limit.
+    minutes
+        of training at most, those before an interruption included; None: no limit.
+    validate_every
+        steps between two measurements of the validation loss.
+    patience
+        how many measurements in a row may fail to lower the validation loss.
+    checkpoint_every
+        steps between two checkpoints.
+    report_every
+        steps between two rows of the metrics.
+    """
+
+    epochs: int = 10
+    reconstruction_epochs: int = 5
+    steps: int | None = None
+    minutes: float | None = None
+    validate_every: int = 500
+    patience: int = 3
+    checkpoint_every: int = 500
+    report_every: int = 20

@@ -1,0 +1,296 @@
+"""The training of a generator: one function, on a CPU or a GPU, that an interruption does not harm.
+
+The batches of an epoch follow from the seed and the epoch, and the random numbers of a step from the seed and the
+step. So a training that goes on from a checkpoint takes the steps that it would have taken, and its weights are the
+same bit for bit on the same machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from numpy.typing import NDArray
+
+from wordveil.errors import GeneratorError
+from wordveil.generators.initial import draw_initial_arrays
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.training.batch import Batch, prepare_batch
+from wordveil.generators.training.checkpoint import CHECKPOINT, Checkpoint, Progress, load_checkpoint, save_checkpoint
+from wordveil.generators.training.corpus import Corpus
+from wordveil.generators.training.loss import Losses, Sums, find_units
+from wordveil.generators.training.metrics import METRICS, MetricsFile
+from wordveil.generators.training.model import Generator, collect_arrays
+from wordveil.generators.training.settings import Schedule, TrainingSettings
+from wordveil.generators.weights import Corpus as CorpusKind
+from wordveil.generators.weights import GeneratorWeights
+from wordveil.version import __version__
+
+Row = Mapping[str, Any]
+# What random numbers are drawn for: those of an epoch's order have no third number.
+_TRAINING, _VALIDATION = 1, 2
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained, and on what.
+
+    Attributes
+    ----------
+    shape
+        the sizes.
+    vectors
+        float32 ``(size, dimension)``: the words' public vectors, no row of zeros. Rewards compare them.
+    words_digest
+        of the words (:func:`wordveil.generators.weights.digest_words`).
+    corpus
+        the sequences.
+    kind
+        whether the corpus is public.
+    settings
+        what decides each step.
+    """
+
+    shape: GeneratorShape
+    vectors: NDArray[np.float32]
+    words_digest: str
+    corpus: Corpus
+    kind: CorpusKind
+    settings: TrainingSettings
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must not change within a training, by the names that a message shows."""
+        return {
+            "shape": self.shape.to_dict(),
+            "words": self.words_digest,
+            "texts": self.corpus.digest,
+            "corpus": self.kind,
+            **self.settings.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training's result: the weights, how far it went, and whether it went on from a checkpoint."""
+
+    weights: GeneratorWeights
+    progress: Progress
+    resumed: bool
+
+
+def train(
+    task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None] = lambda _row, _total: None
+) -> Trained:
+    """Train a generator, or go on with a training.
+
+    Parameters
+    ----------
+    task : Task
+        what is trained.
+    schedule : Schedule
+        when to measure, save and end.
+    directory : pathlib.Path
+        exists; has checkpoints and metrics.
+    observe : callable
+        gets each row of the metrics, and the number of steps of all epochs.
+
+    Returns
+    -------
+    Trained
+        the weights with the lowest validation loss, or the last ones where no sequence validates.
+
+    Raises
+    ------
+    GeneratorError
+        where the directory has a checkpoint of another task, no sequence trains, or the loss becomes infinite.
+    """
+    if not len(task.corpus.training):
+        raise GeneratorError("No sequence of the texts trains. Name texts with words of the embedding.")
+    trainer = _Trainer(task, schedule, directory, observe)
+    resumed = trainer.restore()
+    trainer.run()
+    return Trained(trainer.finish(), trainer.progress, resumed)
+
+
+class _Trainer:
+    """A training under way."""
+
+    def __init__(self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]) -> None:
+        self._task, self._schedule, self._directory, self._observe = task, schedule, directory, observe
+        self._metrics = MetricsFile(directory / METRICS)
+        settings = task.settings
+        self._epoch_steps = len(task.corpus.order(settings.batch, settings.seed, 0))
+        self.progress = Progress()
+        self.progress.rewarded = self._awaits_reward and self._is_due(0)
+        arrays = draw_initial_arrays(task.shape, settings.seed, task.vectors)
+        self._graph, self._state = nnx.split(_build(task.shape, arrays))
+        self._optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
+        self._memory = self._optimiser.init(self._state)
+        self._best: Mapping[str, NDArray[Any]] = {}
+        self._take_step, self._measure = self._compile()
+
+    def _compile(self) -> tuple[Any, Any]:
+        """A step and a measurement."""
+        graph, optimiser = self._graph, self._optimiser
+        losses = Losses(self._task.shape, self._task.settings, jnp.asarray(find_units(self._task.vectors)))
+
+        def step(state: Any, memory: Any, batch: Batch) -> tuple[Any, Any, Sums]:
+            gradient, sums = losses.derive(nnx.merge(graph, state), batch)
+            changes, memory = optimiser.update(gradient, memory, state)
+            return optax.apply_updates(state, changes), memory, sums
+
+        def measure(state: Any, batch: Batch) -> Sums:
+            return losses.measure(nnx.merge(graph, state), batch)
+
+        return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
+
+    def restore(self) -> bool:
+        """Go on from the checkpoint. False where there is none."""
+        found = load_checkpoint(self._directory / CHECKPOINT, self._task.identity)
+        self._metrics.cut(found.progress.step if found else -1)
+        if found is None:
+            return False
+        self.progress, self._best = replace(found.progress, ended=""), found.best
+        _, self._state = nnx.split(_build(self._task.shape, found.parameters))
+        structure = jax.tree.structure(self._memory)
+        leaves = [jnp.asarray(found.optimiser[str(number)]) for number in range(structure.num_leaves)]
+        self._memory = jax.tree.unflatten(structure, leaves)
+        return True
+
+    def _save(self) -> None:
+        leaves = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(self._memory))}
+        arrays = collect_arrays(self._state)
+        done = Checkpoint(self.progress, arrays, leaves, self._best, self._task.identity)
+        save_checkpoint(self._directory / CHECKPOINT, done)
+
+    def run(self) -> None:
+        """Take steps until an end is reached."""
+        progress, before, begun = self.progress, self.progress.seconds, time.monotonic()
+        while not (ended := self._find_end()):
+            for batch in self._list_batches()[progress.position :]:
+                self._step(batch)
+                progress.seconds = before + time.monotonic() - begun
+                self._measure_and_save()
+                if self._find_end():
+                    break
+        progress.ended = ended
+        if progress.measured_step != progress.step:
+            self._validate()
+        self._save()
+
+    def _list_batches(self) -> list[NDArray[np.int64]]:
+        settings = self._task.settings
+        return self._task.corpus.order(settings.batch, settings.seed, self.progress.epoch)
+
+    def _find_end(self) -> str:
+        """Why training ends now; empty where it goes on."""
+        progress, schedule = self.progress, self._schedule
+        ends = {
+            "epochs": progress.epoch >= schedule.epochs,
+            "steps": schedule.steps is not None and progress.step >= schedule.steps,
+            "minutes": schedule.minutes is not None and progress.seconds >= 60 * schedule.minutes,
+            "patience": progress.failures >= schedule.patience,
+        }
+        return next((name for name, is_reached in ends.items() if is_reached), "")
+
+    def _step(self, numbers: NDArray[np.int64]) -> None:
+        """Take a step, and go on to the next batch."""
+        progress, begun = self.progress, time.monotonic()
+        batch = self._prepare(numbers, _TRAINING, progress.step)
+        self._state, self._memory, sums = self._take_step(self._state, self._memory, batch)
+        figures = _to_numbers(sums)
+        progress.step += 1
+        progress.position += 1
+        if progress.position == self._epoch_steps:
+            progress.epoch, progress.position = progress.epoch + 1, 0
+        if not np.isfinite(figures["loss"]):
+            raise GeneratorError(
+                f"The loss became {figures['loss']} at step {progress.step}. Lower training.learning_rate, and begin "
+                "again with --fresh."
+            )
+        if progress.step % self._schedule.report_every == 0:
+            figures["tokens_per_second"] = round(int(batch.live.sum()) / (time.monotonic() - begun), 1)
+            self._tell(figures)
+
+    def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> Batch:
+        shape, settings = self._task.shape, self._task.settings
+        sequences = self._task.corpus.take(numbers, shape.length, shape.padding)
+        random = np.random.default_rng([settings.seed, purpose, number])
+        rewarded, disturb = self.progress.rewarded, purpose == _TRAINING
+        return prepare_batch(shape, sequences, settings, random, rewarded=rewarded, disturb=disturb)
+
+    def _tell(self, figures: Row) -> None:
+        progress = self.progress
+        place = {"step": progress.step, "epoch": progress.epoch, "rewarded": progress.rewarded}
+        row = {**place, "seconds": round(progress.seconds, 1), **figures}
+        self._metrics.add(row)
+        self._observe(row, self._schedule.epochs * self._epoch_steps)
+
+    def _measure_and_save(self) -> None:
+        """Measure, begin the reward and save, where it is time to."""
+        progress, schedule = self.progress, self._schedule
+        if progress.step % schedule.validate_every == 0:
+            self._validate()
+        if self._awaits_reward and (self._is_due(progress.epoch) or progress.failures >= schedule.patience):
+            # Losses with and without the reward cannot be compared.
+            progress.rewarded, progress.best, progress.failures = True, None, 0
+        if progress.step % schedule.checkpoint_every == 0:
+            self._save()
+
+    @property
+    def _awaits_reward(self) -> bool:
+        return bool(self._task.settings.reward.reward) and not self.progress.rewarded
+
+    def _is_due(self, epoch: int) -> bool:
+        return epoch >= self._schedule.reconstruction_epochs
+
+    def _validate(self) -> None:
+        """Measure the validation loss, and keep the parameters where it is the lowest."""
+        batches = self._task.corpus.list_validation(self._task.settings.batch)
+        if not batches:
+            return
+        progress = self.progress
+        prepared = (self._prepare(batch, _VALIDATION, number) for number, batch in enumerate(batches))
+        rows = [_to_numbers(self._measure(self._state, batch)) for batch in prepared]
+        means = {f"validation_{name}": float(np.mean([row[name] for row in rows])) for name in rows[0]}
+        loss = means["validation_loss"]
+        progress.measured_step = progress.step
+        if progress.best is None or loss < progress.best:
+            progress.best, progress.best_step, progress.failures = loss, progress.step, 0
+            self._best = collect_arrays(self._state)
+        else:
+            progress.failures += 1
+        self._tell(means)
+
+    def finish(self) -> GeneratorWeights:
+        """The weights with the lowest validation loss, with what they are."""
+        task, progress = self._task, self.progress
+        arrays = self._best or collect_arrays(self._state)
+        about = {
+            "wordveil": __version__,
+            "texts": task.corpus.digest,
+            "settings": task.settings.to_dict(),
+            "schedule": asdict(self._schedule),
+            "progress": asdict(progress),
+            "last": self._metrics.read()[-1:],
+        }
+        floats = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
+        return GeneratorWeights(task.shape, task.words_digest, task.kind, floats, about)
+
+
+def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generator:
+    return Generator(shape, {name: jnp.asarray(array) for name, array in arrays.items()})
+
+
+def _to_numbers(sums: Sums) -> dict[str, float]:
+    """The figures of a step."""
+    return {name: float(value) for name, value in sums._asdict().items()}

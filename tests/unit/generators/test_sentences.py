@@ -1,0 +1,87 @@
+"""The public sentences in the package: what they are, that their licence comes with them, how they are made."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from wordveil.embeddings.embedding import DEMO, load
+from wordveil.embeddings.vocabulary import WordIndex
+
+ROOT = Path(__file__).parents[3]
+FOLDER = resources.files("wordveil") / "data" / "sentences"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """scripts/sentences.py as a module."""
+    path = ROOT / "scripts" / "sentences.py"
+    spec = importlib.util.spec_from_file_location("sentences", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def test_the_sentences_are_short_distinct_and_of_words_that_the_demo_embedding_has(script: ModuleType):
+    with resources.as_file(FOLDER / "wordnet.parquet") as path:
+        table = pq.read_table(path)
+        size = path.stat().st_size
+    assert table.column_names == ["text"]
+    assert size < 1_000_000
+    texts = table.column("text").combine_chunks()
+    length, strange, joined = script.count_words(texts, WordIndex(load(DEMO).words))
+    assert (length.min(), length.max()) == (4, 20)
+    assert strange.max() == 1
+    assert 0.96 < 1 - strange.sum() / length.sum() < 1
+    assert len(set(joined)) == len(texts)
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    assert f"{len(texts):,} English sentences" in readme
+    assert f"{length.sum():,} words" in readme
+    assert f"{1 - strange.sum() / length.sum():.1%} of" in readme
+
+
+def test_their_licence_lies_beside_them():
+    licence = (FOLDER / "LICENSE.wordnet-3.0").read_text("utf-8")
+    assert "Permission to use, copy, modify and distribute" in " ".join(licence.split())
+    assert licence == (FOLDER.parent / "hypernyms" / "LICENSE.wordnet-3.0").read_text("utf-8")
+
+
+def test_examples_leave_out_quotations_and_fragments(script: ModuleType):
+    gloss = 'to go; "go home"; "a man must go ... on"; "we go `at once\'"; "I go, I go"- Shakespeare; "go (away)"'
+    assert list(script.find_examples(gloss)) == ["go home", "we go 'at once'"]
+
+
+@pytest.mark.parametrize(
+    ("sense", "sentence"),
+    [
+        (("noun", "owl", 'a bird (of night) with large eyes; "an owl"'), "an owl is a bird with large eyes"),
+        (("noun", "Rome", "the capital of Italy; a city"), "Rome is the capital of Italy"),
+        (("noun", "heat", "the state of being hot"), "heat is the state of being hot"),
+        (("noun", "rain", "water that falls"), None),
+        (("noun", "ring", "a thing to put on"), None),
+        (("verb", "run dry", "become empty"), "to run dry is to become empty"),
+        (("verb", "sow", "place seeds in or on"), None),
+        (("adj", "hot", "of high temperature"), None),
+    ],
+)
+def test_definitions_become_sentences(script: ModuleType, sense: tuple[str, str, str], sentence: str | None):
+    assert script.define(*sense) == sentence
+
+
+def test_sentences_of_another_length_or_with_strange_words_or_said_before_are_left_out(script: ModuleType):
+    index = WordIndex(pa.array(["the", "dog", "barked", "at", "us"]))
+    texts = ["the dog barked at us!", "The dog barked at us", "the dog barked", "dog bit the dog bit", "the dog bit us"]
+    seen: set[str] = set()
+    assert script.choose(texts, 1, index, seen) == ["The dog barked at us!", "The dog bit us."]
+    assert script.choose(texts, 0, index, seen) == []
