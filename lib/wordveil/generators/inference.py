@@ -56,7 +56,7 @@ class _Cells:
             self.input(inputs),
             self.hidden(levels),
             (self.input.scale, self.hidden.scale),
-            self.bias if base is None else base,
+            self.bias if base is None else _freeze(base),
             self.hidden_bias,
             self.most,
             states,
@@ -76,6 +76,8 @@ class GeneratorState:
         the same in whole numbers.
     base
         float32 ``(count, 3 * cells)``: the latent vector's part of the first layer's input, with its bias.
+    buffer
+        where the weights of the next symbols are put: float32, one row or more for each.
     """
 
     states: list[Float32]
@@ -89,10 +91,12 @@ class GeneratorState:
         return len(self.base)
 
     def keep(self, rows: NDArray[Any]) -> None:
-        """Keep some rows only: bool ``(count,)``, or their numbers, in any order, also several times."""
+        """Keep some rows only: bool ``(count,)``, or their numbers, in any order. A row may go on several times."""
         self.states = [states[rows] for states in self.states]
         self.levels = [levels[rows] for levels in self.levels]
         self.base = self.base[rows]
+        if len(self.buffer) < self.count:
+            self.buffer = np.empty((self.count, self.buffer.shape[1]), np.float32)
 
 
 class WholeNumberGenerator:
@@ -124,7 +128,7 @@ class WholeNumberGenerator:
         check_exactness(shape, arrays)
         self.shape = shape
         self._block = block
-        self._arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        self._arrays = {name: _freeze(np.ascontiguousarray(array)) for name, array in arrays.items()}
         self._levels = Levels(*arrays["levels"].tolist())
         self._encoder = [
             [self._cells(f"encoder.{layer}.{direction}") for direction in ("forward", "backward")]
@@ -257,6 +261,13 @@ class WholeNumberGenerator:
             cells.advance(inputs, state.states[layer][part], levels, base)
             inputs = levels
         return inputs
+
+
+def _freeze(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written, as of a mapped file: kernels are compiled for one kind of array alone."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _run(cells: _Cells, inputs: Float32, active: list[int], places: range) -> tuple[Float32, Float32]:

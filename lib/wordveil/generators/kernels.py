@@ -105,22 +105,49 @@ def advance_cells(
     levels : ndarray
         float32 ``(count, cells)``: the states in whole numbers from ``-most`` to ``most``, replaced.
     """
-    count, cells = states.shape
+    cells, top = states.shape[1], np.float32(most)
+    both, gates = 2 * cells, np.empty(2 * cells, np.float32)
     input_scale, hidden_scale = scales
-    top = np.float32(most)
-    for row in range(count):
+    for row in range(len(states)):
         added = base[row] if len(base) > 1 else base[0]
-        for reset in range(cells):
-            keep, new = reset + cells, reset + 2 * cells
-            r = inputs[row, reset] * input_scale[reset] + added[reset] + hidden[row, reset] * hidden_scale[reset]
-            u = inputs[row, keep] * input_scale[keep] + added[keep] + hidden[row, keep] * hidden_scale[keep]
-            r = _tanh(r * _HALF) * _HALF + _HALF
-            u = _tanh(u * _HALF) * _HALF + _HALF
-            remembered = hidden[row, new] * hidden_scale[new] + hidden_bias[reset]
-            n = _tanh(inputs[row, new] * input_scale[new] + added[new] + r * remembered)
-            state = (_ONE - u) * n + u * states[row, reset]
-            states[row, reset] = state
-            levels[row, reset] = _round(state, top)
+        fresh, held = inputs[row], hidden[row]
+        _open(fresh[:both], input_scale[:both], held[:both], hidden_scale[:both], added[:both], gates)
+        _remember(held[both:], hidden_scale[both:], hidden_bias, gates[:cells])
+        _propose(fresh[both:], input_scale[both:], added[both:], gates[:cells])
+        _move(gates[:cells], gates[cells:], top, states[row], levels[row])
+
+
+# Each of these loops uses vector instructions. A loop over all of it would not: too many arrays might overlap.
+@compiled
+def _open(
+    fresh: Float32, fresh_scale: Float32, held: Float32, held_scale: Float32, added: Float32, gates: Float32
+) -> None:
+    """The reset gates, then the update gates."""
+    for i in range(len(gates)):
+        gate = fresh[i] * fresh_scale[i] + added[i] + held[i] * held_scale[i]
+        gates[i] = _tanh(gate * _HALF) * _HALF + _HALF
+
+
+@compiled
+def _remember(held: Float32, scale: Float32, bias: Float32, resets: Float32) -> None:
+    """What of the states goes into the new ones replaces the reset gates."""
+    for i in range(len(resets)):
+        resets[i] *= held[i] * scale[i] + bias[i]
+
+
+@compiled
+def _propose(fresh: Float32, scale: Float32, added: Float32, remembered: Float32) -> None:
+    """New states replace what is remembered."""
+    for i in range(len(remembered)):
+        remembered[i] = _tanh(fresh[i] * scale[i] + added[i] + remembered[i])
+
+
+@compiled
+def _move(proposed: Float32, updates: Float32, top: np.float32, states: Float32, levels: Float32) -> None:
+    for i in range(len(states)):
+        state = (_ONE - updates[i]) * proposed[i] + updates[i] * states[i]
+        states[i] = state
+        levels[i] = _round(state, top)
 
 
 @compiled

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal, localcontext
+from functools import cache
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -126,7 +128,7 @@ def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) ->
     quantised: dict[str, NDArray[Any]] = {
         **{name: np.array(array) for name, array in arrays.items() if array.ndim == 1},
         "levels": np.array(chosen, np.int32),
-        "softmax": _softmax_table(),
+        "softmax": np.array(_softmax_table(), np.uint32),
         "embedding": np.rint(embedding / largest * chosen.embedding).astype(np.float32),
     }
     mixed = arrays[_MIXED]
@@ -153,10 +155,15 @@ def _quantise_matrix(
     return np.rint(matrix / steps).astype(np.float32), (steps / levels).astype(np.float32)
 
 
-def _softmax_table() -> NDArray[np.uint32]:
-    """No weight is below 1, so that each symbol can be written, as under a softmax."""
-    weights = LARGEST_WEIGHT * np.exp(-np.arange(_SOFTMAX_ENTRIES) / SOFTMAX_STEPS)
-    return np.asarray(np.maximum(np.rint(weights), 1), np.uint32)
+@cache
+def _softmax_table() -> tuple[int, ...]:
+    """No weight is below 1, so that each symbol can be written, as under a softmax.
+
+    ``exp`` of decimal numbers is rounded correctly, so that the table is the same on every machine.
+    """
+    with localcontext(prec=30):
+        weights = (LARGEST_WEIGHT * (Decimal(-entry) / SOFTMAX_STEPS).exp() for entry in range(_SOFTMAX_ENTRIES))
+        return tuple(max(round(weight), 1) for weight in weights)
 
 
 def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> None:

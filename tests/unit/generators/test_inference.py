@@ -1,0 +1,255 @@
+"""Inference in whole numbers: what a row gets depends on nothing but the row, and is what the model says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from generating import SMALL, make_sequences, make_weights
+from reference.generator import Reference
+from wordveil.errors import GeneratorError
+from wordveil.generators import inference
+from wordveil.generators.inference import WholeNumberGenerator, multiply
+from wordveil.generators.quantise import EXACT, Levels, quantise_weights
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.weights import GeneratorWeights
+
+SEQUENCES = make_sequences()
+COUNT = len(SEQUENCES)
+WRITTEN = np.random.default_rng(4).integers(0, SMALL.size + 3, (SMALL.length, COUNT)).astype(np.int32)
+ARRAYS = quantise_weights(make_weights())
+# SHA-256 of the weights of all steps: other BLAS libraries and processors give the same.
+GOLDEN = "29884f8e840c62ab59760a21660c5afee9525410095ef14756f1b1aea4bf5914"
+
+
+def run(generator: WholeNumberGenerator, rows: Any = slice(None)) -> np.ndarray:
+    """The weights of each step: uint32 ``(length, count, outputs)``."""
+    sequences, written = SEQUENCES[rows], WRITTEN[:, rows]
+    state = generator.begin(sequences)
+    symbols = generator.start_symbols(len(sequences))
+    steps = []
+    for row in written:
+        steps.append(generator.advance(state, symbols).copy())
+        symbols = row
+    return np.array(steps)
+
+
+@pytest.fixture(scope="module")
+def whole() -> np.ndarray:
+    return run(WholeNumberGenerator(SMALL, ARRAYS))
+
+
+def test_rows_depend_on_nothing_but_themselves(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    assert len({step.tobytes() for step in whole.transpose(1, 0, 2)}) > COUNT - 3  # of two empty rows
+    order = np.random.default_rng(5).permutation(COUNT)
+    assert np.array_equal(run(generator, order), whole[:, order])
+    for row in range(COUNT):
+        assert np.array_equal(run(generator, slice(row, row + 1)), whole[:, row : row + 1])
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, COUNT, 1000])
+def test_blocks_decide_nothing(block: int, whole: np.ndarray) -> None:
+    assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS, block)), whole)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_decide_nothing(threads: int, whole: np.ndarray) -> None:
+    with threadpool_limits(threads):
+        assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS)), whole)
+
+
+def test_rows_that_are_kept_go_on(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS, 4)
+    state, symbols = generator.begin(SEQUENCES), generator.start_symbols(COUNT)
+    rows = np.arange(COUNT)
+    for step, written in enumerate(WRITTEN):
+        assert np.array_equal(generator.advance(state, symbols), whole[step, rows])
+        chosen = np.arange(len(rows))[::-1] if step == 1 else np.arange(len(rows)) % 5 != step % 5
+        state.keep(chosen)
+        rows = rows[chosen]
+        symbols = written[rows]
+        assert state.count == len(rows)
+    state.keep(np.zeros(len(rows), bool))
+    assert generator.advance(state, symbols[:0]).shape == (0, SMALL.outputs)
+
+
+def test_a_row_may_go_on_several_times(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    state = generator.begin(SEQUENCES)
+    generator.advance(state, generator.start_symbols(COUNT))
+    rows = np.arange(3 * COUNT) % COUNT
+    state.keep(rows)
+    assert np.array_equal(generator.advance(state, WRITTEN[0, rows]), whole[1, rows])
+
+
+def test_two_states_do_not_share_what_they_return(whole: np.ndarray) -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    first, second = generator.begin(SEQUENCES), generator.begin(SEQUENCES[::-1])
+    weights = generator.advance(first, generator.start_symbols(COUNT))
+    other = generator.advance(second, generator.start_symbols(COUNT))
+    assert np.array_equal(weights, whole[0])
+    assert np.array_equal(other, whole[0, ::-1])
+
+
+def test_products_are_exact(whole: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with sums of int64 that nothing rounds."""
+
+    def count(levels: np.ndarray, matrix: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        sums = levels.astype(np.int64) @ matrix.astype(np.int64)
+        assert np.abs(sums).max(initial=0) <= EXACT
+        if out is not None:
+            out[:] = sums
+        return sums.astype(np.float32)
+
+    monkeypatch.setattr(inference, "multiply", count)
+    assert np.array_equal(run(WholeNumberGenerator(SMALL, ARRAYS)), whole)
+
+
+def worst(matrix: np.ndarray, levels: int) -> np.ndarray:
+    """Activations that make each column's sum as large as it can be."""
+    return np.asarray(np.sign(matrix.T) * levels, np.float32)
+
+
+def test_products_are_exact_up_to_the_certificate_and_not_beyond() -> None:
+    matrix, levels = np.ascontiguousarray(ARRAYS["output"][:, :64]), int(ARRAYS["levels"][2])
+    for factor in (1, 5):
+        activations = worst(matrix, levels * factor)
+        activations[:, 0] -= 1
+        exact = activations.astype(np.int64) @ matrix.astype(np.int64)
+        assert (np.abs(exact).max() <= EXACT) == (factor == 1)
+        assert np.array_equal(multiply(activations, matrix), exact) == (factor == 1)
+
+
+def distance(weights: GeneratorWeights, levels: Levels | None = None) -> tuple[float, float]:
+    """The largest and the mean total variation distance from the softmax of the reference."""
+    weighed = run(WholeNumberGenerator(SMALL, quantise_weights(weights, levels))).astype(np.float64)
+    found = weighed / weighed.sum(axis=2, keepdims=True)
+    reference = Reference(SMALL, weights.arrays)
+    wanted = [reference.probabilities(SEQUENCES[row].tolist(), WRITTEN[:-1, row].tolist()) for row in range(COUNT)]
+    distances = np.abs(found - np.array(wanted).transpose(1, 0, 2)).sum(axis=2) / 2
+    return float(distances.max()), float(distances.mean())
+
+
+@pytest.mark.parametrize(("sharpness", "largest", "mean"), [(2.0, 0.003, 0.002), (12.0, 0.02, 0.004)])
+def test_whole_numbers_are_close_to_the_model(sharpness: float, largest: float, mean: float) -> None:
+    weights = make_weights(sharpness=sharpness)
+    found = distance(weights)
+    assert found[0] < largest
+    assert found[1] < mean
+    assert distance(weights, Levels(32, 32, 32))[1] > mean
+
+
+def test_the_model_is_told_from_others() -> None:
+    """An array that were read wrongly would be seen: each decides more than what rounding does."""
+    weights = make_weights()
+    limit = distance(weights)[1]
+    for name, array in weights.arrays.items():
+        other = GeneratorWeights(SMALL, "", "public", {**weights.arrays, name: np.roll(array, 1, axis=-1)})
+        weighed = [run(WholeNumberGenerator(SMALL, quantise_weights(one))) / 2**31 for one in (weights, other)]
+        shares = [one / one.sum(axis=2, keepdims=True) for one in weighed]
+        assert np.abs(shares[0] - shares[1]).sum(axis=2).mean() / 2 > 3 * limit, name
+
+
+def test_padding_at_the_end_is_not_read(whole: np.ndarray) -> None:
+    longer = GeneratorShape(**{**SMALL.to_dict(), "length": SMALL.length + 5})
+    generator = WholeNumberGenerator(longer, ARRAYS)
+    padded = np.full((COUNT, longer.length), longer.padding, np.int32)
+    padded[:, : SMALL.length] = SEQUENCES
+    first = generator.advance(generator.begin(padded), generator.start_symbols(COUNT))
+    assert np.array_equal(first, whole[0])
+
+
+def test_padding_before_a_word_is_read_as_any_symbol() -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    pad = SMALL.padding
+    rows = [[1, 2], [1, pad, 2], [pad, 1, 2], [1, 2, pad]]
+    sequences = np.array([row + [pad] * (SMALL.length - len(row)) for row in rows], np.int32)
+    first = generator.advance(generator.begin(sequences), generator.start_symbols(4))
+    assert len({row.tobytes() for row in first}) == 3
+    assert np.array_equal(first[0], first[3])
+
+
+def test_empty_sequences_and_no_sequences() -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    empty = np.full((3, SMALL.length), SMALL.padding, np.int32)
+    first = generator.advance(generator.begin(empty), generator.start_symbols(3))
+    assert np.array_equal(first[0], first[2])
+    assert len(np.unique(first[0])) > 50
+    state = generator.begin(empty[:0])
+    assert state.count == 0
+    assert generator.advance(state, generator.start_symbols(0)).shape == (0, SMALL.outputs)
+
+
+def test_weights_have_a_largest_and_a_least(whole: np.ndarray) -> None:
+    sharp = run(WholeNumberGenerator(SMALL, quantise_weights(make_weights(sharpness=80.0))))
+    for weights in (whole, sharp):
+        assert (weights.max(axis=2) == 2**31).all()
+        assert weights.min() >= 1
+    assert (sharp == 1).any()
+
+
+def digest(weights: np.ndarray) -> str:
+    return sha256(np.ascontiguousarray(weights, "<u4").tobytes()).hexdigest()
+
+
+def test_weights_are_the_same_as_on_other_machines(whole: np.ndarray) -> None:
+    assert digest(whole) == GOLDEN
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("blas", "processor"), [("Prescott", "generic"), ("Sandybridge", "")])
+def test_instructions_decide_nothing(blas: str, processor: str, tmp_path: Path) -> None:
+    """OpenBLAS and Numba take other instructions than this machine's best; each computes in another order."""
+    code = f"""
+import importlib.util
+spec = importlib.util.spec_from_file_location("inferred", {__file__!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module.digest(module.run(module.WholeNumberGenerator(module.SMALL, module.ARRAYS))))
+"""
+    folders = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
+    chosen = {"OPENBLAS_CORETYPE": blas, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(folders)}
+    if processor:
+        chosen |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **chosen}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [GOLDEN]
+
+
+def test_arrays_are_not_copied() -> None:
+    arrays = {name: np.array(array) for name, array in ARRAYS.items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    generator = WholeNumberGenerator(SMALL, arrays)
+    assert all(np.shares_memory(array, generator._arrays[name]) for name, array in arrays.items())
+
+
+def test_bad_input_is_named() -> None:
+    generator = WholeNumberGenerator(SMALL, ARRAYS)
+    with pytest.raises(ValueError, match="sequences of 7 symbols"):
+        generator.begin(SEQUENCES[:, 1:])
+    for symbol in (-1, SMALL.end):
+        wrong = SEQUENCES.copy()
+        wrong[0, 0] = symbol
+        with pytest.raises(ValueError, match="symbols from 0 to 151"):
+            generator.begin(wrong)
+    state = generator.begin(SEQUENCES)
+    with pytest.raises(ValueError, match=r"symbols of shape \(12,\)"):
+        generator.advance(state, generator.start_symbols(2))
+    with pytest.raises(ValueError, match="symbols from 0 to 153"):
+        generator.advance(state, generator.start_symbols(COUNT) + np.int32(1))
+    with pytest.raises(ValueError, match="block=0"):
+        WholeNumberGenerator(SMALL, ARRAYS, 0)
+    with pytest.raises(GeneratorError, match="output is missing"):
+        WholeNumberGenerator(SMALL, {name: array for name, array in ARRAYS.items() if name != "output"})
