@@ -228,8 +228,8 @@ _DIFFERENCES = (
     (
         "The generators are smaller than the paper's (20,000 words, 512 cells, two layers, 50 words), so that two "
         "processor cores train them, and read back what the mechanism wrote. The authors' code reads the original "
-        "words back, which makes its text better than a release can be. Texts keep their number of words, in all rows: the "
-        "end of a text is not chosen."
+        "words back, which makes its text better than a release can be. Texts keep their number of words, in all rows: "
+        "the end of a text is not chosen."
     ),
     (
         "The paper's corpora are Yelp and IMDb reviews by author and its own similarity is that of a trained sentence "

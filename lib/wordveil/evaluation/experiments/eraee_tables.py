@@ -226,7 +226,9 @@ def find_similar(embedding: Embedding, words: NDArray[np.int32], count: int) -> 
     return np.asarray(np.argpartition(-(units[words] @ units.T), count - 1, axis=1)[:, :count].astype(np.int64))
 
 
-_ORIGINAL = "The mean probability that the generator gives to the original word, where it has read the original words before it."
+_ORIGINAL = (
+    "The mean probability that the generator gives to the original word, where it has read the original words before."
+)
 _KEPT = "The share of the sentence's words that are written as they were."
 _SIMILAR_WORDS = (
     f"The probability that what is written is one of the {_SIMILAR} words with the highest cosines to the original "

@@ -49,7 +49,7 @@ def weigh_softmax_rr(places: Places, epsilon: float) -> Float64:
     See :func:`wordveil.mechanisms.symbol_choice.softmax_rr_law`.
     """
     symbols, count, held = places.rows.shape[1], places.wanted.shape[1], places.held
-    kept = _sigma(np.float64(epsilon / 2))
+    kept = float(_sigma(np.array(epsilon / 2)))
     return np.asarray(kept * held + (1 - kept) * (count - held) / (symbols - 1))
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from wordveil.embeddings.embedding import Embedding
@@ -23,7 +24,7 @@ from wordveil.evaluation.experiments.systems import WORDS_ALONE
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.corpus import Corpus, find_corpus, write_corpus
+from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
 from wordveil.generators.training.packages import INSTALL, require_packages
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
@@ -40,6 +41,8 @@ MISSING = (
 )
 _DIRECTORY = "generators"
 _WEIGHTS, _TRAINING = "weights.npz", "training"
+_FORM = 1
+"""Raised when the same plan would train something else."""
 _VALIDATION = 0.02
 _TEXTS = 4096
 
@@ -139,7 +142,7 @@ def train_or_load(plan: GeneratorPlan, texts: Sequence[str], embedding: Embeddin
     PlatformError
         where it is to be trained, and JAX, Flax or Optax is not installed.
     """
-    source = {"plan": asdict(plan), "texts": _digest(texts), "words": digest_words(embedding.words)}
+    source = {"form": _FORM, "plan": asdict(plan), "texts": _digest(texts), "words": digest_words(embedding.words)}
     place = work / _DIRECTORY / hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:32]
     place.mkdir(parents=True, exist_ok=True)
     with _locked(place / "lock"):
@@ -179,15 +182,27 @@ def _make_task(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, 
 
 
 def prepare_corpus(texts: Sequence[str], embedding: Embedding, length: int, directory: Path) -> Corpus:
-    """Texts as sequences of ``length`` words, as ER-AE cuts them: a sequence goes on over the end of a sentence."""
+    """Texts as sequences of exactly ``length`` words. Like ER-AE's, they go on over the end of a sentence.
+
+    What is left at the end of a text is left out: sequences of one width are compiled once.
+    """
     source: dict[str, Any] = {"texts": _digest(texts), "words": digest_words(embedding.words), "length": length}
     if (found := find_corpus(directory, source)) is not None:
         return found
     vocabulary = Vocabulary(embedding.words)
     codec = Codec(WORDS_ALONE, vocabulary)
     parts = (pa.array(texts[start : start + _TEXTS], pa.string()) for start in range(0, len(texts), _TEXTS))
-    pieces = (encode_texts(part, codec, "windows", vocabulary.unknown) for part in parts)
+    pieces = (_keep_whole(encode_texts(part, codec, "windows", vocabulary.unknown), length) for part in parts)
     return write_corpus(directory, pieces, length, _VALIDATION, source)
+
+
+def _keep_whole(piece: Piece, length: int) -> Piece:
+    """The first words of each text, a multiple of ``length``."""
+    counts = np.diff(piece.offsets)
+    whole = counts // length * length
+    places = np.arange(len(piece.ids)) - np.repeat(piece.offsets[:-1], counts)
+    kept = piece.ids[places < np.repeat(whole, counts)]
+    return Piece(kept, np.concatenate([[0], np.cumsum(whole)]).astype(np.int64), piece.hashes)
 
 
 def score_training(plan: GeneratorPlan, weights: GeneratorWeights) -> list[Score]:
@@ -205,8 +220,8 @@ def score_training(plan: GeneratorPlan, weights: GeneratorWeights) -> list[Score
 
 
 _ACCURACY = (
-    "The share of the words of held-out sequences that are the generator's likeliest symbol, where it reads the original "
-    "words before. The count is that of training steps."
+    "The share of the words of held-out sequences that are the generator's likeliest symbol, where it reads the "
+    "original words before. The count is that of training steps."
 )
 _RECONSTRUCTION = "The mean of -ln p(original symbol) there, in nats. The count is that of training steps."
 _FIGURES = {"accuracy": (_ACCURACY, True), "reconstruction": (_RECONSTRUCTION, False)}
