@@ -31,7 +31,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 
 SIZES = GeneratorSizes(
-    words=120, length=5, cells=24, latent=16, known_words=2_000, epochs=80, plain_epochs=60, batch=16
+    words=300, length=5, cells=24, latent=16, known_words=2_000, epochs=20, plain_epochs=15, batch=16
 )
 WORDS = load("demo").words.to_pylist()[: SIZES.words]
 
