@@ -24,10 +24,12 @@ from numpydoc.docscrape import NumpyDocString
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from wordveil.config import generators
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
 from wordveil.config.schema import GateSection, TextSection
 from wordveil.embeddings.training.settings import TrainingSettings
+from wordveil.generators.training import settings as generator_settings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.release.rules import RULES
 from wordveil.text.draft import DraftPolicy
@@ -71,7 +73,27 @@ def make_page() -> str:
             parts += mechanism_parts()
         elif name in sections:
             parts += [f"## {name}", f"{summary(sections[name])}\n{SEE[name]}", table(sections[name])]
+    parts += generator_parts()
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def generator_parts() -> Iterator[str]:
+    """The file of `wordveil train`, which is a configuration of its own."""
+    yield (
+        "## generator\n\n`wordveil train` reads a file of its own, with `format_version: 1` and this section. "
+        "[generators.md](generators.md)\nexplains it."
+    )
+    yield table(generators.GeneratorSection)
+    meanings = {
+        "reward": attributes(generator_settings.RewardSettings),
+        "training": {
+            **attributes(generator_settings.TrainingSettings),
+            **attributes(generator_settings.Schedule),
+        },
+    }
+    for name, field in generators.GeneratorSection.model_fields.items():
+        if (model := model_of(field)) is not None:
+            yield f"### generator.{name}\n\n{summary(model)}\n\n{table(model, meanings.get(name))}"
 
 
 def mechanism_parts() -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer.main
 from typer.core import TyperGroup
@@ -57,6 +60,26 @@ def config(workspace: Workspace) -> Path:
     )
 
 
+def generator_config(root: Path) -> Path:
+    """The configuration of a generator that one step trains."""
+    pq.write_table(pa.table({"text": ["The old house was quiet."] * 8}), root / "texts.parquet")
+    sizes = {"length": 2, "cells": 2, "latent": 1, "encoder_layers": 1, "generator_layers": 1}
+    generator = {
+        "output": "weights.npz",
+        "embedding": "demo",
+        "public": True,
+        "corpus": "public",
+        "texts": {"path": "texts.parquet", "validation": 0.0},
+        "text": {"types": "none"},
+        "shape": sizes,
+        "reward": {"reward": 0.0},
+        "training": {"steps": 1},
+    }
+    file = root / "generator.yaml"
+    file.write_text(json.dumps({"format_version": 1, "generator": generator}), "utf-8")
+    return file
+
+
 @pytest.fixture
 def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]]:
     """Arguments and exit code of a call of each command, in an order in which they work."""
@@ -73,6 +96,7 @@ def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]
         "build": (chosen, 0),
         "plan": ([*chosen, "--sample", "5"], 0),
         "ngrams": ([*ngrams, "--min-count", "1"], 0),
+        "train": (["--config", str(generator_config(root))], 0 if importlib.util.find_spec("jax") else 7),
         "sanitise": (chosen, 0),
         "release gate": (chosen, 0),
         "release publish": (chosen, 0),

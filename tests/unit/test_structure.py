@@ -165,6 +165,12 @@ def test_airflow_keeps_to_its_dags():
     assert importers("airflow", "lib", "jobs", "benchmarks", "examples") == set()
 
 
+def test_jax_keeps_to_the_training_of_generators():
+    found = {path for package in ("jax", "flax", "optax") for path in importers(package, "lib")}
+    assert found
+    assert all(path.startswith("lib/wordveil/generators/training/") for path in found), found
+
+
 # Numba loads yaml where it finds it, so that cannot be asked of a worker.
 HEAVY = ("gensim", "pydantic", "typer", "rich", "jinja2")
 

@@ -1,7 +1,8 @@
 """The command line.
 
-Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; 6 output
-exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget; 1 any other error.
+Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle, n-gram model or generator; 5 key;
+6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget;
+1 any other error.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle or n-gram model; 5 key; "
-        "6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget; "
-        "1 any other error."
+        "Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle, n-gram model or "
+        "generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, "
+        "ledger or budget; 1 any other error."
     ),
 )
 # To add a command, write its file and add a line here. `wordveil --help` lists commands in this order, then groups.

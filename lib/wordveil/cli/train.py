@@ -34,7 +34,7 @@ def train(
     overrides: SetOption = None,
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin again: delete the checkpoints, and replace the weights.")
+        bool, typer.Option("--fresh", help="Begin again: delete the checkpoint, and replace the weights.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,12 +67,13 @@ def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
     """Make room for the files. Raises :class:`OutputExistsError` for weights that no checkpoint belongs to."""
     from wordveil.generators.training.checkpoint import CHECKPOINT
 
-    if fresh and section.directory.exists():
-        shutil.rmtree(section.directory)
+    if fresh:
+        # The sequences stay: they follow from the texts. All else in the directory may be somebody's.
+        (section.directory / CHECKPOINT).unlink(missing_ok=True)
     if output.exists() and not fresh and not (section.directory / CHECKPOINT).exists():
         raise OutputExistsError(
-            f"generator.output = {output}: already exists, and there is no checkpoint to go on from. Name another file, "
-            "or replace it with --fresh."
+            f"generator.output = {output}: already exists, and there is no checkpoint to go on from. Name another "
+            "file, or replace it with --fresh."
         )
     with writing("generator.output", str(output)):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -145,10 +145,15 @@ class GeneratorSection(Section):
     part of it. The weights may then tell it, and releases that use them cost far more.
     """
     texts: TextsSection
+    """The texts that train."""
     text: WordsSection = WordsSection()
+    """How texts become words."""
     shape: ShapeSection = ShapeSection()
+    """The sizes."""
     reward: RewardSection = RewardSection()
+    """The losses."""
     training: TrainingSection = TrainingSection()
+    """How the weights are found."""
 
     @property
     def directory(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
 from wordveil.config.schema import Rate, Section
@@ -42,6 +43,7 @@ def test_every_setting_stands_in_its_chapter(script: ModuleType):
     _, *found = re.split(r"^#{2,3} (.+)$", script.make_page(), flags=re.MULTILINE)
     chapters = {name: [row[0].strip("`") for row in rows(text)] for name, text in zip(*[iter(found)] * 2, strict=True)}
     models = {name: model for name, field in Config.model_fields.items() if (model := script.model_of(field))}
+    parts = {name: model for name, field in GeneratorSection.model_fields.items() if (model := script.model_of(field))}
     shared = list(MechanismSection.model_fields)
     assert chapters == {
         "Top level": [name for name in Config.model_fields if name not in {*models, "mechanism"}],
@@ -52,6 +54,8 @@ def test_every_setting_stands_in_its_chapter(script: ModuleType):
             name: [setting for setting in model.model_fields if setting not in shared]
             for name, model in MECHANISM_SECTIONS.items()
         },
+        "generator": list(GeneratorSection.model_fields),
+        **{f"generator.{name}": list(model.model_fields) for name, model in parts.items()},
     }
 
 

@@ -136,20 +136,22 @@ class _Trainer:
         self._optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
         self._memory = self._optimiser.init(self._state)
         self._best: Mapping[str, NDArray[Any]] = {}
+        self._units = jnp.asarray(find_units(task.vectors))
         self._take_step, self._measure = self._compile()
 
     def _compile(self) -> tuple[Any, Any]:
         """A step and a measurement."""
         graph, optimiser = self._graph, self._optimiser
-        losses = Losses(self._task.shape, self._task.settings, jnp.asarray(find_units(self._task.vectors)))
+        shape, settings = self._task.shape, self._task.settings
 
-        def step(state: Any, memory: Any, batch: Batch) -> tuple[Any, Any, Sums]:
-            gradient, sums = losses.derive(nnx.merge(graph, state), batch)
+        # The vectors are an argument: a constant of their size would be compiled for each width of a batch.
+        def step(state: Any, memory: Any, batch: Batch, units: Any) -> tuple[Any, Any, Sums]:
+            gradient, sums = Losses(shape, settings, units).derive(nnx.merge(graph, state), batch)
             changes, memory = optimiser.update(gradient, memory, state)
             return optax.apply_updates(state, changes), memory, sums
 
-        def measure(state: Any, batch: Batch) -> Sums:
-            return losses.measure(nnx.merge(graph, state), batch)
+        def measure(state: Any, batch: Batch, units: Any) -> Sums:
+            return Losses(shape, settings, units).measure(nnx.merge(graph, state), batch)
 
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
 
@@ -206,7 +208,7 @@ class _Trainer:
         """Take a step, and go on to the next batch."""
         progress, begun = self.progress, time.monotonic()
         batch = self._prepare(numbers, _TRAINING, progress.step)
-        self._state, self._memory, sums = self._take_step(self._state, self._memory, batch)
+        self._state, self._memory, sums = self._take_step(self._state, self._memory, batch, self._units)
         figures = _to_numbers(sums)
         progress.step += 1
         progress.position += 1
@@ -260,7 +262,7 @@ class _Trainer:
             return
         progress = self.progress
         prepared = (self._prepare(batch, _VALIDATION, number) for number, batch in enumerate(batches))
-        rows = [_to_numbers(self._measure(self._state, batch)) for batch in prepared]
+        rows = [_to_numbers(self._measure(self._state, batch, self._units)) for batch in prepared]
         means = {f"validation_{name}": float(np.mean([row[name] for row in rows])) for name in rows[0]}
         loss = means["validation_loss"]
         progress.measured_step = progress.step

@@ -1,0 +1,83 @@
+"""Sequences: cut, kept, mapped and ordered by the seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
+
+PAD = 100
+
+
+def write(directory: Path, share: float = 0.0, length: int = 4) -> Corpus:
+    first = Piece(np.arange(9, dtype=np.int32), np.array([0, 3, 9]), np.array([2**62, 2**63], np.uint64))
+    second = Piece(np.arange(9, 11, dtype=np.int32), np.array([0, 0, 2]), np.array([0, 2**64 - 1], np.uint64))
+    return write_corpus(directory, [first, second], length, share, {"file": "a"})
+
+
+def rows(corpus: Corpus) -> list[list[int]]:
+    return [[i for i in row if i != PAD] for row in corpus.take(np.arange(len(corpus.validates)), 4, PAD).tolist()]
+
+
+def test_long_sequences_are_cut_and_empty_ones_left_out(tmp_path: Path) -> None:
+    assert rows(write(tmp_path)) == [[0, 1, 2], [3, 4, 5, 6], [7, 8], [9, 10]]
+
+
+def test_what_is_written_is_found_again_by_its_source(tmp_path: Path) -> None:
+    corpus = write(tmp_path, 0.3)
+    found = find_corpus(tmp_path, {"file": "a"})
+    assert found is not None
+    assert (rows(found), found.validates.tolist(), found.digest) == (
+        rows(corpus),
+        corpus.validates.tolist(),
+        corpus.digest,
+    )
+    assert find_corpus(tmp_path, {"file": "b"}) is None
+    assert find_corpus(tmp_path / "none", {"file": "a"}) is None
+
+
+def test_validation_is_chosen_by_the_hash_of_a_text(tmp_path: Path) -> None:
+    assert write(tmp_path, 0.3).validates.tolist() == [True, False, False, False]
+    assert write(tmp_path, 0.6).validates.tolist() == [True, True, True, False]
+    assert write(tmp_path).digest != write(tmp_path, 0.6).digest
+
+
+def test_rows_are_as_wide_as_their_longest_sequence_and_an_end_need(tmp_path: Path) -> None:
+    corpus = write(tmp_path)
+    assert corpus.take(np.array([3]), 4, PAD).tolist() == [[9, 10, PAD]]
+    assert corpus.take(np.array([1]), 4, PAD).tolist() == [[3, 4, 5, 6]]
+
+
+def many(count: int) -> Corpus:
+    lengths = np.random.default_rng(0).integers(1, 20, count)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Corpus(np.zeros(offsets[-1], np.int32), offsets, np.arange(count) % 10 == 0, "")
+
+
+def test_an_epoch_has_every_training_sequence_and_follows_from_the_seed() -> None:
+    corpus = many(1000)
+    batches = corpus.order(16, 1, 0)
+    assert {len(batch) for batch in batches} == {16}
+    assert len(batches) == -(-900 // 16)
+    assert set(np.concatenate(batches).tolist()) == set(corpus.training.tolist())
+    again, other, later = corpus.order(16, 1, 0), corpus.order(16, 2, 0), corpus.order(16, 1, 1)
+    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+    assert not np.array_equal(np.concatenate(batches), np.concatenate(other))
+    assert not np.array_equal(np.concatenate(batches), np.concatenate(later))
+
+
+def test_the_sequences_of_a_batch_have_similar_lengths() -> None:
+    corpus = many(1000)
+    lengths = np.diff(corpus.offsets)
+    spread = np.mean([np.ptp(lengths[batch]) for batch in corpus.order(16, 1, 0)])
+    assert spread < 4 < np.ptp(lengths)
+
+
+def test_validation_batches_are_the_same_always() -> None:
+    corpus = many(1000)
+    batches = corpus.list_validation(16)
+    assert set(np.concatenate(batches).tolist()) == set(corpus.validation.tolist())
+    assert all(np.array_equal(a, b) for a, b in zip(batches, corpus.list_validation(16), strict=True))
+    assert [len(batch) for batch in many(4).order(16, 0, 0)] == [3]
