@@ -366,6 +366,9 @@ def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool, to
 def test_what_an_attacker_recovers_is_measured(name: str, padding: bool, toy: Embedding) -> None:
     mechanism = toy_mechanism(name, toy, padding=padding)
     found = measure_recovery(mechanism, rank_frequencies(SIZE))
+    if mechanism.reads_context:  # single words say nothing of a text
+        assert found is None
+        return
     assert found is not None
     for its in (found.uniform, found.frequency):
         exact = its.after[0].at_most is not None

@@ -134,13 +134,14 @@ def check_text(text: str | None, *, compare: bool) -> None:
 
 def plan_facts(plan: Plan) -> dict[str, str]:
     """The rows of the table of a plan."""
-    from wordveil.cli.tables import length_facts, number, price_plan, recovery_facts
+    from wordveil.cli.tables import COMPOSED, length_facts, number, price_plan, recovery_facts
     from wordveil.privacy.events import Composition
     from wordveil.privacy.recovery import Recovery
 
     hidden = plan.tokens is not None
     word = "distinct word of a record" if plan.composition == Composition.DISTINCT else "token"
-    unit = f"a record of {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
+    of = "that pays for" if plan.composition == Composition.CORPUS else "of"
+    unit = f"a record {of} {plan.tokens} tokens" if hidden else f"a {word} (the length is public)"
     facts = {
         "release": plan.release,
         "input": plan.input,
@@ -148,7 +149,7 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         "mechanism": f"{plan.mechanism}, epsilon {price_plan(plan)} for each token",
         "bundle": plan.bundle or "none yet",
         "largest distance": number(plan.diameter),
-        "composition": plan.composition,
+        "composition": COMPOSED.get(plan.composition, plan.composition),
         "holds for": f"pairs of texts related by {plan.relation}",
         "exposes": ", ".join(plan.exposes) or "nothing",
         f"epsilon of {unit}": number(plan.epsilon_bound),
@@ -156,6 +157,8 @@ def plan_facts(plan: Plan) -> dict[str, str]:
         if plan.epsilon_pure is not None or plan.bundle is None
         else "none: unbounded for any two texts",
     }
+    if hidden and plan.composition in COMPOSED and plan.epsilon_bound is not None and plan.tokens:
+        facts["epsilon of a token"] = number(plan.epsilon_bound / plan.tokens)
     if plan.delta:
         facts[f"delta of {unit}"] = f"{plan.delta:.3g}: the probability with which an output may exceed these bounds"
     if plan.bundle is not None:

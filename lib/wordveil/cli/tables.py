@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 
 if TYPE_CHECKING:
@@ -51,8 +52,13 @@ CHANGES = {
     "withdraw": "withdraw: records were withdrawn as asked",
 }
 """What the ``changes`` of a run mean, for people."""
-NOT_MEASURED = "not measured: move the bundle's directory out of the store and build it again"
-"""What stands for figures that a bundle of an older version does not have."""
+NOT_MEASURED = "not measured: the mechanism reads whole texts, or the bundle is old (move it away and build it again)"
+"""What stands for figures that a bundle does not have."""
+COMPOSED = {
+    "text": "text: what is drawn at one place depends on the whole text, so any two texts may differ in all places",
+    "corpus": "corpus: the private corpus trained the weights, so each record pays for all that are ever drawn",
+}
+"""What compositions mean of which the name does not say it."""
 ALONE_NOTE = (
     "the price is of this output alone, and no ledger keeps it. Outputs of the same records under another policy, "
     "bundle, key or release name add their prices to it, because readers join them by id. `wordveil docs "
@@ -233,6 +239,8 @@ def report_facts(report: RunReport, *, is_release: bool = False) -> dict[str, st
 def price_epsilon(epsilon: float, metric: str) -> str:
     """An epsilon and what it is the price of. ``metric``: its identifier; empty where it is not known yet."""
     name = metric.partition(":")[0]
+    if name == CORPUS_METRIC:
+        return f"{epsilon:g} between any two corpora"
     per = "between any two words" if name == "discrete" else " ".join(filter(None, ("per unit of", name, "distance")))
     return f"{epsilon:g} {per}"
 
@@ -241,6 +249,8 @@ def price_plan(plan: Plan) -> str:
     """The epsilon of a plan's mechanism and what it is the price of, before a bundle tells the metric too."""
     from wordveil.mechanisms.registry import MECHANISMS
 
+    if MECHANISMS[plan.mechanism].reads_context:
+        return f"{plan.epsilon:g} of the choice of a symbol"
     return price_epsilon(plan.epsilon, plan.metric or ("discrete" if MECHANISMS[plan.mechanism].is_pure else ""))
 
 

@@ -216,13 +216,18 @@ _MESSAGES: dict[tuple[str, str], str] = {
     ),
     ("mechanism.public", "missing"): (
         "is required: set `public: true` if the embedding, its vocabulary and its index, and all frequencies, "
-        "similarities, pairs, classes and n-grams that this section names, were made without the private corpus. What "
-        "is made from the corpus leaks it: use another embedding, or another file."
+        "similarities, pairs, classes and n-grams that this section names, were made without the private corpus, and a "
+        "generator as well, unless corpus: private says otherwise. What is made from the corpus leaks it: use another "
+        "embedding, or another file."
     ),
     ("mechanism.public", "literal_error"): (
-        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes or n-grams made "
-        "from the private corpus break the guarantee. Use those made from public text."
+        "only `public: true` can be used: an embedding, frequencies, similarities, pairs, classes, n-grams or "
+        "generators made from the private corpus break the guarantee. Use those made from public text."
     ),
+    (
+        "mechanism.model",
+        "missing",
+    ): "is required: name the weights of a generator that was trained with the words of mechanism.embedding.",
     ("key", "missing"): "is required: set key.file or key.env. There is no default: no key, no run.",
     ("format_version", "missing"): f"is required: write `format_version: {FORMAT_VERSION}`.",
     (

@@ -27,6 +27,7 @@ from wordveil.evaluation.histogram import count_bins
 from wordveil.evaluation.output_law import OutputLaw, write_tokens
 from wordveil.evaluation.statistics import KeepProbability, SupportSize
 from wordveil.evaluation.text_lengths import suggest_length
+from wordveil.evaluation.whole_texts import choose_records, draw_texts, fit_texts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.keep_rate import measure_keep_rate
 from wordveil.records.columns import ONE_TEXT, ColumnsCodec, TextColumns
@@ -122,8 +123,11 @@ def inspect(
     """
     with threadpool_limits(limits=1):  # as in a worker
         encoded = _encode(batches, policy, bundle, model, columns)
-        chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
-        drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
+        if bundle.mechanism.reads_context:
+            chosen, drawn, speed = _draw_texts(encoded, policy, bundle, columns)
+        else:
+            chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
+            drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
     kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
     released = len(encoded.lengths)
     tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
@@ -239,6 +243,24 @@ def _draw_sample(
         seconds += time.process_time() - started
         done += len(drawn[-1])
     return np.concatenate(drawn)[: len(ids)], done / seconds
+
+
+def _draw_texts(
+    encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
+) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
+    """Draw some of the texts as a run does. Returns their tokens, what became of the first of them, and tokens a
+    second.
+    """
+    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    mean = int(widths.sum()) or max(len(encoded.ids) // max(len(encoded.columns), 1), 1)
+    ids, counts = choose_records(encoded.ids, encoded.columns, max(SAMPLE_TOKENS // mean, 1))
+    if not counts.any() and not widths.any():  # nothing to draw: the speed is that of a text of unknown words
+        unknown = np.full(_CHUNK, bundle.vocabulary.unknown, np.int32)
+        return ids, ids, draw_texts(bundle.mechanism, unknown, np.array([0, _CHUNK]), _DRAW_SECONDS)[1]
+    if not len(counts):
+        counts = np.zeros((1, len(widths)), np.int64)
+    fitted, offsets = fit_texts(ids, counts, widths, bundle.vocabulary.pad)
+    return fitted, *draw_texts(bundle.mechanism, fitted, offsets, _DRAW_SECONDS)
 
 
 def default_words(vocabulary: Vocabulary) -> list[str]:

@@ -174,7 +174,8 @@ def measure_suitability(
     Returns
     -------
     Suitability
-        figures in six digits, epsilons in two. A mechanism that does not draw one output for each word has no epsilons.
+        figures in six digits, epsilons in two. A mechanism that does not draw one output for each word has no epsilons,
+        nor has one that draws it by the words around it: single words say nothing of a text.
     """
     name = guarantee.metric.name.removesuffix("-capped")
     measure = COSINE if mechanism.is_pure or name not in SPACES else name
@@ -289,11 +290,15 @@ class _Tried:
         return EpsilonFigures(epsilon, round_figure(float(words.mean())), round_figure(recovered))
 
     def _stays_here(self, words: Int32) -> Float64 | None:
+        if self._mechanism.reads_context:
+            return None
         known = self._mechanism.stay_probabilities(words)
         return known if known is not None else self._draw(self._mechanism, words)
 
     def _stays(self, epsilons: Sequence[float], words: Int32) -> Float64 | None:
         """Whether words stay, or how probably, float64 ``(epsilons, words)``; NaN where there is no such mechanism."""
+        if self._mechanism.reads_context:
+            return None
         known = self._mechanism.stays_at(epsilons, words)
         if known is not None:
             return known

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.evaluation.output_law import draw_tokens
+from wordveil.evaluation.whole_texts import draw_texts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.text.policy import TextPolicy
 
 EXAMPLES = (0, 10, 100)
 """Words of the texts whose output is forecast."""
-_WORDS, _DRAWS = 100, 1_000
+_WORDS, _DRAWS, _TEXTS = 100, 1_000, 20
 _MIN_SUGGESTED = 8
 
 
@@ -97,6 +98,8 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
     if not policy.pads:
         return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
     width = policy.n_max or 0
+    if mechanism.reads_context:
+        return [_forecast_texts(words, width, mechanism, size) for words in EXAMPLES]
     every = np.unique(np.arange(_WORDS) * size // _WORDS).astype(np.int32)
     word, draws = _word_share(mechanism, every, size)
     padding, _ = _word_share(mechanism, np.array([size], np.int32), size)
@@ -107,6 +110,17 @@ def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -
         variance = kept * word * (1 - word) + filled * padding * (1 - padding)
         found.append(OutputLength(words, kept * word + filled * padding, math.sqrt(variance), draws))
     return found
+
+
+def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
+    """The same by draws of whole texts, where what a word becomes depends on the others."""
+    kept = min(words, width)
+    texts = np.full((_TEXTS, width), size, np.int32)
+    texts[:, :kept] = (np.arange(_TEXTS * kept).reshape(_TEXTS, kept) * 7919) % size
+    offsets = np.arange(_TEXTS + 1) * width
+    drawn, _ = draw_texts(mechanism, texts.ravel(), offsets, math.inf)
+    written = (drawn.reshape(_TEXTS, width) != size).sum(axis=1)
+    return OutputLength(words, float(written.mean()), float(written.std()), _TEXTS)
 
 
 def _word_share(mechanism: Mechanism[Any], symbols: NDArray[np.int32], pad: int) -> tuple[float, int | None]:

@@ -49,7 +49,7 @@ def _draw(random: np.random.Generator, name: str, sizes: tuple[int, ...]) -> NDA
     if len(sizes) == 1:
         return np.zeros(sizes, np.float32)
     if name == "embedding":
-        return (random.normal(size=sizes) / np.sqrt(sizes[1])).astype(np.float32)
+        return np.asarray(random.normal(size=sizes) / np.sqrt(sizes[1]), np.float32)
     if name.endswith(".hidden"):
         cells = sizes[0]
         squares = [np.linalg.qr(random.normal(size=(cells, cells)))[0] for _ in range(3)]

@@ -1,9 +1,12 @@
 """A generator that needs no training: it begins with the first word of a text, and continues by what it wrote.
 
-For checks of what generators are used for. Its output depends on the text, on what was written before, and ends.
+For checks of what generators are used for. Its output depends on the text, on what was written before, and ends. Its
+weights are rounded to multiples of :data:`_UNIT`, so that every machine makes the same ones.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from wordveil.generators.weights import GeneratorWeights, digest_words
 _CELLS, _LENGTH = 32, 4
 # Gates that are nearly shut and nearly open, and how sure the generator is of a word.
 _SHUT, _SURE = -8.0, 12.0
+_UNIT = 2.0**-10
 
 
 def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> GeneratorWeights:
@@ -46,10 +50,15 @@ def make_repeating_weights(embedding: Embedding, length: int = _LENGTH) -> Gener
     arrays["encoder.0.forward.input"][:] = 0
     arrays["latent"] *= 2
     arrays["generator.0.bias"][_CELLS : 2 * _CELLS] = -_SHUT / 4
+    arrays = {name: _round(array) for name, array in arrays.items()}
     states = _first_states(arrays, shape)
-    arrays["output"] = (_SURE * states.T).astype(np.float32)
-    arrays["output_bias"] = (-_SURE / 2 * (states**2).sum(axis=1)).astype(np.float32)
+    arrays["output"] = _round(_SURE * states.T)
+    arrays["output_bias"] = _round(-_SURE / 2 * (states**2).sum(axis=1))
     return GeneratorWeights(shape, digest_words(embedding.words), "public", arrays)
+
+
+def _round(values: NDArray[Any]) -> NDArray[np.float32]:
+    return (np.rint(values / _UNIT) * _UNIT).astype(np.float32)
 
 
 def _first_states(arrays: dict[str, NDArray[np.float32]], shape: GeneratorShape) -> NDArray[np.float64]:

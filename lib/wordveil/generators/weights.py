@@ -78,7 +78,7 @@ class GeneratorWeights:
         digest = hashlib.sha256(f"{self.salt}\n".encode())
         for name, shape in self.shape.arrays().items():
             digest.update(f"{name} {shape}\n".encode())
-            digest.update(np.ascontiguousarray(self.arrays[name], "<f4"))
+            digest.update(np.ascontiguousarray(self.arrays[name], "<f4").data)
         return digest.hexdigest()
 
 

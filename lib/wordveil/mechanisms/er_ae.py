@@ -63,7 +63,7 @@ class ErAeSettings(MechanismSettings):
         of the choice of one symbol, in nats. A token's loss is ``epsilon / 2 + ln(symbols - 1)``, at most. It has no
         default.
     model : str
-        path of the generator's weights, trained on public text with the words of the embedding. It has no default.
+        path of the generator's weights, trained with the words of the embedding. It has no default.
     choice : {"softmax-rr", "two-set"}
         how a symbol is chosen: ``softmax-rr`` keeps one that the generator draws, or takes any other; ``two-set`` draws
         some, and takes one of these or any other, as the paper does. The loss is the same.
@@ -74,7 +74,7 @@ class ErAeSettings(MechanismSettings):
         (:attr:`wordveil.privacy.events.Composition.CORPUS`).
     max_records : int or None
         the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
-        ledger. Required there, and None for a public one.
+        ledger: required there, and refused with a public one.
     """
 
     input_files: ClassVar[tuple[str, ...]] = ("model",)
@@ -90,12 +90,12 @@ class ErAeSettings(MechanismSettings):
     def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         is_private, limit = written.get("corpus") == "private", written.get("max_records")
         if is_private and limit is None:
-            yield (
-                "max_records",
+            problem = (
                 "is required with corpus: private: every record pays for all records that are ever drawn from the "
                 "weights, and no more can be drawn. Set the number of records of the corpus, with room for the new "
-                "and edited ones of all runs to come.",
+                "and edited ones of all runs to come."
             )
+            yield "max_records", problem
         if not is_private and limit is not None:
             yield (
                 "max_records",
@@ -229,8 +229,8 @@ def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: Publi
         )
     if weights.corpus != settings.corpus:
         raise BundleError(
-            f"mechanism.corpus = {settings.corpus}: the weights of {settings.model} say that they were trained on a "
-            f"{weights.corpus} corpus. Set corpus: {weights.corpus}, or name other weights."
+            f"{setting}: says that it was trained on a {weights.corpus} corpus, and mechanism.corpus is "
+            f"{settings.corpus}. Set corpus: {weights.corpus}, or name other weights."
         )
     return weights
 

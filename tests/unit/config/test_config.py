@@ -202,7 +202,7 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
 @pytest.mark.parametrize("value", [None, False])
 def test_the_statement_of_what_is_public_covers_every_file(value):
     message = faults(changed("mechanism.public", value))[0]
-    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams"):
+    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams", "generators"):
         assert word in message
 
 
@@ -304,7 +304,8 @@ def test_a_name_that_is_nearly_one_without_padding_says_so():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_section_has_the_fields_and_the_defaults_of_the_settings_and_gives_them_back(name: str):
     kind = MECHANISMS[name].settings_type
-    required = {"epsilon": 8.0} if kind.has_epsilon() else {}
+    required: dict[str, Any] = {"epsilon": 8.0} if kind.has_epsilon() else {}
+    required |= {"model": "/lake/generator.npz"} if "model" in kind.input_files else {}
     section = {"name": name, "embedding": "demo", "public": True, **required}
     parsed = parse_config({**base(), "mechanism": section, "text": {"length": "as_is"}}, "job.yaml").mechanism
     assert parsed.settings == kind(**required)
@@ -316,14 +317,22 @@ def test_a_section_has_the_fields_and_the_defaults_of_the_settings_and_gives_the
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
 @pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), 0, -1.0, 1e-200])
 def test_no_mechanism_takes_an_epsilon_that_is_none(name: str, epsilon: float):
+    model = {"model": "generator.npz"} if "model" in MECHANISMS[name].settings_type.input_files else {}
     settings = {
         **base(),
-        "mechanism": {**base()["mechanism"], "name": name, "epsilon": epsilon},
+        "mechanism": {**base()["mechanism"], "name": name, "epsilon": epsilon, **model},
         "text": {"length": "as_is"},
     }
     (fault,) = faults(settings)
     assert fault.startswith("mechanism.epsilon = ")
     assert "finite" in fault or "greater than 0" in fault
+
+
+@pytest.mark.parametrize("model", [{}, {"model": None}, {"model": ""}, {"model": "s3a://lake/generator.npz"}])
+def test_a_generator_needs_its_weights(model: dict[str, Any]):
+    section = {"name": "er-ae", "epsilon": 3.0, "embedding": "demo", "public": True, **model}
+    (fault,) = faults({**base(), "mechanism": section})
+    assert fault.startswith("mechanism.model")
 
 
 def test_an_input_is_a_path_or_a_table_at_one_version():

@@ -4,6 +4,7 @@ by them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -15,13 +16,15 @@ import pytest
 
 from helpers import random_embedding
 from slotting import make_model
-from unit.support import WORDS
+from unit.support import WORDS, toy_embedding
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts import content_store
 from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import BundleError, EmbeddingError, NgramError, PublicFileError, WordveilError
+from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.weights import save_weights
 from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laplace import Laplace
@@ -381,3 +384,59 @@ def test_the_comparison_has_the_frequencies(tmp_path, monkeypatch):
     for inputs in seen:
         assert inputs.frequencies is not None
         assert inputs.frequencies.argmax() == 59
+
+
+def generator_config(place: Path, words: list[str]) -> Config:
+    """A configuration of er-ae in ``place`` with an embedding of these words, and weights of four other words."""
+    (place / "words.txt").write_text("".join(f"{word} {row} 1 {-row}\n" for row, word in enumerate(words)))
+    if not (place / "generator.npz").exists():
+        save_weights(place / "generator.npz", make_repeating_weights(toy_embedding(WORDS[:4]), 2))
+    raw = {
+        "format_version": 2,
+        "release": "toy",
+        "input": {"path": "in", "id": "id", "text": "text"},
+        "mechanism": {
+            "name": "er-ae",
+            "epsilon": 9,
+            "embedding": "words.txt",
+            "model": "generator.npz",
+            "public": True,
+        },
+        "text": {"profile": "strict", "n_max": 8},
+        "key": {"env": "KEY"},
+        "output": {"path": "out"},
+        "bundle_store": "bundles",
+    }
+    return parse_config(raw, "job.yaml", directory=place)
+
+
+def test_a_generator_reaches_the_build_and_its_content_the_recipe(tmp_path):
+    config = generator_config(tmp_path, WORDS[:4])
+    bundle = build_bundle(config)
+    entry = bundle.manifest["recipe"]["inputs"]["model"]
+    assert entry["name"] == "generator.npz"
+    assert entry["digest"] == hashlib.sha256((tmp_path / "generator.npz").read_bytes()).hexdigest()
+    assert "model" not in bundle.manifest["recipe"]["settings"]
+    assert find_bundle(config).path == bundle.path  # type: ignore[union-attr]
+    weights = make_repeating_weights(toy_embedding(WORDS[:4], 2.0), 3)
+    save_weights(tmp_path / "generator.npz", weights)
+    with pytest.raises(BundleError, match=r"content of mechanism\.model is"):
+        find_bundle(config)
+
+
+def test_a_generator_that_is_missing_damaged_or_of_other_words(tmp_path):
+    place = tmp_path / "generator.npz"
+    for words, damage, message in (
+        (WORDS[:5], None, "its 4 words are not the 5 words of mechanism.embedding"),
+        (WORDS[1:5], None, "its 4 words are not the 4 words of mechanism.embedding"),
+        (WORDS[:4], lambda: place.write_bytes(b"PK"), "is not a generator's file"),
+        (WORDS[:4], place.unlink, "no such file"),
+    ):
+        config = generator_config(tmp_path, words)
+        if damage:
+            damage()
+        with pytest.raises(WordveilError) as error:
+            build_bundle(config)
+        assert error.value.exit_code == 4
+        assert str(error.value).startswith(f"mechanism.model = {place}: ")
+        assert message in str(error.value)

@@ -156,6 +156,17 @@ def test_mechanisms_without_an_epsilon_or_with_other_lengths_have_none():
     assert (found.epsilon, found.epsilons) == (None, ())
 
 
+def test_a_mechanism_that_reads_the_words_around_is_not_drawn_from(monkeypatch):
+    """Single words say nothing of a text, and at full size their draws take minutes."""
+    monkeypatch.setattr(MECHANISMS["er-ae"], "draw", None)
+    words = [f"word{number}" for number in range(30)]
+    embedding = toy_embedding(words, np.random.default_rng(2).standard_normal((30, 4)))
+    found = measure("er-ae", {"epsilon": 8.0, "model": "generator.npz"}, embedding)
+    assert (found.epsilon, found.epsilons) == (None, ())
+    assert found.digits.words == 30
+    assert found.digits.stays is None
+
+
 def test_words_with_digits_are_counted_and_looked_at():
     words = [f"w{number}" if number % 3 == 0 else "a" * (number + 1) for number in range(60)]
     embedding = toy_embedding(words, np.asarray(random_embedding(60, 4).vectors))

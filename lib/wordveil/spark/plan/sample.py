@@ -34,7 +34,8 @@ _RATE, _DRAWN = "__wordveil_rate", "__wordveil_drawn"
 @dataclass(frozen=True)
 class TableSample:
     """A sample and the table it comes from: ``rows`` in all, counted without reading any column but those of
-    ``input.where``, in ``files``, of which ``files_read`` were read. ``token_price``: the largest loss of a token.
+    ``input.where``, in ``files``, of which ``files_read`` were read. ``token_price``: the largest loss of a token, for
+    each record that is ever drawn where the private corpus trained the mechanism's weights.
     ``seed``: gives the same sample of the same table again.
     """
 
@@ -112,6 +113,14 @@ def check_preview(
             f"bundle_store = {config.bundle_store}: the store has no bundle, and a preview draws with one. Run "
             "`wordveil build` first."
         )
+    if bundle.mechanism.reads_context:
+        if words is not None:
+            problem = (
+                f"{config.mechanism.name} writes a word by the words around it, so a word alone says nothing of it. "
+                'Show a public sentence: --text "...".'
+            )
+            raise ConfigError("command line", [Fault("--words", words[:80], problem)])
+        return Wanted(bundle, rows, [], [], seed)
     if words is None:
         return Wanted(bundle, rows, default_words(bundle.vocabulary), [], seed)
     return Wanted(bundle, rows, *sort_words(words.split(","), config.policy, bundle.vocabulary), seed)
@@ -170,7 +179,8 @@ def sample_table(
     progress("drawing with a throwaway key")
     batches = _make_batches(rows_read, names)
     sample = inspect(batches, config.policy, bundle, find_ngrams(config), config.text_columns)
-    return TableSample(sample, number, bundle.guarantee.pure, seed, len(counts), len(taken))
+    price = bundle.guarantee.pure * (config.mechanism.settings.record_limit or 1)
+    return TableSample(sample, number, price, seed, len(counts), len(taken))
 
 
 def _read_records(

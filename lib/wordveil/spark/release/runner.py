@@ -177,7 +177,7 @@ class ReleaseRunner:
                         unless=lambda events: _has_ended(events, intent),
                     )
             except RecordLimitError as error:
-                journal.add(REFUSED, intent.run_id, lambda _, over=error.over: {"over": over})
+                _close(journal, intent, error.over)
                 raise
             finally:
                 steps.close()
@@ -309,8 +309,13 @@ class ReleaseRunner:
         )
 
 
+def _close(journal: Journal, intent: Intent, over: int) -> None:
+    """Write down that a run was refused, so that it is not open. ``over``: the records that were too many."""
+    journal.add(REFUSED, intent.run_id, lambda _: {"over": over})
+
+
 def _refuse(journal: Journal, intent: Intent, exceeding: int) -> NoReturn:
-    journal.add(REFUSED, intent.run_id, lambda _: {"over": exceeding})
+    _close(journal, intent, exceeding)
     raise ReleaseError(
         f"budgets: {exceeding:,} records would exceed a limit and on_exceeded is fail. Nothing was drawn or charged. "
         "Raise the limit, leave records out with input.where, or set on_exceeded: quarantine."

@@ -1,0 +1,172 @@
+"""ER-AE on Spark: texts do not depend on how they are spread, are paid for as wholes, and weights that a private corpus
+trained are drawn from no more often than their records have paid for, over all releases of a ledger.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wordveil
+from releasing import Lake, corpus_with_authors
+from sparking import EMBEDDING, Workspace, corpus, read_output
+from wordveil.config.artifacts import find_bundle
+from wordveil.errors import BundleError, ConfigError, ReleaseError
+from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.weights import GeneratorWeights, save_weights
+from wordveil.spark.plan.plan import make_plan
+from wordveil.spark.plan.sample import check_preview, sample_table
+from wordveil.spark.sanitise.job import run_sanitise
+
+TEXT = {"profile": "strict", "n_max": 12}
+LENGTH = 4  # of the generator's sequences
+
+
+@pytest.fixture(scope="module")
+def weights() -> GeneratorWeights:
+    return make_repeating_weights(EMBEDDING, LENGTH)
+
+
+def mechanism(place: Path, weights: GeneratorWeights, **settings: Any) -> dict[str, Any]:
+    """The section of the configuration, with weights at their place."""
+    path = place / f"{weights.corpus}-{weights.identity[:8]}.npz"
+    save_weights(path, weights)
+    return {"name": "er-ae", "epsilon": 12.0, "model": str(path), **settings}
+
+
+@pytest.fixture
+def lake(spark: Any, workspace: Workspace) -> Lake:
+    lake = Lake(spark, workspace)
+    lake.write(corpus_with_authors(12, authors=3))
+    return lake
+
+
+def test_a_job_writes_the_same_texts_however_they_are_spread(spark, workspace: Workspace, weights) -> None:
+    workspace.write_corpus(corpus(60), "one")
+    workspace.write_corpus(corpus(60), "five", files=5)
+    section = mechanism(workspace.root, weights)
+    found = []
+    for name, batch in (("one", 10_000), ("five", 7)):
+        config = workspace.config(
+            mechanism=section,
+            text=TEXT,
+            input={"path": str(workspace.root / name)},
+            output={"path": f"{workspace.root}/{name}-out"},
+        )
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch))
+        try:
+            run_sanitise(config, lambda: spark, run_id="run")
+        finally:
+            spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+        found.append(read_output(workspace.root / f"{name}-out"))
+    assert found[0] == found[1]
+    rows, bundle = found[0], find_bundle(config)
+    assert bundle is not None
+    price = bundle.guarantee.pure
+    assert price == pytest.approx(12 / 2 + np.log(EMBEDDING.size + 1), rel=1e-6)  # words, padding and the end
+    shown = {(row["privacy"]["composition"], row["privacy"]["tokens"], row["privacy"]["relation"]) for row in rows}
+    assert shown == {("text", 12, "any_text")}
+    assert {row["privacy"]["epsilon_pure"] for row in rows} == {12 * price}
+    assert len({row["text"] for row in rows}) > 40
+    check_that_weights_are_mapped(bundle)
+    check_a_plan(spark, config, bundle)
+
+
+def check_that_weights_are_mapped(bundle: Any) -> None:
+    """What the generator holds is views of mapped files, and no copies."""
+    for name, array in bundle.mechanism._generator._arrays.items():
+        base = array
+        while isinstance(base, np.ndarray) and base.base is not None:
+            base = base.base
+        assert isinstance(base, mmap.mmap), name
+
+
+def check_a_plan(spark: Any, config: Any, bundle: Any) -> None:
+    """A plan says what a whole text costs, and a preview draws whole texts."""
+    plan = make_plan(config, lambda: spark)
+    assert (plan.composition, plan.tokens, plan.epsilon_pure) == ("text", 12, 12 * bundle.guarantee.pure)
+    assert plan.recovery is None
+    with pytest.raises(ConfigError, match="by the words around it"):
+        check_preview(config, None, "waaa")
+    wanted = check_preview(config, 20, None)
+    assert wanted is not None
+    assert wanted.words == []
+    sample = sample_table(config, bundle, lambda: spark, 20, seed=1).sample
+    assert sample.tokens == 20 * 12
+    assert 0 < sample.keep_draws <= sample.words
+
+
+def test_a_release_pays_for_whole_texts_once(lake: Lake, workspace: Workspace, weights) -> None:
+    config = lake.config(mechanism=mechanism(workspace.root, weights), text=TEXT, gate={"min_records": 12})
+    price = wordveil.build_bundle(config).guarantee.pure
+    limit = {"unit": "pure", "relation": "any_text", "record": 12 * price}
+    config = lake.config(
+        mechanism=mechanism(workspace.root, weights), text=TEXT, gate={"min_records": 12}, budgets=limit
+    )
+    lake.run(config)
+    lake.release(config)
+    charged = wordveil.read_ledger(config, by="record", session=lake.spark).collect()
+    assert {(row.tokens, row.spent, row.reserved, row.left) for row in charged} == {(12, 12 * price, 0.0, 0.0)}
+    before = lake.draws()
+    assert lake.run(config).records == 0
+    assert (lake.draws(), set(lake.spent().values())) == (before, {12})
+
+
+def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
+    lake: Lake, workspace: Workspace, weights
+) -> None:
+    private = replace(weights, corpus="private")
+    section = mechanism(workspace.root, private, corpus="private", max_records=15)
+    config = lake.config(mechanism=section, text=TEXT)
+    price = wordveil.build_bundle(config).guarantee.pure
+    lake.run(config)
+    rows = lake.newest().values()
+    assert {(row["privacy"]["composition"], row["privacy"]["tokens"]) for row in rows} == {("corpus", 15 * 12)}
+    assert {row["privacy"]["epsilon_pure"] for row in rows} == {15 * 12 * price}
+    assert set(lake.spent().values()) == {15 * 12}
+    assert lake.run(config).records == 0  # the same contexts are drawn once
+
+    # 12 are drawn, 4 more are too many, and 3 are not: in this release or in any other of the ledger.
+    lake.write(corpus_with_authors(16).slice(12))
+    entries = lake.entries()
+    with pytest.raises(ReleaseError, match=r"max_records = 15: 12 records .* 4 more, 1 too many"):
+        lake.run(config)
+    assert lake.entries() == entries
+    lake.sql("delete from {input} where id = 'r00015'")
+    assert lake.run(config).released == 3
+    assert len(lake.spent()) == 15
+    again = other_release(lake, "again")
+    with pytest.raises(ReleaseError, match=r"15 records have been drawn .* 15 more, 15 too many"):
+        lake.run(lake.config(mechanism=section, text=TEXT, **again))
+    assert lake.reserved() == 0
+
+    # At another price the records that have been charged would not have paid for it.
+    for name, changes in (("dearer", {"epsilon": 14.0}), ("more", {"max_records": 1000})):
+        with pytest.raises(ReleaseError, match="at another price"):
+            lake.run(lake.config(mechanism={**section, **changes}, text=TEXT, **other_release(lake, name)))
+    with pytest.raises(ReleaseError, match="max_records is 1000 now and was 15"):
+        lake.run(lake.config(mechanism={**section, "max_records": 1000}, text=TEXT))
+    check_what_is_refused_without_a_ledger(lake, section)
+
+
+def other_release(lake: Lake, name: str) -> dict[str, Any]:
+    return {"release": name, "output": {"path": str(lake.root / name)}}
+
+
+def check_what_is_refused_without_a_ledger(lake: Lake, section: dict[str, Any]) -> None:
+    bundle = find_bundle(lake.config(mechanism=section, text=TEXT))
+    frame = lake.spark.read.format("delta").load(str(lake.input))
+    run = wordveil.Run.throwaway()
+    with pytest.raises(BundleError, match="Draw with it only in a release with a ledger"):
+        wordveil.sanitise(frame, bundle=bundle, run=run, id="id", text="body", policy=TEXT)
+    with pytest.raises(BundleError, match="was trained on a private corpus"):
+        wordveil.build_bundle(
+            lake.config(
+                mechanism={"corpus": "public", "name": "er-ae", "epsilon": 9.0, "model": section["model"]}, text=TEXT
+            )
+        )
