@@ -252,14 +252,14 @@ def _note_findings(scores: Sequence[Score]) -> Iterator[str]:
     for kind in _KINDS:
         alone = find_score(scores, f"{kind}, the generator alone", figure="similar")
         if alone and alone.value is not None:
-            yield f"{kind}, the generator alone: a similar word in {alone.value:.1%} of the cases."
+            yield f"{kind}, the generator alone: P(a similar word) is {alone.value:.1%}."
         for loss in LOSSES:
             choices = ("exponential", "two-set", "softmax-rr")
             found = [find_score(scores, f"{kind}, {choice}, {loss:g} a token", figure="similar") for choice in choices]
             values = [score.value for score in found if score and score.value is not None]
             if len(values) == len(choices):
-                shown = ", ".join(f"{choice} {value:.1%}" for choice, value in zip(choices, values, strict=True))
-                yield f"{kind}, {loss:g} a token: a similar word is written in {shown} of the cases."
+                shown = ", ".join(f"{value:.1%} by {choice}" for choice, value in zip(choices, values, strict=True))
+                yield f"{kind}, {loss:g} a token: P(a similar word) is {shown}."
 
 
 _DIFFERENCES = (

@@ -59,7 +59,7 @@ def choose_sentences(documents: Documents, embedding: Embedding, length: int, co
 
 
 def _find_sentences(documents: Documents, label: int, embedding: Embedding, length: int) -> Iterator[NDArray[np.int32]]:
-    texts = [documents.texts[row] for row in np.flatnonzero(documents.labels == label)]
+    texts = [documents.texts[row] for row in np.flatnonzero(documents.labels == label).tolist()]
     vocabulary = Vocabulary(embedding.words)
     piece = encode_texts(pa.array(texts, pa.string()), Codec(WORDS_ALONE, vocabulary), "sentences", vocabulary.unknown)
     for start, end in zip(piece.offsets[:-1].tolist(), piece.offsets[1:].tolist(), strict=True):

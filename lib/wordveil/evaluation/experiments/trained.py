@@ -207,7 +207,8 @@ def _keep_whole(piece: Piece, length: int) -> Piece:
 
 def score_training(plan: GeneratorPlan, weights: GeneratorWeights) -> list[Score]:
     """How far the training of a generator went, and what it reached on texts that did not train it."""
-    progress, last = weights.about["progress"], next(iter(weights.about["last"]), {})
+    progress: dict[str, Any] = weights.about["progress"]
+    last: dict[str, Any] = next(iter(weights.about["last"]), {})
     measured = Measurement(plan.name, "training", "er-ae", Group.TEXT)
     made = [
         measured.make_score(figure, last[f"validation_{figure}"], None, progress["step"], text, higher_is_better=better)

@@ -150,5 +150,5 @@ def test_the_tables_show_candidates_choices_and_sentences(around, results):
     subjects = {"ER-AE, likeliest words", "SynTF, 40 a token, sentences", "ER-AE softmax-rr, 40 a token, sentences"}
     assert {example.subject for example in evaluation.examples} == subjects
     assert all(score.note == "" for score in evaluation.scores if score.task == "sentences")
-    assert any(note.startswith("ER-AE, 11.4 a token: a similar word") for note in evaluation.notes)
+    assert any(note.startswith("ER-AE, 11.4 a token: P(a similar word)") for note in evaluation.notes)
     assert "softmax-rr" in render_evaluation(evaluation)
