@@ -70,8 +70,8 @@ class GeneratorSizes:
     cells: int = 160
     latent: int = 128
     known_words: int = 600_000
-    epochs: int = 6
-    plain_epochs: int = 3
+    epochs: int = 2
+    plain_epochs: int = 1
     batch: int = 64
     learning_rate: float = 0.003
 
