@@ -7,27 +7,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from wordveil.config.generators import GeneratorSection, TextsSection
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import InputError
-from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
+from wordveil.generators.training.corpus import Corpus, find_corpus, write_corpus
 from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import digest_words
 from wordveil.text.codec import Codec
+from wordveil.text.sequences import encode_texts
 
 if TYPE_CHECKING:
     from wordveil.generators.training.train import Trained
 
 _ROWS = 4096
-# The end of a sentence: its sign, closing quotes or brackets, and space; or an empty line. RE2 cannot look behind, so a
-# separator is put after the sign.
-_SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
 
 
 def train_generator(
@@ -125,35 +121,3 @@ def read_texts(texts: TextsSection) -> Iterator[pa.StringArray]:
     except (pa.ArrowException, OSError):
         # Arrow's own message may quote a text.
         raise InputError(f"{where}: cannot be read as {texts.format}. Check texts.format.") from None
-
-
-def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
-    """The sequences of some texts.
-
-    Parameters
-    ----------
-    texts : pyarrow.StringArray
-        without nulls.
-    codec : Codec
-        turns them into ids.
-    cut : str
-        ``sentences`` or ``windows``.
-    unknown : int
-        the id of unknown words. Sequences that have no other are left out.
-    """
-    hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
-    if cut == "sentences":
-        lines = pc.split_pattern(pc.replace_substring_regex(texts, _SENTENCE_END, "\\1\x1e"), "\x1e")
-        hashes = np.repeat(hashes, np.asarray(pc.list_value_length(lines)))
-        texts = lines.flatten()
-    encoded = codec.encode(texts)
-    ids, offsets = encoded.ids, encoded.offsets
-    known = np.concatenate([[0], np.cumsum(ids != unknown)])
-    kept = known[offsets[1:]] > known[offsets[:-1]]
-    lengths = np.diff(offsets)
-    bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
-    return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -14,6 +14,7 @@ EXPERIMENTS = {
     "fdd-table4": f"{_HERE}.fdd_deniability",
     "fdd-table6": f"{_HERE}.fdd",
     "eraee-table1": f"{_HERE}.eraee",
+    "eraee-tables": f"{_HERE}.eraee_tables",
     "field": f"{_HERE}.field",
 }
 """The module of each experiment, by the name that the command line has. Its class has the same name."""

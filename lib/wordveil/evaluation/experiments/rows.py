@@ -19,6 +19,7 @@ from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
 from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.choices import UnknownWords
@@ -78,12 +79,15 @@ NO_NOISE = Row("no noise", words_alone=True)
 
 
 def load_embedding(name: str, work: Path) -> Embedding:
-    """A public embedding: one of the package's, or :data:`POINCARE_2`, which is trained on first use and kept in
-    ``work/trained``.
+    """A public embedding: one of the package's, its first words alone as in ``demo:8000``, or :data:`POINCARE_2`, which
+    is trained on first use and kept in ``work/trained``.
 
     :data:`POINCARE_2` is trained in two dimensions from the package's pairs of hypernyms. In the ten dimensions of
     ``demo-poincare`` most words lie so far from all others that additive noise of any strength leaves them.
     """
+    whole, _, words = name.partition(":")
+    if words:
+        return _take_first(load(whole), int(words))
     if name != POINCARE_2:
         return load(name)
     from wordveil.embeddings.training.poincare import train_or_load
@@ -92,6 +96,10 @@ def load_embedding(name: str, work: Path) -> Embedding:
     settings = TrainingSettings(trainer="compiled", dimension=2, epochs=50, burn_in=20)
     with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as pairs:
         return train_or_load(pairs, settings, work / "trained", BuildContext())
+
+
+def _take_first(whole: Embedding, words: int) -> Embedding:
+    return Embedding(whole.words.slice(0, words), whole.vectors[:words], f"the first {words:,} words of {whole.source}")
 
 
 def seeds_of(draw: int) -> tuple[int, int]:
@@ -126,9 +134,15 @@ class VocabularyWords:
 
 
 def open_row(
-    row: Row, embedding: Embedding, work: Path, policy: TextPolicy = WORDS_ALONE, build: BuildContext | None = None
+    row: Row,
+    embedding: Embedding,
+    work: Path,
+    policy: TextPolicy = WORDS_ALONE,
+    build: BuildContext | None = None,
+    inputs: PublicInputs = NO_INPUTS,
 ) -> TextSanitiser:
     """What writes the texts of a row. A mechanism's bundle is built in ``work/bundles`` unless it is there.
+    ``inputs``: other public data that the mechanism reads.
 
     Raises
     ------
@@ -138,7 +152,7 @@ def open_row(
     if not row.mechanism:
         return VocabularyWords(embedding) if row.words_alone else Untouched()
     settings = MECHANISMS[row.mechanism].settings_type(**row.settings)
-    return build_system(embedding, row.mechanism, settings, work / _BUNDLES, policy=policy, work=build)
+    return build_system(embedding, row.mechanism, settings, work / _BUNDLES, policy=policy, work=build, inputs=inputs)
 
 
 def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:

@@ -1,0 +1,48 @@
+"""From texts to the sequences of word ids that a generator is trained on."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordveil.generators.training.corpus import Piece
+from wordveil.text.codec import Codec
+
+# The end of a sentence: its sign, closing quotes or brackets, and space; or an empty line. RE2 cannot look behind, so a
+# separator is put after the sign.
+_SENTENCE_END = "([.!?\u2026][\"'\u00bb\u201d\u2019)\\]]*)\\s+|\\n\\s*\\n\\s*"
+
+
+def encode_texts(texts: pa.StringArray, codec: Codec, cut: str, unknown: int) -> Piece:
+    """The sequences of some texts.
+
+    Parameters
+    ----------
+    texts : pyarrow.StringArray
+        without nulls.
+    codec : Codec
+        turns them into ids.
+    cut : str
+        ``sentences`` or ``windows``.
+    unknown : int
+        the id of unknown words. Sequences that have no other are left out.
+    """
+    hashes = np.array([_hash(text) for text in texts.to_pylist()], np.uint64)
+    if cut == "sentences":
+        lines = pc.split_pattern(pc.replace_substring_regex(texts, _SENTENCE_END, "\\1\x1e"), "\x1e")
+        hashes = np.repeat(hashes, np.asarray(pc.list_value_length(lines)))
+        texts = lines.flatten()
+    encoded = codec.encode(texts)
+    ids, offsets = encoded.ids, encoded.offsets
+    known = np.concatenate([[0], np.cumsum(ids != unknown)])
+    kept = known[offsets[1:]] > known[offsets[:-1]]
+    lengths = np.diff(offsets)
+    bounds = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
+    return Piece(ids[np.repeat(kept, lengths)], bounds, hashes[kept])
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
