@@ -15,7 +15,10 @@ from wordveil.errors import ReleaseError
 
 ROOT = Path(__file__).parents[3]
 GROUP = typer.main.get_command(app)
-COMMANDS = ["init", "build", "plan", "sanitise", "evaluate", "ledger", "ngrams", "analytics", "docs", "release", "key"]
+COMMANDS = [
+    *("init", "build", "plan", "sanitise", "evaluate", "ledger", "ngrams", "train"),
+    *("analytics", "docs", "release", "key"),
+]
 PATHS = [[name] for name in COMMANDS] + [
     [name, inner] for name in ("release", "key") for inner in GROUP.commands[name].commands
 ]

@@ -189,7 +189,8 @@ def test_annoy_needs_its_settings_and_every_fault_is_told(settings, words):
 def test_every_mechanism_may_name_frequencies_and_needs_none(name):
     settings = vars(MECHANISMS[name].examples()[""].small)
     section = {"name": name, "embedding": "demo", "public": True, **settings}
-    whole = {**base(), "text": {"profile": "strict", "length": "sample", "n_max": 8}}
+    length = "pad" if MECHANISMS[name].reads_context else "sample"
+    whole = {**base(), "text": {"profile": "strict", "length": length, "n_max": 8}}
     plain = parse_config({**whole, "mechanism": section}, "job.yaml")
     named = parse_config({**whole, "mechanism": {**section, "frequencies": "/lake/counts.tsv"}}, "job.yaml")
     assert named.mechanism.public_files == {**plain.mechanism.public_files, "frequencies": "/lake/counts.tsv"}
@@ -202,7 +203,7 @@ def test_every_mechanism_may_name_frequencies_and_needs_none(name):
 @pytest.mark.parametrize("value", [None, False])
 def test_the_statement_of_what_is_public_covers_every_file(value):
     message = faults(changed("mechanism.public", value))[0]
-    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams", "generators"):
+    for word in ("embedding", "frequencies", "similarities", "pairs", "classes", "n-grams", "generator"):
         assert word in message
 
 

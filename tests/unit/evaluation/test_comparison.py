@@ -31,6 +31,8 @@ CONFIGURED: dict[str, MechanismSettings] = {
     "staircase": StaircaseSettings(epsilon=4.0),
 }
 HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
+# Words alone are compared.
+WHOLE_TEXTS = {name for name, mechanism in MECHANISMS.items() if mechanism.reads_context}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def kinds(lines: list[Any]) -> set[str]:
 def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
     name, comparison = made
     shown = [comparison.configured]
-    euclidean = set(MECHANISMS) - HYPERBOLIC
+    euclidean = set(MECHANISMS) - HYPERBOLIC - WHOLE_TEXTS
     # One word of 14 is written for all of them at most, so that no more stay than that.
     few = comparison.configured.kept < 0.05
     assert kinds([*shown, *comparison.equal_kept]) == (euclidean if few else euclidean - {"tree"})
@@ -89,7 +91,7 @@ def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
     ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
     settings = ExponentialSettings(epsilon=8.0, metric="hyperbolic", neighbours=20)
     comparison = compare(ball, READABLE, "exponential", settings, TEXT)
-    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - {"laplace", "tree"}
+    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - WHOLE_TEXTS - {"laplace", "tree"}
     assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
     weak = compare(ball, READABLE, "exponential", settings.at_epsilon(1.0), TEXT)
     assert not kinds(weak.equal_pure) & HYPERBOLIC

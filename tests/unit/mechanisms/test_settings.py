@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.er_ae import ErAeSettings
 from wordveil.mechanisms.exponential import ExponentialSettings
 from wordveil.mechanisms.hyperbolic import HyperbolicSettings
 from wordveil.mechanisms.laplace import LaplaceSettings
@@ -62,6 +63,12 @@ EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
             "search": "auto",
             "pad_share": None,
         },
+        "x",
+    ),
+    (
+        ErAeSettings(epsilon=8.0, model="g.npz", choice="two-set", candidates=3),
+        8.0,
+        {"epsilon": 8.0, "model": "g.npz", "choice": "two-set", "candidates": 3, "corpus": "public"},
         "x",
     ),
 ]
