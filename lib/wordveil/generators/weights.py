@@ -8,23 +8,21 @@ and what identifies them covers it: that may be published, and says nothing to a
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.errors import GeneratorError
+from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
 from wordveil.generators.shape import GeneratorShape
 
 FORMAT_VERSION = 1
-_ABOUT = "about"
 Corpus = Literal["public", "private"]
 
 
@@ -88,7 +86,7 @@ def digest_words(words: pa.StringArray) -> str:
 
 
 def save_weights(path: Path, weights: GeneratorWeights) -> None:
-    """Write weights to ``path``, whose bytes depend on nothing else. The file gets its name once it is complete."""
+    """Write weights to ``path``, whose bytes depend on nothing else. The file gets its name once it is on disk."""
     about = {
         "format_version": FORMAT_VERSION,
         "shape": weights.shape.to_dict(),
@@ -97,20 +95,13 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
         "about": dict(weights.about),
         "salt": weights.salt,
     }
-    text = np.frombuffer(json.dumps(about, sort_keys=True).encode(), np.uint8)
-    arrays: dict[str, Any] = {_ABOUT: text, **{name: weights.arrays[name] for name in weights.shape.arrays()}}
-    draft = path.with_name(f".{path.name}.part")
-    with draft.open("wb") as stream:
-        np.savez(stream, **arrays)
-    draft.replace(path)
+    write_npz(path, about, {name: weights.arrays[name] for name in weights.shape.arrays()})
 
 
 def load_weights(path: Path) -> GeneratorWeights:
     """Read what :func:`save_weights` wrote. Raises :class:`GeneratorError`, which names the file."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            about = json.loads(stored[_ABOUT].tobytes())
-            arrays = {name: cast("NDArray[np.float32]", stored[name]) for name in stored.files if name != _ABOUT}
+        about, arrays = read_npz(path)
         version = about["format_version"]
         if version == FORMAT_VERSION:
             shape = GeneratorShape.from_dict(about["shape"])
@@ -120,7 +111,7 @@ def load_weights(path: Path) -> GeneratorWeights:
         raise GeneratorError(f"{path}: {error}") from None
     except OSError as error:
         raise GeneratorError(f"{path}: cannot be read ({error.strerror or error}). Name a generator's file.") from None
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile):
+    except NOT_READABLE:
         raise GeneratorError(f"{path}: is not a generator's file. Train one with `wordveil train`.") from None
     raise GeneratorError(
         f"{path}: its format is version {version}, and this version of wordveil reads {FORMAT_VERSION}. Train it again."

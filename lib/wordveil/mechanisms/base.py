@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -21,6 +22,7 @@ from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
 
 NO_FILES: Mapping[str, Path] = MappingProxyType({})
 
@@ -59,6 +61,12 @@ class TokenBatch:
         for start in range(0, len(self.ids), max_tokens):
             part = slice(start, start + max_tokens)
             yield part, self.contexts[record[part]], position[part]
+
+
+def discrete_metric(embedding: Embedding, *, padding: bool) -> Metric:
+    """The metric under which any two symbols that differ are at distance 1. ``padding``: whether it is a symbol."""
+    digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
+    return Metric("discrete", digest)
 
 
 @dataclass(frozen=True)

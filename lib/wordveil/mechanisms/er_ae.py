@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -38,13 +37,12 @@ from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch, discrete_metric
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.symbol_choice import SymbolChoice, make_coins
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
 
 _COINS = "coins"
 # Sequences that are inferred at a time.
@@ -154,10 +152,9 @@ class ErAe(Mechanism[ErAeSettings]):
             )
         work.progress("bringing the generator into whole numbers")
         arrays = {**quantise_weights(weights), _COINS: coins}
-        digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
         loss = SymbolChoice(coins, symbols, candidates).certify()
         guarantee = WordGuarantee(
-            Metric("discrete", digest), nominal_epsilon=settings.epsilon, epsilon=loss, diameter=1.0
+            discrete_metric(embedding, padding=padding), nominal_epsilon=settings.epsilon, epsilon=loss, diameter=1.0
         )
         parameters = {
             "epsilon": settings.epsilon,

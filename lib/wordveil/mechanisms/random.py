@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,13 +17,12 @@ from numpy.typing import NDArray
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch, discrete_metric
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +52,9 @@ class Random(Mechanism[RandomSettings]):
         work: BuildContext,  # noqa: ARG003
         inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
     ) -> MechanismArtifact:
-        digest = sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-        guarantee = WordGuarantee(Metric("discrete", digest), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0)
+        guarantee = WordGuarantee(
+            discrete_metric(embedding, padding=padding), nominal_epsilon=0.0, epsilon=0.0, diameter=1.0
+        )
         return MechanismArtifact({"padding": padding}, {}, guarantee)
 
     @classmethod

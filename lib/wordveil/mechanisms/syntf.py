@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.base import MechanismArtifact, discrete_metric
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
 from wordveil.mechanisms.table_mechanism import (
@@ -35,7 +34,6 @@ from wordveil.mechanisms.table_mechanism import (
 )
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
 
 _ANGULAR = SPACES["angular"]
 
@@ -98,9 +96,7 @@ class SynTF(TableMechanism[SynTFSettings]):
         table, _ = build_certified(symbol_rows(ratings, epsilon / 2, 1.0, padding=padding), 0.0)
         loss = largest_loss(table, embedding.size, padding=padding)
         guarantee = WordGuarantee(
-            metric=Metric(
-                "discrete", sha256(f"{embedding.size} {padding}".encode() + embedding.digest.encode()).hexdigest()
-            ),
+            metric=discrete_metric(embedding, padding=padding),
             nominal_epsilon=epsilon,
             epsilon=loss,
             diameter=1.0,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
 from typing import ClassVar
 
 from wordveil.embeddings.embedding import DEMO, Embedding
@@ -40,6 +39,7 @@ from wordveil.evaluation.experiments.trained import (
 )
 from wordveil.evaluation.report.evaluation import Evaluation
 from wordveil.evaluation.report.scores import Score
+from wordveil.generators.training.packages import find_missing
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 
@@ -124,12 +124,8 @@ def _words(around: Surroundings) -> str:
     return f"{DEMO}:{_sizes(around).generator.words}"
 
 
-def _has_training() -> bool:
-    return all(find_spec(module) for module in ("jax", "flax", "optax"))
-
-
 def _plans(part: str, around: Surroundings) -> list[GeneratorPlan]:
-    kinds = (PLAIN, REWARDED) if _has_training() else ()
+    kinds = () if find_missing() else (PLAIN, REWARDED)
     return [GeneratorPlan(part, kind, _sizes(around).generator) for kind in kinds]
 
 
@@ -157,7 +153,7 @@ def _rows_at(loss: float, around: Surroundings) -> Iterator[Row]:
     """The rows at one true loss of a token. Those of ER-AE have the kind of their generator as their model."""
     words = _words(around)
     yield Row(f"SynTF, {loss:g} a token", "syntf", {"epsilon": loss, "neighbours": NEIGHBOURS}, embedding=words)
-    if not _has_training():
+    if find_missing():
         return
     epsilon = find_epsilon(loss, _sizes(around).generator.words)
     for title, kind, choice in CHOICES:
@@ -245,7 +241,7 @@ _DIFFERENCES = (
 
 
 def _note_missing() -> Iterator[str]:
-    if not _has_training():
+    if find_missing():
         yield MISSING
 
 

@@ -6,13 +6,11 @@ A peer's environment is made once with pip, with pinned versions. Its process ru
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -24,6 +22,7 @@ import numpy as np
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import WordveilError
+from wordveil.evaluation.experiments.locks import hold_lock
 from wordveil.evaluation.utility.words import cut_words
 
 SCRIPTS = Path(str(files("wordveil") / "data" / "peers"))
@@ -105,7 +104,7 @@ def make_environment(peer: Peer, home: Path) -> Path:
     place = home / f"{peer.name}-{peer.digest}"
     python, ready = place / "bin" / "python", place / "ready"
     home.mkdir(parents=True, exist_ok=True)
-    with _locked(home / f"{peer.name}.lock"):
+    with hold_lock(home / f"{peer.name}.lock"):
         if not ready.exists():
             # Pip's own messages name packages and addresses, and no text.
             for command in (
@@ -125,13 +124,6 @@ def make_environment(peer: Peer, home: Path) -> Path:
     return python
 
 
-@contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    with place.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _environment() -> dict[str, str]:
     """This process's environment without what would lead to its own packages, and with one thread."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -142,7 +134,7 @@ def write_vectors(embedding: Embedding, directory: Path) -> dict[str, str]:
     """Write a public embedding as peers read it. Returns the places of ``words`` and ``vectors``."""
     directory.mkdir(parents=True, exist_ok=True)
     words, vectors = directory / "words.txt", directory / "vectors.npy"
-    with _locked(directory / "vectors.lock"):
+    with hold_lock(directory / "vectors.lock"):
         if not vectors.exists():
             words.write_text("\n".join(embedding.words.to_pylist()), "utf-8")
             draft = directory / "vectors.draft.npy"

@@ -6,11 +6,9 @@ learn from, which counts as public, and other texts are judged.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.evaluation.experiments.locks import hold_lock
 from wordveil.evaluation.experiments.systems import WORDS_ALONE
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
@@ -145,17 +144,10 @@ def train_or_load(plan: GeneratorPlan, texts: Sequence[str], embedding: Embeddin
     source = {"form": _FORM, "plan": asdict(plan), "texts": _digest(texts), "words": digest_words(embedding.words)}
     place = work / _DIRECTORY / hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:32]
     place.mkdir(parents=True, exist_ok=True)
-    with _locked(place / "lock"):
+    with hold_lock(place / "lock"):
         if not (place / _WEIGHTS).exists():
             save_weights(place / _WEIGHTS, _train(plan, texts, embedding, place / _TRAINING))
     return load_weights(place / _WEIGHTS)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _digest(texts: Sequence[str]) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.errors import GeneratorError
+from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
 
 FORMAT_VERSION = 1
 CHECKPOINT = "checkpoint.npz"
 """The file, in the directory of a training."""
-_ABOUT = "about"
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -92,15 +88,10 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "identity": dict(checkpoint.identity),
         "progress": asdict(checkpoint.progress),
     }
-    arrays: dict[str, Any] = {_ABOUT: np.frombuffer(json.dumps(about).encode(), np.uint8)}
+    arrays: dict[str, NDArray[Any]] = {}
     for kind in ("parameters", "optimiser", "best"):
         arrays |= {f"{kind}/{name}": array for name, array in getattr(checkpoint, kind).items()}
-    draft = path.with_name(f".{path.name}.part")
-    with draft.open("wb") as stream:
-        np.savez(stream, **arrays)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(path)
+    write_npz(path, about, arrays)
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:
@@ -111,12 +102,10 @@ def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | Non
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            about = json.loads(stored[_ABOUT].tobytes())
-            arrays = {name: stored[name] for name in stored.files if name != _ABOUT}
+        about, arrays = read_npz(path)
         version, known = about["format_version"], about["identity"]
         progress = Progress(**about["progress"]) if version == FORMAT_VERSION else None
-    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
+    except (*NOT_READABLE, OSError):
         raise GeneratorError(f"{path}: is not a checkpoint. Begin again with --fresh.") from None
     if progress is None:
         raise GeneratorError(f"{path}: was written by another version of wordveil. Begin again with --fresh.")

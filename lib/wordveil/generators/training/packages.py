@@ -10,7 +10,12 @@ INSTALL = "Install them with: pip install 'wordveil[er-ae]'"
 _NAMES = {"jax": "JAX", "flax": "Flax", "optax": "Optax"}
 
 
+def find_missing() -> list[str]:
+    """The packages of the extra that are not installed."""
+    return [name for module, name in _NAMES.items() if find_spec(module) is None]
+
+
 def require_packages() -> None:
     """Raise :class:`PlatformError` where a package of the extra is not installed."""
-    if missing := [name for module, name in _NAMES.items() if find_spec(module) is None]:
+    if missing := find_missing():
         raise PlatformError(f"{', '.join(missing)}: not installed, and the training of generators needs it. {INSTALL}")

@@ -165,7 +165,7 @@ def test_the_eraee_table_has_its_three_columns(around):
 
 
 def test_without_jax_the_table_leaves_generators_out_and_says_how_to_install_it(around, monkeypatch):
-    monkeypatch.setattr("wordveil.evaluation.experiments.eraee.find_spec", lambda name: None if name == "jax" else name)
+    monkeypatch.setattr("wordveil.generators.training.packages.find_spec", lambda name: None if name == "jax" else name)
     experiment = ERAETable1()
     assert {cell.settings["mechanism"] for cell in experiment.plan(around)} == {"", "random", "syntf"}
     notes = experiment.report(around, {}).notes
