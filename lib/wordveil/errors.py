@@ -60,6 +60,12 @@ class GateError(WordveilError):
     exit_code = 3
 
 
+class RefutedError(WordveilError):
+    """An audit refuted a guarantee. Exit code 3."""
+
+    exit_code = 3
+
+
 class EmbeddingError(WordveilError):
     """An embedding that cannot be read or must not be used. Exit code 4."""
 

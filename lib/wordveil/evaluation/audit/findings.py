@@ -1,0 +1,139 @@
+"""What an audit found: one finding for each test, and whether any claim was refuted.
+
+An audit can refute a guarantee. It cannot prove one: a finding that refutes nothing says which factor it could have
+refuted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+FORMAT_VERSION = 1
+
+
+class Verdict(StrEnum):
+    """What a test says of a claim."""
+
+    REFUTED = "refuted"
+    """The claim is false, but for a probability of at most the audit's ``alpha``."""
+
+    NOT_REFUTED = "not refuted"
+    """The draws agree with the claim. The power says what they could have refuted."""
+
+    HOLDS = "holds"
+    """The claim was computed, not sampled, and is true."""
+
+    NOT_TESTED = "not tested"
+    """The test does not apply, or could not run; the evidence says why."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one test found.
+
+    Attributes
+    ----------
+    test
+        its name, such as ``two-phase``, ``supremum``, ``radius``, ``plumbing`` or ``canary:length``.
+    verdict
+        what it says.
+    claim
+        the claim, in a sentence.
+    evidence
+        what was seen, in a sentence: the event that refutes the claim, or why nothing was tested. Public words at most,
+        never a text of a corpus.
+    claimed
+        the largest loss that the claim allows, in nats; None where the claim is no loss.
+    observed
+        a lower bound of the true loss, in nats; where it was computed, the loss itself. None where there is none.
+    p_value
+        of the test alone, before it is corrected for the number of tests; None where nothing was sampled.
+    power
+        the least factor on the claimed loss that the draws would have refuted had it been true; None where the test has
+        no such figure. Infinite where no factor would have been.
+    draws
+        how many draws it took.
+    seconds
+        how long it took, of processor time.
+    """
+
+    test: str
+    verdict: Verdict
+    claim: str
+    evidence: str
+    claimed: float | None = None
+    observed: float | None = None
+    p_value: float | None = None
+    power: float | None = None
+    draws: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :func:`dataclasses.asdict`. Raises :class:`ValueError` or :class:`TypeError`."""
+        return cls(**{**values, "verdict": Verdict(values["verdict"])})
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All findings about one subject.
+
+    Attributes
+    ----------
+    kind
+        ``bundle``, ``release`` or ``callable``.
+    subject
+        its name for people.
+    identity
+        what identifies it: the bundle's fingerprint, the digest of what decides a release's outputs, or the name of the
+        callable.
+    facts
+        what was audited, in the order to show: mechanism, epsilon, words, seed, versions.
+    alpha
+        the probability that any true claim of the audit is refuted: all tests together.
+    findings
+        what each test found.
+    notes
+        what a reader should know, in sentences.
+    """
+
+    kind: str
+    subject: str
+    identity: str
+    facts: Mapping[str, str]
+    alpha: float
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def refuted(self) -> tuple[Finding, ...]:
+        """The findings that refute a claim."""
+        return tuple(one for one in self.findings if one.verdict is Verdict.REFUTED)
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether something was tested and nothing was refuted."""
+        tested = [one for one in self.findings if one.verdict is not Verdict.NOT_TESTED]
+        return bool(tested) and not self.refuted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"format_version": FORMAT_VERSION, **asdict(self), "passed": self.is_passed}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        if values.get("format_version") != FORMAT_VERSION:
+            raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
+        return cls(
+            kind=values["kind"],
+            subject=values["subject"],
+            identity=values["identity"],
+            facts=dict(values["facts"]),
+            alpha=float(values["alpha"]),
+            findings=tuple(Finding.from_dict(one) for one in values["findings"]),
+            notes=tuple(values["notes"]),
+        )
