@@ -13,7 +13,9 @@ def draw_initial_arrays(
 ) -> dict[str, NDArray[np.float32]]:
     """Draw the arrays with which training begins, by a seed.
 
-    Products with states begin orthogonal, others as Glorot and Bengio 2010 have them, biases at 0.
+    Products with states begin orthogonal, others as Glorot and Bengio 2010 have them, biases at 0. Where vectors are
+    given, the last product begins as a random one times the words' vectors: words that are alike are then learned
+    together from the first step, and so with fewer steps.
 
     Parameters
     ----------
@@ -41,7 +43,10 @@ def draw_initial_arrays(
     arrays = {name: _draw(random, name, sizes) for name, sizes in shape.arrays().items()}
     if vectors is not None:
         length = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1).mean())
-        arrays["embedding"][: shape.size] = vectors / max(float(length), 1e-12)
+        scaled = vectors / max(float(length), 1e-12)
+        arrays["embedding"][: shape.size] = scaled
+        product = random.normal(size=(shape.cells, shape.dimension)) / np.sqrt(shape.cells)
+        arrays["output"][:, : shape.size] = product.astype(np.float32) @ scaled.T
     return arrays
 
 

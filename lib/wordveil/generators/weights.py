@@ -54,8 +54,8 @@ class GeneratorWeights:
     salt: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        if self.corpus == "private" and not self.salt:
-            object.__setattr__(self, "salt", secrets.token_hex(32))
+        if not self.salt:
+            object.__setattr__(self, "salt", draw_salt(self.corpus))
         wanted = self.shape.arrays()
         if wanted.keys() != self.arrays.keys():
             differing = ", ".join(sorted(wanted.keys() ^ self.arrays.keys()))
@@ -78,6 +78,11 @@ class GeneratorWeights:
             digest.update(f"{name} {shape}\n".encode())
             digest.update(np.ascontiguousarray(self.arrays[name], "<f4").data)
         return digest.hexdigest()
+
+
+def draw_salt(corpus: Corpus) -> str:
+    """Draw the salt of weights; empty where their corpus is public."""
+    return secrets.token_hex(32) if corpus == "private" else ""
 
 
 def digest_words(words: pa.StringArray) -> str:

@@ -88,6 +88,7 @@ def test_training_begins_with_public_vectors_and_a_seed() -> None:
     assert {name: array.shape for name, array in first.items()} == SHAPE.arrays()
     assert all(np.array_equal(first[name], array) and array.dtype == np.float32 for name, array in again.items())
     assert np.allclose((first["embedding"][:5] ** 2).sum(axis=1).mean(), 1, rtol=1e-5)
+    assert np.linalg.matrix_rank(first["output"][:, :5], tol=1e-4) == 3, "alike words begin with alike columns"
     state = first["generator.0.hidden"][:, :4]
     assert np.allclose(state @ state.T, np.eye(4), atol=1e-6)
     other = draw_initial_arrays(SHAPE, 8)

@@ -40,7 +40,7 @@ MISSING = (
 )
 _DIRECTORY = "generators"
 _WEIGHTS, _TRAINING = "weights.npz", "training"
-_FORM = 1
+_FORM = 2
 """Raised when the same plan would train something else."""
 _VALIDATION = 0.02
 _TEXTS = 4096

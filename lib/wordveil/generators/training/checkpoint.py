@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wordveil.errors import GeneratorError
 from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 CHECKPOINT = "checkpoint.npz"
 """The file, in the directory of a training."""
 Arrays = Mapping[str, NDArray[Any]]
@@ -72,6 +72,11 @@ class Checkpoint:
         the parameters with the lowest validation loss; empty before the first measurement.
     identity
         of corpus, words and settings: training goes on with the same alone.
+    sums
+        of the steps since the last row of the metrics: what a row shows the means of, and ``steps``.
+    salt
+        of the weights (:attr:`wordveil.generators.weights.GeneratorWeights.salt`), so that a training that ended gives
+        weights of one identity however often it is asked.
     """
 
     progress: Progress
@@ -79,6 +84,8 @@ class Checkpoint:
     optimiser: Arrays
     best: Arrays
     identity: Mapping[str, Any]
+    sums: Mapping[str, float]
+    salt: str = field(repr=False)
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -87,6 +94,8 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "format_version": FORMAT_VERSION,
         "identity": dict(checkpoint.identity),
         "progress": asdict(checkpoint.progress),
+        "sums": dict(checkpoint.sums),
+        "salt": checkpoint.salt,
     }
     arrays: dict[str, NDArray[Any]] = {}
     for kind in ("parameters", "optimiser", "best"):
@@ -115,7 +124,7 @@ def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | Non
             "begin again with --fresh."
         )
     parts = {kind: _part(arrays, f"{kind}/") for kind in ("parameters", "optimiser", "best")}
-    return Checkpoint(progress, **parts, identity=known)
+    return Checkpoint(progress, **parts, identity=known, sums=about["sums"], salt=about["salt"])
 
 
 def _part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:

@@ -77,6 +77,17 @@ class Corpus:
         """The numbers of the sequences that validate."""
         return np.flatnonzero(self.validates)
 
+    def measure_bias(self, columns: int, end_column: int) -> NDArray[np.float32]:
+        """The logarithms of how often each column is the target of a sequence that trains, float32 ``(columns,)``.
+
+        One is added to each count. A last layer whose bias begins there need not learn how frequent words are.
+        """
+        owners = np.repeat(self.validates, np.diff(self.offsets))
+        words = self.ids[~owners]
+        counts = 1.0 + np.bincount(words[words < columns - 2], minlength=columns)
+        counts[end_column] += len(self.training)
+        return np.log(counts / counts.sum()).astype(np.float32)
+
     def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
         """Sequences as rows that end in padding.
 

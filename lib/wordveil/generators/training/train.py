@@ -8,6 +8,7 @@ same bit for bit on the same machine.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from wordveil.generators.training.metrics import METRICS, MetricsFile
 from wordveil.generators.training.model import Generator, collect_arrays
 from wordveil.generators.training.settings import Schedule, TrainingSettings
 from wordveil.generators.weights import Corpus as CorpusKind
-from wordveil.generators.weights import GeneratorWeights
+from wordveil.generators.weights import GeneratorWeights, draw_salt
 from wordveil.version import __version__
 
 Row = Mapping[str, Any]
@@ -132,10 +133,13 @@ class _Trainer:
         self.progress = Progress()
         self.progress.rewarded = self._awaits_reward and self._is_due(0)
         arrays = draw_initial_arrays(task.shape, settings.seed, task.vectors)
+        arrays["output_bias"] = task.corpus.measure_bias(task.shape.outputs, task.shape.end_column)
         self._graph, self._state = nnx.split(_build(task.shape, arrays))
         self._optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
         self._memory = self._optimiser.init(self._state)
         self._best: Mapping[str, NDArray[Any]] = {}
+        self._sums: Counter[str] = Counter()
+        self._salt = draw_salt(task.kind)
         self._units = jnp.asarray(find_units(task.vectors))
         self._take_step, self._measure = self._compile()
 
@@ -162,6 +166,7 @@ class _Trainer:
         if found is None:
             return False
         self.progress, self._best = replace(found.progress, ended=""), found.best
+        self._sums, self._salt = Counter(found.sums), found.salt
         _, self._state = nnx.split(_build(self._task.shape, found.parameters))
         structure = jax.tree.structure(self._memory)
         leaves = [jnp.asarray(found.optimiser[str(number)]) for number in range(structure.num_leaves)]
@@ -171,7 +176,7 @@ class _Trainer:
     def _save(self) -> None:
         leaves = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(self._memory))}
         arrays = collect_arrays(self._state)
-        done = Checkpoint(self.progress, arrays, leaves, self._best, self._task.identity)
+        done = Checkpoint(self.progress, arrays, leaves, self._best, self._task.identity, self._sums, self._salt)
         save_checkpoint(self._directory / CHECKPOINT, done)
 
     def run(self) -> None:
@@ -219,9 +224,17 @@ class _Trainer:
                 f"The loss became {figures['loss']} at step {progress.step}. Lower training.learning_rate, and begin "
                 "again with --fresh."
             )
+        spent = {"steps": 1, "tokens": int(batch.live.sum()), "spent": time.monotonic() - begun}
+        self._sums.update({**figures, **spent})
         if progress.step % self._schedule.report_every == 0:
-            figures["tokens_per_second"] = round(int(batch.live.sum()) / (time.monotonic() - begun), 1)
-            self._tell(figures)
+            self._report()
+
+    def _report(self) -> None:
+        """Tell the means since the last report: single batches differ by more than a training improves."""
+        sums, self._sums = dict(self._sums), Counter()
+        steps, tokens, spent = (sums.pop(name) for name in ("steps", "tokens", "spent"))
+        means = {name: value / steps for name, value in sums.items()}
+        self._tell({**means, "tokens_per_second": round(tokens / spent, 1)})
 
     def _prepare(self, numbers: NDArray[np.int64], purpose: int, number: int) -> Batch:
         shape, settings = self._task.shape, self._task.settings
@@ -286,7 +299,7 @@ class _Trainer:
             "last": self._metrics.read()[-1:],
         }
         floats = {name: np.asarray(array, np.float32) for name, array in arrays.items()}
-        return GeneratorWeights(task.shape, task.words_digest, task.kind, floats, about)
+        return GeneratorWeights(task.shape, task.words_digest, task.kind, floats, about, self._salt)
 
 
 def _build(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -> Generator:

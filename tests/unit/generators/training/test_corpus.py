@@ -44,6 +44,15 @@ def test_validation_is_chosen_by_the_hash_of_a_text(tmp_path: Path) -> None:
     assert write(tmp_path).digest != write(tmp_path, 0.6).digest
 
 
+def test_a_bias_says_how_frequent_the_columns_are_where_sequences_train(tmp_path: Path) -> None:
+    """Eleven words, once each, are in five sequences; the first text validates with its first three words."""
+    corpus = write(tmp_path, share=0.3)
+    size = 10  # the last word is unknown here
+    shares = np.exp(corpus.measure_bias(size + 2, size + 1))
+    counts = np.array([1] * 3 + [2] * 7 + [1, 1 + len(corpus.training)])
+    assert np.allclose(shares, counts / counts.sum())
+
+
 def test_rows_are_as_wide_as_their_longest_sequence_and_an_end_need(tmp_path: Path) -> None:
     corpus = write(tmp_path)
     assert corpus.take(np.array([3]), 4, PAD).tolist() == [[9, 10, PAD]]

@@ -88,7 +88,7 @@ def test_the_weights_are_those_of_the_lowest_validation_loss(whole: tuple[Path, 
     assert trained.weights.about["settings"] == SETTINGS.to_dict()
 
 
-# The process is killed by the signal that cannot be caught, between two checkpoints and between two epochs.
+# The process is killed by the signal that cannot be caught, between two checkpoints, two epochs and two reports.
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
@@ -100,7 +100,7 @@ def observe(row, total):
     if row["step"] == 60 and "accuracy" in row:
         os.kill(os.getpid(), signal.SIGKILL)
 directory = Path(sys.argv[2])
-train(make_task(directory), replace(SCHEDULE, patience=100, checkpoint_every=25), directory, observe)
+train(make_task(directory), replace(SCHEDULE, patience=100, checkpoint_every=27), directory, observe)
 """
 
 
@@ -129,6 +129,15 @@ def test_a_training_that_ended_gives_its_weights_again(whole: tuple[Path, Traine
     assert again.resumed
     assert again.progress.step == trained.progress.step
     assert all(np.array_equal(array, again.weights.arrays[name]) for name, array in trained.weights.arrays.items())
+
+
+def test_private_weights_keep_their_identity(tmp_path: Path) -> None:
+    """A ledger knows the price of weights by their identity: asking for them again must not change it."""
+    schedule = replace(SCHEDULE, steps=1)
+    task = replace(make_task(tmp_path), kind="private")
+    first, again = (train(task, schedule, tmp_path).weights for _ in range(2))
+    assert first.salt
+    assert first.identity == again.identity
 
 
 def test_early_stopping_begins_the_reward_and_then_ends(tmp_path: Path, whole: tuple[Path, Trained]) -> None:
