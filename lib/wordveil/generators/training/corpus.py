@@ -86,7 +86,7 @@ class Corpus:
         words = self.ids[~owners]
         counts = 1.0 + np.bincount(words[words < columns - 2], minlength=columns)
         counts[end_column] += len(self.training)
-        return np.log(counts / counts.sum()).astype(np.float32)
+        return np.asarray(np.log(counts / counts.sum()), np.float32)
 
     def take(self, numbers: NDArray[np.int64], length: int, padding: int) -> NDArray[np.int32]:
         """Sequences as rows that end in padding.
