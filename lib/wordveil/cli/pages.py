@@ -19,6 +19,8 @@ from wordveil.cli import tables
 from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
 from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.evaluation.report.histograms import draw_histogram
+from wordveil.evaluation.report.numbers import show_recovered, show_share
 from wordveil.evaluation.report.templates import render_page
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
@@ -27,7 +29,6 @@ from wordveil.release.rules import RULES, RuleResult
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison
     from wordveil.evaluation.corpus_sample import Sample
-    from wordveil.evaluation.histogram import Bin
     from wordveil.evaluation.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview, TableSample
@@ -42,8 +43,6 @@ HtmlOption = Annotated[
     ),
 ]
 PAGE_NOTE = "the page is for the people who may see the corpus. It holds no record, but figures that are internal."
-_HEIGHT = 150
-_TICKS = 6
 _SHOWN_RUNS = 10
 
 
@@ -182,13 +181,13 @@ def _recovered(recovery: Recovery) -> list[dict[str, Any]]:
 
 
 def _prior_bars(prior: PriorRecovery) -> list[_Bar]:
-    before = _Bar("without looking", prior.before, prior.before, tables.percent(prior.before))
+    before = _Bar("without looking", prior.before, prior.before, show_share(prior.before))
     return [before, *(_recovered_bar(one) for one in prior.after)]
 
 
 def _recovered_bar(one: Recovered) -> _Bar:
     label = "after one draw" if one.draws == 1 else f"after {one.draws} draws of a word"
-    return _Bar(label, one.at_least, one.at_least if one.at_most is None else one.at_most, tables.guessed(one))
+    return _Bar(label, one.at_least, one.at_least if one.at_most is None else one.at_most, show_recovered(one))
 
 
 def _sample(found: TableSample | None, n_max: int | None) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def _sample(found: TableSample | None, n_max: int | None) -> dict[str, Any]:
             "core-hours, this table": facts["core-hours, this table"],
             "core-hours, a million records": facts["core-hours, a million records"],
         },
-        "chart": draw_histogram(sample.histogram, n_max),
+        "chart": draw_histogram(sample.histogram, {} if n_max is None else {"n_max": n_max}),
         "refusals": _refusals(sample),
     }
 
@@ -222,40 +221,6 @@ def _refusals(sample: Sample) -> list[tuple[str, list[_Bar]]]:
         (title, [_Bar(name, count / sample.records, 0, f"{count:,}") for name, count in sorted(counts.items())])
         for title, counts in groups
     ]
-
-
-def draw_histogram(bins: Sequence[Bin], mark: int | None = None) -> dict[str, Any] | None:
-    """The places of a histogram's columns: ``x`` and ``width`` in percent, ``height`` in pixels; None without bins.
-
-    ``mark`` is a number to mark with a line; its place is None where it lies beyond the columns.
-    """
-    if not bins:
-        return None
-    top = max(one.count for one in bins)
-    step = 100 / len(bins)
-    every = -(-len(bins) // _TICKS)
-    columns = [
-        {
-            "x": round(place * step, 3),
-            "width": round(0.9 * step, 3),
-            "height": round(_HEIGHT * one.count / top, 1) if top else 0,
-            "label": _bin_label(one),
-            "count": f"{one.count:,}",
-            "tick": f"{one.low:,}" if place % every == 0 else "",
-        }
-        for place, one in enumerate(bins)
-    ]
-    closed = [one for one in bins if one.high is not None]
-    reach = closed[-1].high + 1 if closed and closed[-1].high is not None else 0
-    place = None if mark is None or mark >= reach else round(len(closed) * step * mark / reach, 3)
-    anchor = "end" if place is not None and place > 50 else "start"
-    return {"columns": columns, "top": f"{top:,}", "mark": place, "anchor": anchor}
-
-
-def _bin_label(one: Bin) -> str:
-    if one.high is None:
-        return f"{one.low:,} or more"
-    return f"{one.low:,}" if one.low == one.high else f"{one.low:,} to {one.high:,}"
 
 
 def _rule(result: RuleResult) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from wordveil.evaluation.report.numbers import show_recovered, show_share
 from wordveil.privacy.corpus import CORPUS_METRIC
-from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+from wordveil.privacy.recovery import PriorRecovery, Recovery
 
 if TYPE_CHECKING:
     from wordveil.evaluation.comparison import Comparison, Line
@@ -266,22 +267,8 @@ def recovery_facts(recovery: Recovery | None) -> dict[str, str]:
 
 def _recovered(prior: PriorRecovery) -> str:
     once, last = prior.after[0], prior.after[-1]
-    shown = f"{guessed(once)} of the words (without looking: {percent(prior.before)})"
-    return shown if last is once else f"{shown}; after {last.draws} draws of one word {guessed(last)}"
-
-
-def guessed(found: Recovered) -> str:
-    """The share of words that a guesser gets right, with what is not known of it."""
-    low = percent(found.at_least)
-    if found.at_most is None:
-        return f"at least {low}"
-    high = percent(found.at_most)
-    return low if low == high else f"{low} to {high}"
-
-
-def percent(share: float) -> str:
-    """A share in three digits."""
-    return f"{100 * share:.3g}%"
+    shown = f"{show_recovered(once)} of the words (without looking: {show_share(prior.before)})"
+    return shown if last is once else f"{shown}; after {last.draws} draws of one word {show_recovered(last)}"
 
 
 def _span(span: tuple[float, float]) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from wordveil.errors import BundleError, WordveilError
 from wordveil.evaluation.comparison import Comparison, compare
 from wordveil.evaluation.recovery import load_built, measure_recovery
 from wordveil.evaluation.suitability import measure_suitability
+from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import Recovery
 from wordveil.text.slots import NgramModel
@@ -120,26 +121,58 @@ def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: N
     return embeddings.load(section.embedding, section.embedding_format, progress)
 
 
-def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
-    """Show ``text`` under the configured mechanism and under the others.
+@dataclass(frozen=True)
+class PublicParts:
+    """What mechanisms are built from at many epsilons.
+
+    Attributes
+    ----------
+    embedding
+        the words and their vectors.
+    inputs
+        other public data, in the order of the words.
+    work
+        where neighbours and clusters are kept.
+    notes
+        how public files fit the embedding, in sentences.
+    """
+
+    embedding: Embedding
+    inputs: PublicInputs
+    work: BuildContext
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Iterator[PublicParts]:
+    """Read the embedding and the other public files of a configuration, to build mechanisms that no bundle is made of.
 
     Neighbours and clusters are kept in the bundle store, by the embedding's content, where it can be written: the next
-    comparison finds them there. They are public, as the embedding is. Those that no comparison has used for a day are
-    deleted. Raises as :func:`build_bundle`.
+    epsilon, and the next command, finds them there. They are public, as the embedding is. Those that nothing has used
+    for a day are deleted. Raises as :func:`build_bundle`.
     """
     section, store = config.mechanism, bundles.find_store(Path(config.bundle_store))
     work = work or BuildContext()
     files = read_files(section.public_files, work.progress)
-    embedding = _load_embedding(section, store, work, read_pairs)
-    inputs = files.fit(embedding.words).inputs
+    embedding = _load_embedding(section, store, work, read)
+    fitted = files.fit(embedding.words)
     with suppress(OSError):
         (store / _COMPARED).mkdir(parents=True, exist_ok=True)
     if os.access(store / _COMPARED, os.W_OK):
         work = replace(work, kept=store / _COMPARED)
-    done = compare(embedding, config.policy, section.name, section.settings, text, work, find_ngrams(config), inputs)
+    yield PublicParts(embedding, fitted.inputs, work, fitted.notes)
     if work.kept == store / _COMPARED:
         work.forget_unused(_COMPARED_SECONDS)
-    return done
+
+
+def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
+    """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
+    section = config.mechanism
+    with open_parts(config, work) as parts:
+        ngrams = find_ngrams(config)
+        return compare(
+            parts.embedding, config.policy, section.name, section.settings, text, parts.work, ngrams, parts.inputs
+        )
 
 
 def find_bundle(config: Config) -> Bundle | None:

@@ -127,8 +127,8 @@ def _scalar(value: str) -> str:
     return quoted.strip()
 
 
-def write_draft(file: Path, content: str) -> None:
-    """Write a new file.
+def write_draft(file: Path, content: str, option: str = "--output") -> None:
+    """Write a new file. ``option``: what names it.
 
     Raises :class:`OutputExistsError` where the file exists, :class:`ConfigError` where it cannot be written.
     """
@@ -136,18 +136,16 @@ def write_draft(file: Path, content: str) -> None:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(content)
     except FileExistsError:
-        refuse_existing(file)
+        refuse_existing(file, option)
     except OSError as error:
-        raise ConfigError(
-            "command line", [Fault("--output", str(file), f"cannot be written: {error.strerror}.")]
-        ) from None
+        raise ConfigError("command line", [Fault(option, str(file), f"cannot be written: {error.strerror}.")]) from None
 
 
-def refuse_existing(file: Path) -> None:
+def refuse_existing(file: Path, option: str = "--output") -> None:
     """Raise :class:`OutputExistsError` where there is such a file: it may hold someone's work."""
     if file.exists() or file.is_symlink():
         raise OutputExistsError(
-            f"--output = {file}: already exists and was not changed. Choose another name, or move the file."
+            f"{option} = {file}: already exists and was not changed. Choose another name, or move the file."
         )
 
 

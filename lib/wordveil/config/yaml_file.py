@@ -28,19 +28,31 @@ class _UniqueKeys(yaml.SafeLoader):
         return mapping
 
 
+_NO_TEXT = Fault("YAML", "", "not UTF-8 text in YAML.")
+
+
 def read_yaml(file: Path) -> dict[str, Any]:
     """Read the mapping in a YAML file. Raises :class:`ConfigError`."""
     try:
-        raw = yaml.load(file.read_text("utf-8"), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        content = file.read_text("utf-8")
     except OSError as error:
         raise ConfigError(str(file), [Fault("--config", str(file), f"cannot be read: {error.strerror}.")]) from None
+    except UnicodeDecodeError:
+        raise ConfigError(str(file), [_NO_TEXT]) from None
+    return parse_yaml(content, str(file))
+
+
+def parse_yaml(content: str, source: str) -> dict[str, Any]:
+    """The mapping that a text in YAML is. ``source``: where it is from. Raises :class:`ConfigError`."""
+    try:
+        raw = yaml.load(content, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ConfigError(str(file), [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise ConfigError(str(file), [Fault("YAML", "", "not UTF-8 text in YAML.")]) from None
+        raise ConfigError(source, [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
+    except yaml.YAMLError:
+        raise ConfigError(source, [_NO_TEXT]) from None
     if not isinstance(raw, dict):
-        raise ConfigError(str(file), [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
+        raise ConfigError(source, [Fault("YAML", "", "a configuration is a mapping of keys to values.")])
     return raw
 
 

@@ -21,8 +21,8 @@ from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
-from wordveil.evaluation.output_law import as_record, write_tokens
-from wordveil.geometry.euclidean import round_up
+from wordveil.evaluation.output_law import as_record, spread_words, write_tokens
+from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
@@ -210,7 +210,7 @@ class _Bench:
         self._lists = PublicLists.load(policy.language) if policy.draws_types else None
         self._codec = Codec(shown, vocabulary, model, self._lists)
         self._encoded = self._codec.encode(pa.array([text], pa.string()))
-        self._words = np.unique(np.arange(_WORDS) * embedding.size // _WORDS).astype(np.int32)
+        self._words = spread_words(embedding.size, _WORDS)
 
     def build(self, candidate: _Candidate) -> _Made:
         """Build the mechanism of ``candidate`` and show the sentence under it."""
@@ -271,10 +271,10 @@ class _Bench:
     def _guess_epsilon(self, candidate: _Candidate, pure: float, matched: Sequence[Line]) -> float:
         """Where a loss of ``pure`` may be: at such an epsilon where that is the loss, else in proportion."""
         if candidate.mechanism.is_pure:
-            return max(_rounded_down(pure), self._min_epsilon(candidate))
+            return max(round_down(pure, 3), self._min_epsilon(candidate))
         for line in matched:
             if line.epsilon and line.pure > 0:
-                return max(_rounded_down(line.epsilon * pure / line.pure), self._min_epsilon(candidate))
+                return max(round_down(line.epsilon * pure / line.pure, 3), self._min_epsilon(candidate))
         return self._first_epsilon(candidate)
 
     def _min_epsilon(self, candidate: _Candidate) -> float:
@@ -293,15 +293,15 @@ class _Bench:
             try:
                 line = self._build_at(candidate, epsilon).line
             except BundleError:  # too large at so small an epsilon
-                if epsilon >= _rounded_down(pure):
+                if epsilon >= round_down(pure, 3):
                     break
-                epsilon = _rounded_down(pure)
+                epsilon = round_down(pure, 3)
                 continue
             if line.pure <= pure and (best is None or line.pure > best.pure):
                 best = line
             if _NEAR * pure <= line.pure <= pure:
                 break
-            epsilon = max(_rounded_down(epsilon * pure / line.pure), least)
+            epsilon = max(round_down(epsilon * pure / line.pure, 3), least)
         return [best] if best else []
 
     def _kept(self, mechanism: Mechanism[Any]) -> float:
@@ -336,8 +336,3 @@ def _solve(share: Callable[[float], float], wanted: float, least: float) -> floa
         else:
             high = middle
     return max(float(f"{math.exp(high):.3g}"), least)
-
-
-def _rounded_down(value: float) -> float:
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.floor(value / unit) * unit:.3g}")

@@ -40,7 +40,7 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int)
     tuple
         of the nearest and of the one at ``place``, float64 ``(words,)`` each: distances, or cosines.
     """
-    distances = _distances_of(vectors, measure)
+    distances = measure_rows_of(vectors, measure)
     nearest, far = np.empty(len(words)), np.empty(len(words))
     step = max(1, _BLOCK_BYTES // (8 * len(vectors)))
     for start in range(0, len(words), step):
@@ -52,9 +52,9 @@ def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int)
     return (-nearest, -far) if measure == COSINE else (nearest, far)
 
 
-def _distances_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64]:
-    """A function that gives the distances of some words from all, float64 ``(words, size)``; of cosines the
-    negatives.
+def measure_rows_of(vectors: Float32, measure: str) -> Callable[[Int32], Float64]:
+    """A function that gives the distances of some words, int32 ``(words,)``, from all: float64 ``(words, size)``. Of
+    cosines it gives the negatives. ``vectors``, ``measure``: as :func:`measure_neighbours` has them.
     """
     if measure == "manhattan":
         points = vectors.astype(np.float64)

@@ -5,7 +5,7 @@ All draws are with a throwaway key unless keys are given, so that what they show
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -95,6 +95,11 @@ def find_laws(
             yield OutputLaw.of_draws(word, draw_tokens(mechanism, np.full(draws, word, np.int32), b"%d" % word, keys))
 
 
+def spread_words(size: int, count: int) -> NDArray[np.int32]:
+    """Ids spread evenly over ``size`` words: int32, rising, at most ``count``."""
+    return np.unique(np.arange(count) * size // count).astype(np.int32)
+
+
 def draw_tokens(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
     """What a mechanism draws for ids as one record of that name: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
     return mechanism.draw(as_record(ids, name, keys), keys).ids
@@ -109,5 +114,11 @@ def write_tokens(
 
 def as_record(ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> TokenBatch:
     """Ids, int32 ``(tokens,)``, as one record of that name."""
-    offsets = np.array([0, len(ids)])
-    return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", [name], [id_payload(ids, offsets)]))
+    return as_records(ids, np.array([0, len(ids)]), [name], keys)
+
+
+def as_records(
+    ids: NDArray[np.int32], offsets: NDArray[np.int64], names: Sequence[bytes], keys: ReleaseKeys
+) -> TokenBatch:
+    """Ragged ids, int32 ``(tokens,)`` with int64 offsets ``(records + 1,)``, as records of those names."""
+    return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", names, [id_payload(ids, offsets)]))

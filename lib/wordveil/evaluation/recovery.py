@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.evaluation.attackers import check_prior
+from wordveil.evaluation.binomial import bound_above, bound_below
 from wordveil.evaluation.output_law import draw_tokens
 from wordveil.evaluation.posterior import Guesses, WordScores, guess_densely, guess_outputs
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
@@ -86,7 +86,12 @@ def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
     """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
     ``(tokens,)``.
     """
-    return _draw(mechanism, ids, _KEY.for_release(purpose))
+    return _draw(mechanism, ids, make_public_keys(purpose))
+
+
+def make_public_keys(purpose: str) -> ReleaseKeys:
+    """Keys that anyone can make, others for each purpose, for draws of public words."""
+    return _KEY.for_release(purpose)
 
 
 def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
@@ -157,9 +162,7 @@ def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery
 def find_interval(hits: int, words: int) -> tuple[float, float]:
     """The interval of Clopper and Pearson of 95% for the probability of a hit, from ``hits`` of ``words`` trials."""
     tail = (1 - CONFIDENCE) / 2
-    low = float(betaincinv(hits, words - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, words - hits, 1 - tail)) if hits < words else 1.0
-    return low, high
+    return float(bound_below(hits, words, tail)), float(bound_above(hits, words, tail))
 
 
 def _draw_trials(mechanism: Mechanism[Any], priors: Sequence[Float64], words: int) -> list[_Trial]:

@@ -11,14 +11,26 @@ from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.protocols import Attacker, Statistic, UtilityTask
-from wordveil.evaluation.statistics import KeepProbability, SupportSize
+from wordveil.evaluation.statistics import (
+    DistinctOutputs,
+    KeepProbability,
+    LargestEntropy,
+    LeastEntropy,
+    SupportSize,
+)
 from wordveil.evaluation.text_classification import NaiveBayes
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.neighbours import NearestTexts
 from wordveil.evaluation.utility.sentences import SentenceVectors
 
-_STATISTICS: tuple[Statistic, ...] = (KeepProbability(), SupportSize())
+_STATISTICS: tuple[Statistic, ...] = (
+    KeepProbability(),
+    SupportSize(),
+    DistinctOutputs(),
+    LargestEntropy(),
+    LeastEntropy(),
+)
 _ATTACKERS: tuple[type[Attacker], ...] = (NearestWord, MaximumPosterior)
 _UTILITY_TASKS: tuple[type[UtilityTask], ...] = (NaiveBayes,)
 

@@ -28,6 +28,7 @@ from scipy.special import logit
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.evaluation.nearness import COSINE, measure_neighbours
+from wordveil.evaluation.output_law import spread_words
 from wordveil.evaluation.recovery import OtherLengthError, draw_publicly
 from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES
@@ -180,7 +181,7 @@ def measure_suitability(
     name = guarantee.metric.name.removesuffix("-capped")
     measure = COSINE if mechanism.is_pure or name not in SPACES else name
     place = min(NEIGHBOUR, embedding.size - 1)
-    nearest, far = measure_neighbours(embedding.vectors, measure, _spread(embedding.size, _DISTANCES), place)
+    nearest, far = measure_neighbours(embedding.vectors, measure, spread_words(embedding.size, _DISTANCES), place)
     near = Spread.of(nearest), Spread.of(far)
     gamma = None if measure == COSINE else round_up(float(np.median(far)), 2)
     tried = _Tried(mechanism, settings, frequencies, _grid(mechanism, measure, *near, embedding.dimension))
@@ -201,11 +202,6 @@ def measure_suitability(
         covered=covered,
         warnings=(*_warn_of_gamma(settings, near, place, gamma), *tried.warnings, *_warn_of_words(covered, exact)),
     )
-
-
-def _spread(size: int, count: int) -> Int32:
-    """Ids spread evenly over ``size`` words: int32, at most ``count``."""
-    return np.unique(np.arange(count) * size // count).astype(np.int32)
 
 
 def _grid(mechanism: Mechanism[Any], measure: str, nearest: Spread, far: Spread, dimension: int) -> Float64:
@@ -232,7 +228,7 @@ class _Tried:
             self._words = self._running = np.arange(len(frequencies), dtype=np.int32)
             self._weights = frequencies
             return
-        self._words, self._weights = _spread(len(frequencies), _WORDS), np.ones(_WORDS)
+        self._words, self._weights = spread_words(len(frequencies), _WORDS), np.ones(_WORDS)
         places = (np.arange(_WORDS) + 0.5) / _WORDS * frequencies.sum()
         self._running = np.minimum(np.searchsorted(np.cumsum(frequencies), places), len(frequencies) - 1).astype(
             np.int32
@@ -316,7 +312,7 @@ class _Tried:
         ids = np.flatnonzero(pc.match_substring_regex(words, r"\p{N}").to_numpy(zero_copy_only=False)).astype(np.int32)
         if not len(ids):
             return DigitWords(0, (), None)
-        chosen = ids[_spread(len(ids), _DIGIT_WORDS)]
+        chosen = ids[spread_words(len(ids), _DIGIT_WORDS)]
         stays = self._stays_here(chosen)
         examples = words.take(pa.array(ids[:_EXAMPLES])).to_pylist()
         return DigitWords(len(ids), tuple(examples), None if stays is None else round_figure(float(np.mean(stays))))

@@ -90,3 +90,12 @@ def round_up(value: float, digits: int) -> float:
         return rounded
     unit = 10.0 ** (np.floor(np.log10(value)) - digits + 1)
     return float(f"{rounded + unit:.{digits - 1}e}")
+
+
+def round_down(value: float, digits: int) -> float:
+    """The largest decimal of ``digits`` significant digits that is not above ``value`` (> 0)."""
+    rounded = float(f"{value:.{digits - 1}e}")
+    if rounded <= value:
+        return rounded
+    unit = 10.0 ** (np.floor(np.log10(value)) - digits + 1)
+    return float(f"{rounded - unit:.{digits - 1}e}")

@@ -19,6 +19,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.noise import AdditiveNoise
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -230,6 +231,13 @@ class Mechanism(ABC, Generic[Settings]):
         """
 
     @property
+    def noise_dimension(self) -> int | None:
+        """The dimension ``n`` of the noise that is added to a word's point in a Euclidean space, whose length has the
+        law Gamma(n, 1 / epsilon). None where there is no such noise.
+        """
+        return None
+
+    @property
     @abstractmethod
     def max_tokens(self) -> int:
         """The largest number of tokens of a record. Beyond it noise would repeat."""
@@ -250,6 +258,19 @@ class Mechanism(ABC, Generic[Settings]):
         write what they drew.
         """
         return batch
+
+    def noise_at(
+        self,
+        contexts: Contexts,  # noqa: ARG002 - for those that add noise
+        positions: NDArray[np.int64],  # noqa: ARG002
+        keys: ReleaseKeys,  # noqa: ARG002
+    ) -> AdditiveNoise | None:
+        """The noise that :meth:`draw` adds to a word's point, by the same code. None where it adds none.
+
+        ``contexts``: uint8 ``(count, 12)``; ``positions``: int64 ``(count,)``, of each token in its record. Raises
+        :class:`wordveil.crypto.streams.CounterOverflowError` for a position that no record has.
+        """
+        return None
 
     def probabilities(self, symbol: int) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
         """The probability of each output for an input symbol: float64 ``(outputs,)``, exact but for rounding.

@@ -51,7 +51,8 @@ from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.keep_rate import measure_keep_rate, note_stays
+from wordveil.mechanisms.keep_rate import note_stays
+from wordveil.mechanisms.noise import AdditiveNoise
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.table_mechanism import points_of
 from wordveil.mechanisms.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
@@ -170,13 +171,8 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
         digest = sha256(f"{ball.shape}".encode())
         digest.update(np.ascontiguousarray(ball, "<f8").data)
-        guarantee = WordGuarantee(
-            metric=Metric("hyperbolic", digest.hexdigest()),
-            nominal_epsilon=epsilon,
-            epsilon=true,
-            diameter=largest,
-            delta=deep.delta,
-        )
+        metric = Metric("hyperbolic", digest.hexdigest())
+        guarantee = WordGuarantee(metric, nominal_epsilon=epsilon, epsilon=true, diameter=largest, delta=deep.delta)
         work.progress("measuring how many words stay")
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
@@ -212,6 +208,11 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
             drawn[part] = self._nearest.search(self.noisy(stream, rows[part], context, position))
         return TokenBatch(drawn, batch.offsets, batch.contexts)
 
+    def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
+        stream = KeyedStream(keys.noise, self._blocks)
+        around = self.noise(stream, contexts, positions)[1:]
+        return AdditiveNoise.of_contractions(*self.contractions(stream, contexts, positions), around)
+
     def noisy(
         self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]
     ) -> FloatArray:
@@ -235,9 +236,7 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         words = (np.arange(_WORDS) * self._size // _WORDS).astype(np.int32)
         stream = KeyedStream(_PUBLIC_KEY, self._blocks)
         noisy = self.noisy(stream, words, np.zeros((_WORDS, CONTEXT_BYTES), np.uint8), np.arange(_WORDS))
-        rate = measure_keep_rate(words, self._nearest.search(noisy), self._size).rate
-        assert rate is not None  # all are words
-        return rate
+        return float(np.mean(self._nearest.search(noisy) == words))
 
     def at_epsilon(self, epsilon: float) -> Self:
         return type(self)(self._size, epsilon, self._points, digits=digits_at(self._digits, epsilon / self._epsilon))

@@ -39,6 +39,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.noise import AdditiveNoise
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tails import depth, digits_at, find_ends, gamma_at
 from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
@@ -121,7 +122,7 @@ class Laplace(Mechanism[LaplaceSettings]):
         self._digits = digits
         self._index = index
         self._candidates = size + padding
-        self._dimension = index.shape[1] - 1
+        self._dimension = int(index.shape[1] - 1)
         self._nearest = nearest or ExactNearest(index, self._candidates)
         # One uniform a coordinate and one for the radius, two uniforms a block.
         self._blocks = (self._dimension + 2) // 2
@@ -227,6 +228,10 @@ class Laplace(Mechanism[LaplaceSettings]):
         return mechanism
 
     @property
+    def noise_dimension(self) -> int:
+        return self._dimension
+
+    @property
     def max_tokens(self) -> int:
         return max_positions(self._blocks)
 
@@ -238,6 +243,9 @@ class Laplace(Mechanism[LaplaceSettings]):
             noisy += self._index[batch.ids[part], :-1].T
             drawn[part] = self._nearest.search(noisy)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
+        return AdditiveNoise.of_vectors(self._noise(KeyedStream(keys.noise, self._blocks), contexts, positions))
 
     def measure_recall(self) -> float:
         """The share of noisy points for which the search finds the nearest word, of 1,000 about words evenly spread

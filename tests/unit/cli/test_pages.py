@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from reading import ESCAPED, EVIL, Elements, text_of
 from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
-from wordveil.cli.pages import check_page, describe_price, draw_histogram, render_gate, render_plan, save_page
+from wordveil.cli.pages import check_page, describe_price, render_gate, render_plan, save_page
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.evaluation.comparison import Comparison, Line
 from wordveil.evaluation.corpus_sample import Quantiles, Sample
 from wordveil.evaluation.histogram import Bin, count_bins
 from wordveil.evaluation.preview import WordPreview
+from wordveil.evaluation.report.histograms import draw_histogram
 from wordveil.evaluation.sentence import SentencePreview
 from wordveil.evaluation.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
@@ -28,8 +29,6 @@ from wordveil.spark.plan.plan import Plan
 from wordveil.spark.plan.sample import Preview, TableSample
 from wordveil.spark.release.gate import GateDecision
 
-EVIL = "<script>alert('x')</script>"
-ESCAPED = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"
 FINGERPRINT = "0123456789abcdef" * 4
 RECOVERY = Recovery(
     PriorRecovery(5e-05, (Recovered(1, 0.04, 0.04), Recovered(20, 0.05, 0.06))),
@@ -112,34 +111,6 @@ PAGES = {
     "gate without rules": lambda: render_gate(replace(DECISION, result=evaluate(GateRules(), Measured()))),
 }
 EVERY = pytest.mark.parametrize("name", PAGES)
-
-
-class Elements(HTMLParser):
-    """The elements of a page: their names and attributes, and those that are not closed in order."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.wrong: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
-
-
-def text_of(page: str) -> str:
-    """What a reader sees, with single spaces."""
-    return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).split())
 
 
 @EVERY
@@ -291,13 +262,18 @@ def test_bins_of_known_values(values: list[int], bins: tuple[Bin, ...]):
 
 
 def test_columns_of_a_chart_have_places_in_order_and_heights_by_count():
-    chart = draw_histogram((Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1)), 15)
+    bins = (Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1))
+    chart = draw_histogram(bins, {"n_max": 15})
     assert chart is not None
     assert [(one["x"], one["height"]) for one in chart["columns"]] == [(0, 75), (33.333, 150), (66.667, 37.5)]
     assert [one["label"] for one in chart["columns"]] == ["0 to 9", "10 to 19", "20 or more"]
-    assert (chart["mark"], chart["top"]) == (50.0, "4"), "15 of 20, which take two thirds of the width"
-    for beyond in (20, 10**6, None):
-        assert draw_histogram((Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1)), beyond)["mark"] is None
+    mark = {"name": "n_max", "place": 50.0, "anchor": "start"}
+    assert (chart["marks"], chart["top"]) == ([mark], "4"), "15 of 20, which take two thirds of the width"
+    for beyond in (20, 10**6):
+        assert draw_histogram(bins, {"n_max": beyond})["marks"] == []
+        in_tail = draw_histogram(bins, {"worst": beyond, "mean": 15}, tail=True)["marks"]
+        assert [one["place"] for one in in_tail] == [83.333, 50.0], "the middle of the open bin"
+    assert draw_histogram(bins[:2], {"worst": 20}, tail=True)["marks"] == []
     assert draw_histogram((Bin(0, 0, 0),))["columns"][0]["height"] == 0
     assert draw_histogram(()) is None
 

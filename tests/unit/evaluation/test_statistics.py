@@ -10,7 +10,14 @@ import pytest
 from helpers import KEYS, build_mechanism, random_embedding, toy_embedding
 from wordveil.evaluation.output_law import OutputLaw, find_laws
 from wordveil.evaluation.registry import STATISTICS
-from wordveil.evaluation.statistics import KeepProbability, SupportSize, measure_words
+from wordveil.evaluation.statistics import (
+    DistinctOutputs,
+    KeepProbability,
+    LargestEntropy,
+    LeastEntropy,
+    SupportSize,
+    measure_words,
+)
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.table_mechanism import TableMechanism
 from wordveil.mechanisms.tables import probabilities
@@ -119,10 +126,36 @@ def test_a_share_out_of_range_is_refused():
             SupportSize(wrong)
 
 
+def test_different_outputs_of_some_draws_and_entropies():
+    law = OutputLaw(0, np.array([0, 1], np.int32), np.array([0.5, 0.3]), unlisted=20, other=0.01)
+    laws = np.array([0.5, 0.3, *[0.01] * 20])
+    for runs in (1, 2, 1_000):
+        assert DistinctOutputs(runs).measure(law) == pytest.approx((1 - (1 - laws) ** runs).sum())
+    assert DistinctOutputs(3).measure(law) != pytest.approx(DistinctOutputs(4).measure(law), rel=0.05)
+    certain = OutputLaw(0, np.array([0], np.int32), np.array([1.0]), unlisted=4)
+    assert [one.measure(certain) for one in (DistinctOutputs(5), LargestEntropy(), LeastEntropy())] == [1.0, 0.0, 0.0]
+    assert LargestEntropy().measure(law) == pytest.approx(np.log2(22))
+    assert LeastEntropy().measure(law) == 1.0
+    with pytest.raises(ValueError, match="runs"):
+        DistinctOutputs(0)
+
+
 def test_each_is_listed_under_its_name():
-    assert set(STATISTICS) == {"keep-probability", "support-size"}
+    assert list(STATISTICS) == [
+        "keep-probability",
+        "support-size",
+        "distinct-outputs",
+        "largest-entropy",
+        "least-entropy",
+    ]
     law = OutputLaw.of_draws(0, np.array([0, 0, 1, 2], np.int32))
-    assert {name: statistic.measure(law) for name, statistic in STATISTICS.items()} == {
-        "keep-probability": 0.5,
-        "support-size": 3.0,
-    }
+    some = {name: statistic.measure(law) for name, statistic in STATISTICS.items()}
+    assert some == pytest.approx(
+        {
+            "keep-probability": 0.5,
+            "support-size": 3.0,
+            "distinct-outputs": 3.0,
+            "largest-entropy": np.log2(3),
+            "least-entropy": 1.0,
+        }
+    )

@@ -26,13 +26,16 @@ class WordFigure:
     worst
         that of the word which is protected worst: the largest ``N_w``, the least ``S_w``.
     worst_word
-        which word that is; public, as all words of a vocabulary are.
+        which word that is; public, as all words of a vocabulary are. Of ``K_w`` it is an output that some word reaches.
     quantiles
         5%, 25%, 50%, 75% and 95% over the words.
     is_exact
         whether it was computed from the mechanism's probabilities; else it was counted from draws.
     histogram
-        how many words have which value, for a picture; empty where values are no whole numbers.
+        how many words have which value, for a picture; empty where values are no whole numbers. Of ``N_w`` in draws out
+        of all that were planned for a word; an exact ``S_w`` is rounded to whole outputs.
+    scale
+        what a value is multiplied by in the histogram: the draws of a word for ``N_w``, else 1.
     """
 
     name: str
@@ -43,6 +46,7 @@ class WordFigure:
     quantiles: tuple[float, float, float, float, float]
     is_exact: bool
     histogram: tuple[Bin, ...] = ()
+    scale: int = 1
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class EpsilonMeaning:
         multiplicative leakage; None where single words say nothing.
     utility
         the bound of Fernandes, Dras and McIver 2019, theorem 3, with the Gamma law that holds: plain values with
-        their names; empty where the mechanism is no additive noise in a Euclidean space.
+        their names (:func:`wordveil.evaluation.calibration.meaning.bound_utility`); empty where the mechanism is no
+        additive noise in a Euclidean space.
     examples
         words and their likeliest outputs.
     """

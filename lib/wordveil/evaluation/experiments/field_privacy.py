@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,22 +12,17 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.evaluation.experiments.field_rows import DEMO, Block, Row
 from wordveil.evaluation.experiments.field_systems import Laboratory, System
-from wordveil.evaluation.experiments.matching import Matcher
 from wordveil.evaluation.experiments.peer_laws import line_recovery, list_laws
 from wordveil.evaluation.experiments.peers import DIFFRACTOR, MLDP_TEXT, PYPANTERA, Peer, make_environment
+from wordveil.evaluation.nearest_loss import BOUND, Pairs, find_neighbours, measure_loss
 from wordveil.evaluation.posterior import guess_outputs
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
-from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.base import Mechanism
 
 Float64 = NDArray[np.float64]
-WORDS = 200
-"""Whose nearest neighbours are looked at, evenly spread over the vocabulary."""
 PRIORS = ("uniform", "public")
 WORST, KNOWN, NEAREST_LOSS, EPSILON = "worst-loss", "worst-loss-known-words", "nearest-neighbour-loss", "epsilon"
 RECOVERED = "recovered"
-_BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 _DEFINITIONS = {
     EPSILON: "The mechanism's own parameter.",
     WORST: "The largest log probability ratio of a token's outputs between any two inputs, unknown words too, in nats.",
@@ -110,23 +104,18 @@ def measure_nearest_loss(laboratory: Laboratory, row: Row, system: System) -> tu
     if row.peer is None and not system.bundle:
         return math.inf, ""
     matcher = laboratory.matcher(row.embedding)
-    words, neighbours, distances = find_neighbours(matcher, "euclidean" if row.embedding == DEMO else "hyperbolic")
+    pairs = find_neighbours(matcher.embedding, "euclidean" if row.embedding == DEMO else "hyperbolic")
     if row.peer is not None:
-        return _measure_peer(laboratory, row.peer, system, (words, neighbours, distances))
+        return _measure_peer(laboratory, row.peer, system, pairs)
     bundle = open_bundle(Path(system.bundle))
-    if bundle.mechanism.probabilities(0) is None:
-        return float(np.median([bundle.guarantee.bound(distance) for distance in distances.tolist()])), _BOUND
-    losses = [_loss_between(bundle.mechanism, *pair) for pair in _pairs(words, neighbours)]
-    return float(np.median(losses)), ""
+    return measure_loss(bundle.mechanism, bundle.guarantee, pairs)
 
 
-def _measure_peer(
-    laboratory: Laboratory, peer: Peer, system: System, found: tuple[NDArray[np.int64], NDArray[np.int64], Float64]
-) -> tuple[float, str]:
+def _measure_peer(laboratory: Laboratory, peer: Peer, system: System, found: Pairs) -> tuple[float, str]:
     words, neighbours, distances = found
     epsilon = system.epsilon or 0.0
     if peer == MLDP_TEXT:
-        return float(np.median(epsilon * distances)), _BOUND
+        return float(np.median(epsilon * distances)), BOUND
     if peer == DIFFRACTOR:
         place = np.argsort(laboratory.order(make_environment(DIFFRACTOR, laboratory.environments)))
         return float(np.median(epsilon * np.abs(place[words] - place[neighbours]))), ""
@@ -140,28 +129,6 @@ def _measure_peer(
 
 def _pairs(words: NDArray[np.int64], neighbours: NDArray[np.int64]) -> list[tuple[int, int]]:
     return list(zip(words.tolist(), neighbours.tolist(), strict=True))
-
-
-def find_neighbours(matcher: Matcher, metric: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64]:
-    """Some words, the nearest neighbour of each, int64 ``(words,)``, and their distances, float64."""
-    points = matcher.embedding.vectors.astype(np.float64)
-    words = np.arange(WORDS) * len(points) // WORDS
-    nearest, distances = np.empty(WORDS, np.int64), np.empty(WORDS)
-    for place, word in enumerate(words.tolist()):
-        apart = SPACES[metric].distances(points[word], points)
-        apart[word] = np.inf
-        nearest[place] = int(np.argmin(apart))
-        distances[place] = apart[nearest[place]]
-    return words, nearest, distances
-
-
-def _loss_between(mechanism: Mechanism[Any], word: int, other: int) -> float:
-    one, two = mechanism.probabilities(word), mechanism.probabilities(other)
-    assert one is not None
-    assert two is not None
-    possible = (one > 0) | (two > 0)
-    with np.errstate(divide="ignore"):
-        return float(np.abs(np.log(one[possible]) - np.log(two[possible])).max())
 
 
 def _sparse_loss(listed: NDArray[np.int32], weights: Float64, word: int, other: int) -> float:

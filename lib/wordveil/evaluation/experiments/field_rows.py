@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from wordveil.evaluation.experiments.matching import Candidate, make_randomised_response, make_settings
 from wordveil.evaluation.experiments.peers import DIFFRACTOR, MLDP_TEXT, PRESIDIO, PYPANTERA, Peer
+from wordveil.evaluation.matching import Candidate, make_randomised_response, make_settings
 from wordveil.mechanisms.random import RandomSettings
 
 DEMO, POINCARE = "demo", "demo-poincare"

@@ -19,7 +19,6 @@ from wordveil.embeddings.embedding import load
 from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.evaluation.experiments.base import Surroundings
 from wordveil.evaluation.experiments.field_rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
-from wordveil.evaluation.experiments.matching import Matched, Matcher, bisect
 from wordveil.evaluation.experiments.peer_laws import (
     epsilon_of_line,
     line_recovery,
@@ -37,6 +36,7 @@ from wordveil.evaluation.experiments.peers import (
 )
 from wordveil.evaluation.experiments.rows import Untouched
 from wordveil.evaluation.experiments.systems import WORDS_ALONE, write_bundle
+from wordveil.evaluation.matching import Matched, Matcher, bisect
 from wordveil.evaluation.posterior import guess_outputs
 from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.report.files import replace_file

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from wordveil.evaluation.report.scores import Score
+from wordveil.privacy.recovery import Recovered
 
 INFINITE = "infinite"
 NOT_MEASURED = "not measured"
@@ -23,6 +24,20 @@ def show_number(value: float | None) -> str:
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2g}" if 0 < size < 0.001 else f"{value:.3f}"
+
+
+def show_recovered(found: Recovered) -> str:
+    """The share of words that a guesser gets right, with what is not known of it."""
+    low = show_share(found.at_least)
+    if found.at_most is None:
+        return f"at least {low}"
+    high = show_share(found.at_most)
+    return low if low == high else f"{low} to {high}"
+
+
+def show_share(share: float) -> str:
+    """A share in three digits, as a percentage."""
+    return f"{100 * share:.3g}%"
 
 
 def show_difference(value: float | None) -> str:

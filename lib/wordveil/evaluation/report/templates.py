@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 # Facts that readers copy: shown whole, in letters of equal width.
-_WHOLE = ("bundle", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
+_WHOLE = ("bundle", "fingerprint", "metric", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
 
 
 @cache

@@ -132,11 +132,11 @@ def _sanitiser(
     settings: RecordSettings, keys: ReleaseKeys, place: BundlePlace, identity: bytes, model: BundlePlace | None = None
 ) -> RecordSanitiser:
     ngrams = _model(model, settings.policy.ngrams) if model else None
-    return RecordSanitiser(settings, _bundle(place, identity), keys, ngrams)
+    return RecordSanitiser(settings, load_bundle(place, identity), keys, ngrams)
 
 
 @lru_cache(maxsize=1)
-def _bundle(place: BundlePlace, identity: bytes) -> Bundle:
+def load_bundle(place: BundlePlace, identity: bytes) -> Bundle:
     """The verified bundle. Spark keeps workers from job to job, and they keep the bundle."""
     # Spark runs one task on each core. A BLAS that starts a thread for each core in each task would make them compete.
     threadpool_limits(limits=1)

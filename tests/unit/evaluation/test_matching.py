@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.evaluation.experiments.matching import (
+from wordveil.evaluation.matching import (
     Candidate,
     Matcher,
     bisect,

@@ -107,18 +107,21 @@ class Matcher:
         where lists of neighbours and clusters are kept.
     draws
         see :data:`DRAWS`.
+    padding
+        whether texts are padded.
     """
 
     embedding: Embedding
     inputs: PublicInputs = NO_INPUTS
     work: BuildContext = field(default_factory=BuildContext)
     draws: int = DRAWS
+    padding: bool = False
 
     def build(self, candidate: Candidate, epsilon: float) -> MechanismArtifact:
         """What the mechanism puts into a bundle at an epsilon. Raises :class:`BundleError` or :class:`ValueError`."""
         kind = MECHANISMS[candidate.mechanism]
         settings = candidate.settings(epsilon)
-        return kind.build(self.embedding, settings, padding=False, work=self.work, inputs=self.inputs)
+        return kind.build(self.embedding, settings, padding=self.padding, work=self.work, inputs=self.inputs)
 
     def load(self, candidate: Candidate, built: MechanismArtifact) -> Mechanism[Any]:
         """The mechanism, ready to draw."""

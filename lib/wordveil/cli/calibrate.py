@@ -1,0 +1,126 @@
+"""The command ``wordveil calibrate``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, show_progress
+from wordveil.cli.output import print_json, print_note
+from wordveil.cli.pages import HtmlOption, check_page, save_page
+from wordveil.cli.report_file import ReportOption, write_report
+
+if TYPE_CHECKING:
+    from wordveil.config.calibration_arguments import Request
+    from wordveil.evaluation.calibration.figures import Calibration, FoundEpsilon
+
+_WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
+
+
+def calibrate(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", metavar="X,...", help="The epsilons to measure, e.g. 1,2,5,10,20.")
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="NAME=VALUE",
+            help="Find the epsilon that gives share_kept=0.3, pure_epsilon=50 or bayes_recovery=0.1. Repeatable.",
+        ),
+    ] = None,
+    match: Annotated[
+        Path | None,
+        typer.Option("--match", metavar="FILE", help="Find the epsilon that equals that of another configuration."),
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", help="What --match makes equal: worst_n_w or bayes_recovery.")
+    ] = "worst_n_w",
+    words: Annotated[
+        int, typer.Option("--words", min=1, metavar="N", help="How many words to draw, spread over the vocabulary.")
+    ] = _WORDS,
+    words_from: Annotated[
+        str,
+        typer.Option("--words-from", metavar="SOURCE", help="Whose words: those of the public vocabulary alone."),
+    ] = "vocabulary",
+    runs: Annotated[int, typer.Option("--runs", min=1, metavar="N", help="How often to draw each word.")] = _RUNS,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", min=0, max=1, metavar="P", help="From which probability on K_w counts a word."),
+    ] = _THRESHOLD,
+    *,
+    on_spark: Annotated[
+        bool,
+        typer.Option(
+            "--on-spark", help="Draw, and find neighbours, on the executors of the configuration's Spark session."
+        ),
+    ] = False,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            "--write", metavar="FILE", help="Write the configuration with the epsilon that was found, beside --config."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    report: ReportOption = None,
+    html: HtmlOption = None,
+) -> None:
+    """Say what epsilons mean for the public vocabulary, and find the epsilon that meets a target. Reads no corpus and
+    needs no key.
+    """
+    from wordveil.cli.calibration_tables import print_calibration
+    from wordveil.config.calibration_arguments import Request
+    from wordveil.config.epsilon_file import check_copy
+    from wordveil.evaluation.report.calibration import render_calibration
+
+    request = Request(
+        config, overrides or (), epsilon, target or (), match, by, words, runs, threshold, words_from, write
+    )
+    with write_report("calibrate", report) as tell:
+        request.check()
+        page = check_page(html) if html else None
+        if write is not None:
+            check_copy(config, write)
+        found = _measure(request, on_spark=on_spark)
+        tell(found.to_dict())
+        if page:
+            save_page(page, render_calibration(found))
+            print_note(f"{page}: the page. It holds figures of public words alone.")
+        if write is not None:
+            _write(request, write, found.found[0])
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_calibration(found)
+
+
+def _measure(request: Request, *, on_spark: bool) -> Calibration:
+    from wordveil.config.calibration import run_calibration
+    from wordveil.neighbours.blocks import BuildContext
+
+    settings = request.load()
+    with show_progress() as (progress, steps):
+        work = BuildContext(progress, steps)
+        if not on_spark:
+            return run_calibration(request, settings, work)
+        from wordveil.spark.builds.calibration import count_on_executors
+        from wordveil.spark.builds.hypernyms import read_on_executors
+        from wordveil.spark.builds.neighbours import compute_on_executors
+
+        session = prepare_session(settings)
+        work = replace(work, compute=compute_on_executors(session))
+        return run_calibration(request, settings, work, count_on_executors(session), read_on_executors(session))
+
+
+def _write(request: Request, file: Path, found: FoundEpsilon) -> None:
+    from wordveil.config.epsilon_file import write_copy
+    from wordveil.evaluation.report.calibration import describe_found
+
+    command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
+    write_copy(request.config, file, found.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(found)])
+    print_note(f"{file}: the configuration, with mechanism.epsilon = {found.epsilon:g}.")

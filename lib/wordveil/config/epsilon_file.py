@@ -1,0 +1,125 @@
+"""A copy of a configuration file with another epsilon, and everything else as it was written."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from wordveil.config.load import load_config, parse_config
+from wordveil.config.template import refuse_existing, write_draft
+from wordveil.config.yaml_file import parse_yaml, read_yaml
+from wordveil.errors import ConfigError, Fault
+
+KEY = "mechanism.epsilon"
+_OPTION = "--write"
+_SECTION, _NAME = KEY.split(".")
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def check_copy(source: Path, target: Path) -> None:
+    """See that a copy of a configuration can be written and means what its source means.
+
+    Parameters
+    ----------
+    source
+        the configuration file.
+    target
+        the file to write.
+
+    Raises
+    ------
+    OutputExistsError
+        where there is such a file: it may hold someone's work.
+    ConfigError
+        where the directory is missing, or is another one: relative paths are taken from a file's directory.
+    """
+    refuse_existing(target, _OPTION)
+    if not target.parent.is_dir():
+        raise _refuse(target, "there is no such directory. Make it, or name another file.")
+    if source.parent.resolve() != target.parent.resolve():
+        problem = (
+            f"lies in another directory than {source}, and relative paths of a configuration are taken from its own. "
+            "Name a file beside it, and move it with what it names."
+        )
+        raise _refuse(target, problem)
+
+
+def write_copy(source: Path, target: Path, epsilon: float, comment: Sequence[str]) -> None:
+    """Write a copy of a configuration file in which ``mechanism.epsilon`` alone is another.
+
+    Comments, order and layout stay. What was written is read again before: every other setting must be as in the
+    source.
+
+    Parameters
+    ----------
+    source
+        the configuration file, which stays as it is.
+    target
+        the file to write, checked by :func:`check_copy`.
+    epsilon
+        the value to write.
+    comment
+        lines to put above the file, without their mark.
+
+    Raises
+    ------
+    OutputExistsError
+        where the file exists.
+    ConfigError
+        where the file cannot be written, or its layout does not let the one value be changed alone.
+    """
+    check_copy(source, target)
+    content = replace_epsilon(source.read_text("utf-8"), epsilon)
+    mark = _BYTE_ORDER_MARK if content.startswith(_BYTE_ORDER_MARK) else ""
+    lines = "".join(f"# {line}".rstrip() + "\n" for line in comment)
+    content = mark + lines + content.removeprefix(mark)
+    _verify(source, target, content, epsilon)
+    write_draft(target, content, _OPTION)
+
+
+def replace_epsilon(content: str, epsilon: float) -> str:
+    """The text of a configuration with ``mechanism.epsilon`` set: its value replaced, or the key put first into the
+    section. Raises :class:`ConfigError` where there is no such section.
+    """
+    section = _find(yaml.compose(content, Loader=yaml.SafeLoader), _SECTION)
+    if not isinstance(section, yaml.MappingNode) or not section.value:
+        raise ConfigError("command line", [Fault(_SECTION, "", "is no section of the file. Write it there first.")])
+    value = _find(section, _NAME)
+    shown = show_epsilon(epsilon)
+    if value is not None:
+        # An empty value takes no place: it needs a space after its colon.
+        start, end = value.start_mark.index, value.end_mark.index
+        return f"{content[:start]}{shown if end > start else f' {shown}'}{content[end:]}"
+    first = section.value[0][0].start_mark
+    between = ", " if section.flow_style else "\n" + " " * first.column
+    return f"{content[: first.index]}{_NAME}: {shown}{between}{content[first.index :]}"
+
+
+def show_epsilon(epsilon: float) -> str:
+    """An epsilon as YAML reads it back: PyYAML takes ``1e-05`` for text."""
+    return yaml.safe_dump(float(epsilon)).split()[0]
+
+
+def _find(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for key, value in pairs if key.value == name), None)
+
+
+def _verify(source: Path, target: Path, content: str, epsilon: float) -> None:
+    """Read what will be written. Raises :class:`ConfigError` where more than the one value is another."""
+    expected, found = copy.deepcopy(read_yaml(source)), parse_yaml(content, str(target))
+    expected[_SECTION] = {**expected[_SECTION], _NAME: epsilon}
+    if found != expected:
+        problem = f"{KEY} cannot be changed alone in this layout, as with an anchor. Write the value there by hand."
+        raise _refuse(target, problem)
+    if parse_config(found, str(target), directory=target.parent) != load_config(
+        source, [f"{KEY}={show_epsilon(epsilon)}"]
+    ):
+        raise _refuse(target, f"would mean something else than {source}. Write the value there by hand.")
+
+
+def _refuse(target: Path, problem: str) -> ConfigError:
+    return ConfigError("command line", [Fault(_OPTION, str(target), problem)])

@@ -1,0 +1,35 @@
+"""Exact bounds of a probability from how often something happened (Clopper and Pearson 1934).
+
+Of ``hits`` among ``trials`` independent trials the lower bound at ``tail`` is the probability under which that many
+hits or more have the chance ``tail``; it is the quantile ``tail`` of Beta(hits, trials - hits + 1). The upper bound
+is the quantile ``1 - tail`` of Beta(hits + 1, trials - hits). Each bound alone is wrong with a probability of at most
+``tail``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv, betaincinv
+
+Float64 = NDArray[np.float64]
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def bound_below(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
+    """The lower bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1.
+
+    ``hits`` may be fractions, for what a share would say of another number of trials. ``tail``: in (0, 1).
+    """
+    count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
+    found = betaincinv(np.maximum(count, _TINY), total - count + 1, tail)
+    # Where SciPy's search for so small a tail does not end, the bound that is always true.
+    return np.nan_to_num(np.where(count > 0, found, 0.0), nan=0.0)
+
+
+def bound_above(hits: ArrayLike, trials: ArrayLike, tail: float | Float64) -> Float64:
+    """The upper bound of the probability of a hit: float64 of the broadcast shape, from 0 to 1."""
+    count, total = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
+    left = total - count
+    found = betainccinv(count + 1, np.maximum(left, _TINY), tail)
+    return np.nan_to_num(np.where(left > 0, found, 1.0), nan=1.0)

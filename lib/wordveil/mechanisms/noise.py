@@ -1,0 +1,46 @@
+"""The noise of a mechanism that adds some, for whoever tests it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.geometry.euclidean import norms
+
+
+@dataclass(frozen=True)
+class AdditiveNoise:
+    """How far the noise of tokens moves a word, and where to.
+
+    Attributes
+    ----------
+    radii
+        float64 ``(count,)``: the distance from the word to its noisy point, in the unit of the mechanism's metric.
+    directions
+        float64 ``(n, count)``: unit vectors, in the ``n`` dimensions of the noise.
+    """
+
+    radii: NDArray[np.float64]
+    directions: NDArray[np.float64]
+
+    @classmethod
+    def of_vectors(cls, vectors: NDArray[np.float64]) -> AdditiveNoise:
+        """Of noise in a Euclidean space: float64 ``(n, count)``."""
+        radii = norms(vectors)
+        return cls(radii, vectors / radii)
+
+    @classmethod
+    def of_contractions(
+        cls, t: NDArray[np.float64], rest: NDArray[np.float64], around: NDArray[np.float64]
+    ) -> AdditiveNoise:
+        """Of noise in hyperbolic space.
+
+        ``t``, ``rest``: ``exp(-2r)`` of a radius ``r`` and ``1 - exp(-2r)``, float64 ``(count,)``, of which the smaller
+        one is exact; ``around``: vectors in the noise's directions, float64 ``(n, count)``. A radius beyond float64 is
+        infinite.
+        """
+        with np.errstate(divide="ignore"):
+            logs = np.where(t < rest, np.log(t), np.log1p(-rest))
+        return cls(-logs / 2, around / norms(around))

@@ -1,0 +1,89 @@
+"""``wordveil calibrate`` from a configuration to a table, a page, and a configuration to commit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reading import text_of
+from sparking import Command, Workspace
+from wordveil.config.load import load_config
+
+TREE = {"name": "tree", "epsilon": 3.0, "sizes": [10]}
+
+
+@pytest.fixture
+def config(workspace: Workspace) -> Path:
+    """A configuration whose key and corpus are not there: neither is needed."""
+    (workspace.root / "key").unlink()
+    assert not (workspace.root / "corpus").exists()
+    return workspace.write_config(mechanism=TREE)
+
+
+def read(run: Command, *arguments: object) -> dict[str, Any]:
+    code, out, err = run("calibrate", *arguments, "--json")
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_path: Path):
+    page = tmp_path / "page.html"
+    found = read(run, "-c", config, "--epsilon", "6,2,4", "--html", page)
+    assert [one["epsilon"] for one in found["meanings"]] == [2, 4, 6]
+    assert [one["pure_epsilon"] for one in found["meanings"]] == pytest.approx([2, 4, 6], rel=1e-6)
+    kept = [one["share_kept"] for one in found["meanings"]]
+    assert 1 / 300 < kept[0] < kept[1] < kept[2] < 1 / 10
+    assert [figure["name"] for figure in found["meanings"][0]["words"]][:3] == ["N_w", "S_w", "K_w"]
+    assert all(figure["is_exact"] for one in found["meanings"] for figure in one["words"])
+    assert found["facts"]["words measured"] == "300 of 300"
+    assert "At epsilon 6 a word comes back" in text_of(page.read_text())
+    assert read(run, "-c", config, "--epsilon", "6,2,4")["meanings"] == found["meanings"], "figures repeat"
+    code, out, _ = run("calibrate", "-c", config, "--epsilon", "4")
+    assert code == 0
+    assert "What becomes of words" in out
+
+
+def test_a_target_is_written_into_a_configuration(config: Path, run: Command):
+    new = config.with_name("chosen.yaml")
+    found = read(run, "-c", config, "--target", "share_kept=0.04", "--write", new)
+    reached = found["found"][0]
+    assert reached["reached"] == pytest.approx(0.04, rel=0.02)
+    assert reached["low"] <= reached["epsilon"] <= reached["high"]
+    assert found["meanings"][0]["share_kept"] == pytest.approx(reached["reached"], rel=1e-4)
+    assert load_config(new) == load_config(config, [f"mechanism.epsilon={reached['epsilon']}"])
+    head = new.read_text().splitlines()[:2]
+    assert head[0] == "# mechanism.epsilon by `wordveil calibrate --config job.yaml --target share_kept=0.04`:"
+    assert head[1].startswith(f"# share_kept=0.04 needs epsilon {reached['epsilon']:g} (")
+    assert run("calibrate", "-c", config, "--target", "share_kept=0.04", "--write", new)[0] == 6
+
+
+def test_another_mechanism_is_matched(config: Path, workspace: Workspace, run: Command):
+    other = workspace.write_config("other.yaml", mechanism={**TREE, "sizes": [30], "epsilon": 5.0})
+    found = read(run, "-c", config, "--match", other, "--by", "bayes_recovery")
+    theirs = read(run, "-c", other, "--epsilon", "5")["meanings"][0]["recovery"]["frequency"]["after"][0]["at_least"]
+    assert found["found"][0]["reached"] == pytest.approx(theirs, rel=0.02)
+
+
+def test_what_no_epsilon_gives_is_refused(config: Path, run: Command):
+    code, _, err = run("calibrate", "-c", config, "--target", "share_kept=0.9")
+    assert code == 2
+    assert "--target = share_kept=0.9" in err
+    assert "no epsilon of mechanism tree gives it" in err
+
+
+def test_draws_are_counted_where_probabilities_are_not_known(workspace: Workspace, run: Command):
+    config = workspace.write_config()
+    found = read(run, "-c", config, "--epsilon", "4", "--words", "40", "--runs", "50")
+    assert not any(figure["is_exact"] for figure in found["meanings"][0]["words"])
+    assert found["facts"]["words measured"] == "40 of 300"
+    assert found["meanings"][0]["utility"]["points_95"] > found["meanings"][0]["utility"]["points_50"]
+
+
+def test_executors_find_the_same(spark: Any, workspace: Workspace, run: Command):
+    config = workspace.write_config()
+    asked = ("-c", config, "--epsilon", "4", "--words", "40", "--runs", "50")
+    assert read(run, *asked, "--on-spark") == read(run, *asked)

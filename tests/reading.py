@@ -1,0 +1,37 @@
+"""Pages as tests read them: their elements, and what a reader sees."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+EVIL = "<script>alert('x')</script>"
+ESCAPED = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"
+
+
+class Elements(HTMLParser):
+    """The elements of a page: their names and attributes, and those that are not closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, with single spaces."""
+    return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).split())
