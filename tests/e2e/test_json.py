@@ -87,6 +87,7 @@ def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]
     table, public = str(root / "input"), str(root / "release" / "public")
     file, chosen = str(root / "other"), ["--config", str(config)]
     ngrams = ["--input", table, "--text", "body", "--output", str(root / "ngrams"), "--public"]
+    deterministic = ["--metric", "operator:ne", "--words", "keyword:kwlist", "--epsilon", "1", "--draws", "100"]
     return {
         "docs": ([], 0),
         "key new": ([file], 0),
@@ -94,6 +95,10 @@ def steps(workspace: Workspace, config: Path) -> dict[str, tuple[list[str], int]
         "key rotate": ([file], 0),
         "init": (["--from", table, "--output", str(root / "drafted.yaml")], 0),
         "build": (chosen, 0),
+        "calibrate": ([*chosen, "--epsilon", "4", "--words", "20", "--runs", "20"], 0),
+        "audit bundle": ([*chosen, "--draws", "100"], 0),
+        "audit release": ([*chosen, "--copies", "48"], 0),
+        "audit callable": (["string:capwords", *deterministic], 3),
         "plan": ([*chosen, "--sample", "5"], 0),
         "ngrams": ([*ngrams, "--min-count", "1"], 0),
         "train": (["--config", str(generator_config(root))], 0 if importlib.util.find_spec("jax") else 7),

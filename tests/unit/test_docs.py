@@ -193,7 +193,7 @@ def test_commands_and_options_exist(path):
 
 def test_the_documents_name_every_command():
     named = {
-        " ".join(words[:2] if words[0] in ("release", "key") else words[:1])
+        " ".join(words[:2] if words[0] in ("release", "key", "audit") else words[:1])
         for path in DOCS
         for text in code_of(path)
         for words in commands(text)

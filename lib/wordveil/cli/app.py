@@ -1,8 +1,8 @@
 """The command line.
 
-Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle, n-gram model or generator; 5 key;
-6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, ledger or budget;
-1 any other error.
+Exit codes: 0 success; 2 configuration; 3 gate not passed, or an audit refuted a guarantee; 4 input, embedding, bundle,
+n-gram model or generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed;
+9 release, ledger or budget; 1 any other error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Annotated
 import typer
 
 from wordveil.cli.analytics import analytics
+from wordveil.cli.audit import audits
 from wordveil.cli.build import build
+from wordveil.cli.calibrate import calibrate
 from wordveil.cli.docs import docs
 from wordveil.cli.evaluate import evaluate
 from wordveil.cli.init import init
@@ -30,7 +32,7 @@ from wordveil.cli.plan import plan
 from wordveil.cli.release import releases
 from wordveil.cli.sanitise import sanitise
 from wordveil.cli.train import train
-from wordveil.errors import ConfigError, GateError, WordveilError
+from wordveil.errors import ConfigError, GateError, RefutedError, WordveilError
 from wordveil.version import __version__
 
 app = typer.Typer(
@@ -39,14 +41,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog=(
-        "Exit codes: 0 success; 2 configuration; 3 gate not passed; 4 input, embedding, bundle, n-gram model or "
-        "generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; 8 the Spark job failed; 9 release, "
-        "ledger or budget; 1 any other error."
+        "Exit codes: 0 success; 2 configuration; 3 gate not passed, or an audit refuted a guarantee; 4 input, "
+        "embedding, bundle, n-gram model or generator; 5 key; 6 output exists; 7 Java, Spark or a package is missing; "
+        "8 the Spark job failed; 9 release, ledger or budget; 1 any other error."
     ),
 )
 # To add a command, write its file and add a line here. `wordveil --help` lists commands in this order, then groups.
 app.command()(init)
 app.command()(build)
+app.command()(calibrate)
 app.command()(plan)
 app.command()(sanitise)
 app.command()(evaluate)
@@ -57,6 +60,7 @@ app.command()(analytics)
 app.command()(docs)
 app.add_typer(releases, name="release")
 app.add_typer(keys, name="key")
+app.add_typer(audits, name="audit")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -79,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _print_error(error: WordveilError, *, as_json: bool) -> None:
-    if as_json and isinstance(error, GateError):
+    if as_json and isinstance(error, GateError | RefutedError):
         # The command has printed its own document, which says what failed. spark-submit writes both streams to its
         # standard output, where a second line would break the document.
         if "PYSPARK_GATEWAY_PORT" in os.environ:

@@ -28,8 +28,18 @@ def require_passed(decision: GateDecision) -> None:
     names = ", ".join(result.name for result in decision.result.failures)
     raise GateError(
         f"gate: version {decision.draws_version} of the draws did not pass: {names}. Nothing is published, and "
-        "what the draws cost stays charged."
+        f"what the draws cost stays charged.{_missing_audits(decision)}"
     )
+
+
+def _missing_audits(decision: GateDecision) -> str:
+    """Which commands make the audits that the gate requires; empty where it has them."""
+    for result in decision.result.failures:
+        if result.name == "audited" and isinstance(result.bound, tuple):
+            passed = result.value if isinstance(result.value, tuple) else ()
+            commands = " and ".join(f"`wordveil audit {kind}`" for kind in result.bound if kind not in passed)
+            return f" Run {commands} with this configuration, then gate again."
+    return ""
 
 
 def print_publication(made: Publication, release: str) -> None:

@@ -349,6 +349,7 @@ class GateSection(Section):
     unknown_rate: Rate | None = None
     unchanged_rate: Rate | None = None
     attack_to_chance: Ratio | None = None
+    audited: Annotated[list[Literal["bundle", "release"]], Field(min_length=1)] | None = None
 
     @property
     def rules(self) -> GateRules:
@@ -357,9 +358,8 @@ class GateSection(Section):
         """
         bounds = self.model_dump()
         relation = None if self.relation is None else Relation(self.relation)
-        return GateRules(
-            **{**bounds, "relation": relation, "exposes": None if self.exposes is None else tuple(self.exposes)}
-        )
+        lists = {name: None if bounds[name] is None else tuple(bounds[name]) for name in ("exposes", "audited")}
+        return GateRules(**{**bounds, "relation": relation, **lists})
 
 
 class SparkSection(Section):

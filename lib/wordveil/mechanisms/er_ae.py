@@ -181,6 +181,11 @@ class ErAe(Mechanism[ErAeSettings]):
         return cls(WholeNumberGenerator(shape, held), shape, parameters, arrays[_COINS])
 
     @property
+    def choice(self) -> SymbolChoice:
+        """How it chooses one symbol."""
+        return self._choice
+
+    @property
     def max_tokens(self) -> int:
         return max_positions(self._choice.blocks)
 

@@ -19,6 +19,10 @@ from wordveil.privacy.relations import Exposure, Relation
 
 Value = float | int | str | tuple[str, ...]
 
+AUDITS = ("bundle", "release")
+"""The kinds of audits that a gate can ask for."""
+_LISTS = {"exposes", "audited"}
+
 
 class Kind(StrEnum):
     """What decides a rule."""
@@ -54,6 +58,8 @@ class Measured:
         those of them that are unchanged in the sanitised text.
     attack_to_chance
         the accuracy of the best adaptive attacker on authors, divided by the chance level.
+    audited
+        the kinds of audits that passed of what made the release as it is.
     """
 
     relation: Relation | None = None
@@ -69,6 +75,7 @@ class Measured:
     unknown: int | None = None
     unchanged: int | None = None
     attack_to_chance: float | None = None
+    audited: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class GateRules:
     """The rules of a gate, each with its bound; None where the gate does not have the rule. Rates are shares in [0, 1].
 
     Raises :class:`ValueError` for a bound that must be a mistake, since everything or nothing would meet it: a rate
-    outside [0, 1], a number that is below 0, infinite or NaN, an exposure that does not exist.
+    outside [0, 1], a number that is below 0, infinite or NaN, an exposure or an audit that does not exist.
     """
 
     relation: Relation | None = None
@@ -90,6 +97,7 @@ class GateRules:
     unknown_rate: float | None = None
     unchanged_rate: float | None = None
     attack_to_chance: float | None = None
+    audited: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, bound in self.bounds.items():
@@ -100,6 +108,8 @@ class GateRules:
         for exposure in self.exposes or ():
             if not is_exposure(exposure):
                 raise ValueError(f"Expected {exposure} to be one of {', '.join(Exposure)} or column:NAME.")
+        if unknown := sorted(set(self.audited or ()) - set(AUDITS)):
+            raise ValueError(f"Expected audits among {', '.join(AUDITS)}, got {', '.join(unknown)}.")
 
     @property
     def bounds(self) -> dict[str, Value]:
@@ -134,8 +144,8 @@ class GateRules:
         made = dict(values)
         if made.get("relation") is not None:
             made["relation"] = Relation(made["relation"])
-        if made.get("exposes") is not None:
-            made["exposes"] = tuple(made["exposes"])
+        for name in _LISTS & set(made):
+            made[name] = None if made[name] is None else tuple(made[name])
         return cls(**made)
 
     @property
@@ -146,7 +156,7 @@ class GateRules:
 
 
 def _plain(name: str, bound: Value) -> Any:
-    if name == "exposes":
+    if name in _LISTS:
         assert isinstance(bound, tuple)
         return sorted(set(bound))
     if isinstance(bound, str):
@@ -276,6 +286,14 @@ def attack_to_chance(measured: Measured) -> Value | None:
     never looks.
     """
     return measured.attack_to_chance
+
+
+@_rule(Kind.PUBLIC, lambda value, bound: set(bound) <= set(value))
+def audited(measured: Measured) -> Value | None:
+    """These audits passed, of the bundle and the settings that the release has now: ``wordveil audit bundle`` and
+    ``wordveil audit release``.
+    """
+    return measured.audited
 
 
 @dataclass(frozen=True)

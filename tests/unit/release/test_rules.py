@@ -31,6 +31,7 @@ FIGURES = Measured(
     unknown=400,
     unchanged=1000,
     attack_to_chance=2.5,
+    audited=("bundle",),
 )
 # By rule: a bound that the figures just meet, one that they just miss, and the figures that it needs.
 CASES = {
@@ -45,6 +46,7 @@ CASES = {
     "unknown_rate": (0.1, math.nextafter(0.1, 0), ["unknown", "words"]),
     "unchanged_rate": (0.25, math.nextafter(0.25, 0), ["unchanged", "words"]),
     "attack_to_chance": (2.5, math.nextafter(2.5, 0), ["attack_to_chance"]),
+    "audited": (("bundle",), ("bundle", "release"), ["audited"]),
 }
 
 
@@ -64,7 +66,7 @@ def test_rules_config_and_cases_name_the_same():
 def test_kinds_follow_what_a_rule_reads():
     kinds = {kind: {name for name, rule in RULES.items() if rule.kind is kind} for kind in Kind}
     assert kinds[Kind.PRIVATE] == {"quarantine_rate", "unknown_rate", "unchanged_rate", "attack_to_chance"}
-    assert kinds[Kind.PUBLIC] == {"relation", "exposes", "epsilon_pure", "epsilon_bound"}
+    assert kinds[Kind.PUBLIC] == {"relation", "exposes", "epsilon_pure", "epsilon_bound", "audited"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -85,7 +87,7 @@ def test_a_missing_figure_fails_its_rule(name, figure):
     assert "no figure" in str(result.failures[0])
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("relation", "exposes")])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("relation", "exposes", "audited")])
 @pytest.mark.parametrize("figure", [math.nan, -1])
 def test_a_figure_that_is_none_fails_its_rule(name, figure):
     bound = 0 if name.startswith("min_") else 1.0
@@ -163,6 +165,7 @@ def test_the_digest_is_of_what_the_rules_say():
         {"min_records": -1},
         {"exposes": ("lenght",)},
         {"exposes": ("column:",)},
+        {"audited": ("bundel",)},
     ],
 )
 def test_bounds_that_mean_nothing_are_refused(bounds):
@@ -222,6 +225,8 @@ def test_a_gate_is_read_from_the_configuration():
         ({"min_records": -1}, "gate.min_records = -1: should be greater than or equal to 0"),
         ({"min_records": 1.5}, "gate.min_records = 1.5"),
         ({"epsilon_bound": math.inf}, "finite"),
+        ({"audited": ["bundel"]}, "gate.audited.0 = bundel"),
+        ({"audited": []}, "gate.audited"),
         ({"exposes": ["column:ds", "edited", "withdrawn"]}, "gate.exposes: the release also shows presence"),
         ({"exposes": ["presence"]}, "gate.exposes: the release also shows column:ds, edited, withdrawn"),
         (

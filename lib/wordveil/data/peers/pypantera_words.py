@@ -19,12 +19,9 @@ from serve import Sanitise, serve
 NEAREST = 10
 
 
-def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
-    """The mechanism over the given words and vectors."""
+def write_table(task: dict[str, Any]) -> Path:
+    """Write words and vectors as the package reads them, once."""
     import numpy as np
-
-    # The wheel installs its package under this name.
-    from src.SamplingPerturbationMechanism.custext import CusText
 
     kept = Path(task["kept"])
     table = kept / "vectors.txt"
@@ -34,7 +31,18 @@ def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
         draft = kept / f"vectors-{os.getpid()}.draft"
         draft.write_text("".join(f"{row}\n" for row in rows), "utf-8")
         draft.replace(table)
-    settings = {"embPath": str(table), "epsilon": task["epsilon"], "k": NEAREST, "distance": "euclidean"}
+    return table
+
+
+def load(task: dict[str, Any]) -> tuple[Sanitise, dict[str, Any]]:
+    """The mechanism over the given words and vectors."""
+    import numpy as np
+
+    # The wheel installs its package under this name.
+    from src.SamplingPerturbationMechanism.custext import CusText
+
+    kept = Path(task["kept"])
+    settings = {"embPath": str(write_table(task)), "epsilon": task["epsilon"], "k": NEAREST, "distance": "euclidean"}
     mechanism = CusText(settings)
     # In the package's float32 the probabilities of some words miss 1 by more than NumPy's `choice` bears.
     embeddings = {word: row.astype(np.float64) for word, row in mechanism.vocab.embeddings.items()}

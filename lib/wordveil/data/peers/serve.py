@@ -7,6 +7,10 @@ where there is none) and ``kept`` (a directory for what is made of these public 
 itself) and ``seed`` (a whole number, or null for one that nobody knows). Out comes ``texts``, as many and in the same
 form, and ``seconds`` of processor time. A failure comes back as ``error``: the kind of exception, never its message,
 which may hold text. An empty input ends the process.
+
+A script may read ``mechanism`` and ``options`` of the first question too: which of the package's mechanisms, and its
+parameters. An audit sets ``errors``: a draw that fails then writes the kind of exception in angle brackets, since what
+a package does at its limits is an outcome as well.
 """
 # ruff: noqa: INP001 - run as a file, in another environment
 
@@ -19,6 +23,20 @@ from collections.abc import Callable
 from typing import Any
 
 Sanitise = Callable[[list[Any], "int | None"], list[Any]]
+
+
+def tell_errors(draw: Callable[[str], Any], task: dict[str, Any]) -> Callable[[str], str]:
+    """Draw a word; where the task asks for ``errors``, a failure is written as what was drawn."""
+
+    def attempt(word: str) -> str:
+        try:
+            return str(draw(word))
+        except Exception as error:
+            if not task.get("errors"):
+                raise
+            return f"<{type(error).__name__}>"
+
+    return attempt
 
 
 def serve(load: Callable[[dict[str, Any]], tuple[Sanitise, dict[str, Any]]]) -> None:

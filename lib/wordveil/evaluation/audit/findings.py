@@ -6,12 +6,14 @@ refuted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
 FORMAT_VERSION = 1
+INFINITE = "Infinity"
 
 
 class Verdict(StrEnum):
@@ -71,10 +73,15 @@ class Finding:
     draws: int = 0
     seconds: float = 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; infinity as the text ``"Infinity"``."""
+        return {name: INFINITE if value == math.inf else value for name, value in asdict(self).items()}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of :func:`dataclasses.asdict`. Raises :class:`ValueError` or :class:`TypeError`."""
-        return cls(**{**values, "verdict": Verdict(values["verdict"])})
+        """The inverse of :meth:`to_dict`. Raises :class:`ValueError` or :class:`TypeError`."""
+        made: dict[str, Any] = {name: math.inf if value == INFINITE else value for name, value in values.items()}
+        return cls(**{**made, "verdict": Verdict(made["verdict"])})
 
 
 @dataclass(frozen=True)
@@ -120,8 +127,9 @@ class Audit:
         return bool(tested) and not self.refuted
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"format_version": FORMAT_VERSION, **asdict(self), "passed": self.is_passed}
+        """Plain values, for JSON; infinity as the text ``"Infinity"``."""
+        values: dict[str, Any] = {"format_version": FORMAT_VERSION, **vars(self), "passed": self.is_passed}
+        return {**values, "facts": dict(self.facts), "findings": [one.to_dict() for one in self.findings]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -208,6 +208,18 @@ class PeerSanitiser:
             written += found if self.peer.cuts_texts else [" ".join(words) for words in found]
         return written
 
+    def draw(self, words: Sequence[str], seed: int | None = None) -> list[str]:
+        """What the package writes for each word, as one text: for an audit, which cuts no texts.
+
+        Raises :class:`PeerError` where the process fails, or answers with another number of words.
+        """
+        answer = self._ask({"texts": [list(words)], "seed": seed})
+        (found,) = answer["texts"]
+        if len(found) != len(words):
+            raise PeerError(f"{self.peer.name}: answered with {len(found)} words for {len(words)}.")
+        self.seconds += answer["seconds"]
+        return [str(word) for word in found]
+
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from wordveil.config.audits import find_audits
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import ONE_TEXT, TextColumns
@@ -89,6 +90,8 @@ def run_gate(
             ratio = measure_gate_attack(config, materials, release.spark, rows, journal, progress)
             measured = replace(measured, attack_to_chance=ratio)
         terms = journal.intents()[0].terms
+        if rules.audited is not None:
+            measured = replace(measured, audited=find_audits(config, terms["mechanism_fingerprint"]))
         decision = GateDecision(
             release=config.release,
             draws_version=version,

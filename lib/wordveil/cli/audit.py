@@ -1,0 +1,204 @@
+"""The commands ``wordveil audit``: try to refute what a bundle, a release or any function claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wordveil.cli.options import (
+    ConfigOption,
+    JsonOption,
+    ParamOption,
+    SetOption,
+    prepare_session,
+    read_config,
+    show_status,
+)
+from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.pages import HtmlOption, check_page, save_page
+from wordveil.cli.report_file import ReportOption, write_report
+from wordveil.config.parameters import parse_params
+from wordveil.errors import BundleError, ConfigError, Fault, RefutedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wordveil.config.load import Config
+    from wordveil.evaluation.audit.findings import Audit
+
+audits = typer.Typer(
+    help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
+    "refuted.",
+    no_args_is_help=True,
+)
+# The defaults of wordveil.evaluation.audit.bundle and its canaries, which take a second to load.
+ALPHA, DRAWS, COPIES, SEED = 0.01, 4_000, 64, 0
+AlphaOption = Annotated[
+    float,
+    typer.Option("--alpha", metavar="A", help="The probability that a true claim is refuted, of all tests together."),
+]
+DrawsOption = Annotated[
+    int, typer.Option("--draws", min=2, metavar="N", help="How many draws of each word choose and test an event.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="S", help="Decides what is drawn.")]
+
+
+@audits.command()
+def bundle(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    draws: DrawsOption = DRAWS,
+    alpha: AlphaOption = ALPHA,
+    seed: SeedOption = SEED,
+    *,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    report: ReportOption = None,
+) -> None:
+    """Try to refute the guarantee of the configuration's bundle, by its probabilities and by draws of public words.
+    Keeps the result in the bundle store, where a gate with `audited: [bundle]` finds it. Needs no key.
+    """
+    with write_report("audit bundle", report) as tell:
+        check_alpha(alpha)
+        page = check_page(html) if html else None
+        settings = read_config(config, overrides)
+        with show_status() as progress:
+            found = _audit_bundle(settings, draws, alpha, seed, progress)
+        tell(found.to_dict())
+        keep(settings, found)
+        show(found, page, as_json=as_json)
+        require_unrefuted(found)
+
+
+@audits.command()
+def release(
+    config: ConfigOption,
+    overrides: SetOption = None,
+    params: ParamOption = None,
+    copies: Annotated[
+        int, typer.Option("--copies", min=1, metavar="N", help="How many records have each made document.")
+    ] = COPIES,
+    alpha: AlphaOption = ALPHA,
+    seed: SeedOption = SEED,
+    *,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    report: ReportOption = None,
+) -> None:
+    """Draw made documents as the configuration's release is drawn, and look for what shows of them and is not declared.
+    Reads nothing of the corpus. Keeps the result in the bundle store, where a gate with `audited: [release]` finds it.
+    """
+    with write_report("audit release", report) as tell:
+        check_alpha(alpha)
+        page = check_page(html) if html else None
+        settings = read_config(config, overrides)
+        values = parse_params(params or ())
+        with show_status() as progress:
+            session = prepare_session(settings)
+            from wordveil.spark.evaluate.canaries import audit_release
+
+            found = audit_release(
+                settings, session, alpha=alpha, copies=copies, seed=seed, params=values, progress=progress
+            )
+        tell(found.to_dict())
+        keep(settings, found)
+        show(found, page, as_json=as_json)
+        require_unrefuted(found)
+
+
+@audits.command("callable")
+def audit_function(
+    function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="Takes a word and returns a word.")],
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="MODULE:DISTANCE", help="Takes two words and returns their distance.")
+    ],
+    words: Annotated[
+        str, typer.Option("--words", metavar="MODULE:WORDS", help="The words to call it with: a list of strings.")
+    ],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="X", help="The claimed loss for each unit of the distance, in nats.")
+    ],
+    draws: DrawsOption = DRAWS,
+    pairs: Annotated[int, typer.Option("--pairs", min=1, metavar="N", help="How many pairs of words to test.")] = 24,
+    alpha: AlphaOption = ALPHA,
+    seed: SeedOption = SEED,
+    *,
+    as_json: JsonOption = False,
+    html: HtmlOption = None,
+    report: ReportOption = None,
+) -> None:
+    """Try to refute that a Python function keeps epsilon times a distance. Its modules may lie in the current
+    directory; naming them runs their code.
+    """
+    from wordveil.config.objects import load_object
+    from wordveil.evaluation.audit.callables import audit_callable
+
+    with write_report("audit callable", report) as tell:
+        check_alpha(alpha)
+        page = check_page(html) if html else None
+        called = load_object(function, "MODULE:FUNCTION")
+        apart, known = load_object(metric, "--metric"), load_object(words, "--words")
+        with show_status() as progress:
+            progress("drawing pairs of words")
+            found = audit_callable(
+                called, list(known), apart, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
+            )
+        tell(found.to_dict())
+        show(found, page, as_json=as_json)
+        require_unrefuted(found)
+
+
+def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
+    from wordveil.config.artifacts import find_bundle, find_embedding
+    from wordveil.evaluation.audit.bundle import audit_bundle
+
+    progress("verifying the bundle")
+    found = find_bundle(config)
+    if found is None:
+        raise BundleError(
+            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration."
+        )
+    embedding = find_embedding(config, progress)
+    return audit_bundle(found, embedding, draws=draws, alpha=alpha, seed=seed, progress=progress)
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise :class:`ConfigError` unless alpha is a probability between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise ConfigError("command line", [Fault("--alpha", f"{alpha:g}", "must be above 0 and below 1, e.g. 0.01.")])
+
+
+def keep(config: Config, audit: Audit) -> None:
+    """Keep an audit beside the bundles, and tell people where."""
+    from wordveil.config.audits import audit_store
+    from wordveil.evaluation.audit.store import save_audit
+
+    print_note(f"{save_audit(audit_store(config), audit)}: the audit, for a gate that requires it.")
+
+
+def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
+    """Print an audit, and write its page where one is wanted."""
+    if page is not None:
+        from wordveil.evaluation.report.audit import render_audit
+
+        save_page(page, render_audit(audit))
+        print_note(f"{page}: the page.")
+    if as_json:
+        print_json(audit.to_dict())
+        return
+    from wordveil.cli.audit_tables import findings_table
+    from wordveil.evaluation.report.audit import verdict_of
+
+    print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts)
+    results.print(findings_table(audit))
+    for note in audit.notes:
+        print_note(note)
+
+
+def require_unrefuted(audit: Audit) -> None:
+    """Raise :class:`RefutedError`, which names the tests, where a claim was refuted."""
+    if audit.refuted:
+        names = ", ".join(dict.fromkeys(finding.test for finding in audit.refuted))
+        raise RefutedError(f"audit: {audit.subject} does not keep what it claims: {names}.")

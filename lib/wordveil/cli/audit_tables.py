@@ -1,0 +1,28 @@
+"""Audits as tables of the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from wordveil.evaluation.report.audit import describe_power, show_nats
+
+if TYPE_CHECKING:
+    from wordveil.evaluation.audit.findings import Audit
+
+_STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "not tested": "dim"}
+
+
+def findings_table(audit: Audit) -> Table:
+    """One row for each finding: what was tested, what it says, what was seen."""
+    table = Table(title="Findings", title_justify="left", show_lines=True)
+    for name in ("test", "verdict", "claimed", "seen", "evidence"):
+        table.add_column(name, overflow="fold")
+    for one in audit.findings:
+        seen = show_nats(one.observed)
+        evidence = " ".join(filter(None, [one.evidence, describe_power(one)]))
+        style = _STYLES[one.verdict]
+        table.add_row(one.test, f"[{style}]{one.verdict}[/]", show_nats(one.claimed), seen, escape(evidence))
+    return table

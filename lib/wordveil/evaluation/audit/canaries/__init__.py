@@ -1,0 +1,1 @@
+"""Documents that differ in one feature, and what a release shows of that feature."""

@@ -1,0 +1,61 @@
+"""The laws that the radius of additive noise must have, for its claimed epsilon to be true.
+
+They are computed from the density that a mechanism claims, by another route than its sampler takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import cumulative_simpson
+from scipy.special import betaincc, gammainc
+
+Float64 = NDArray[np.float64]
+RadialLaw = Callable[[Float64, int, float], Float64]
+"""The probability of a radius of at most each of some, float64 of their shape, in ``n`` dimensions at an epsilon."""
+
+# Radii are looked at on this many points of their logarithm, from where the density is e^-70 of its height.
+_POINTS, _DEPTH = 20_001, 70.0
+_LOGARITHMS = np.linspace(-60.0, 60.0, 12_001)
+
+
+def euclidean_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
+    """``exp(-epsilon |z|)`` in a Euclidean space: Gamma(n, 1/epsilon) (Fernandes, Dras, McIver 2019, algorithm 2)."""
+    return np.asarray(gammainc(n, epsilon * radii))
+
+
+def hyperbolic_laplace(radii: Float64, n: int, epsilon: float) -> Float64:
+    """``exp(-epsilon r)`` with respect to hyperbolic volume: ``exp(-2r)`` is Beta((epsilon - n + 1)/2, n)."""
+    return np.asarray(betaincc((epsilon - n + 1) / 2, n, np.exp(-2 * radii)))
+
+
+def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
+    """``exp(-epsilon r)`` with respect to Lebesgue measure in the ball (Feyisetan, Diethe, Drake 2019, Eq. 7).
+
+    The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is summed up by
+    Simpson's rule.
+    """
+    rough = _log_fdd(_LOGARITHMS, n, epsilon)
+    inside = _LOGARITHMS[rough > rough.max() - _DEPTH]
+    logarithms = np.linspace(inside[0], inside[-1], _POINTS)
+    density = np.exp(_log_fdd(logarithms, n, epsilon) - rough.max())
+    below = cumulative_simpson(density, x=logarithms, initial=0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.interp(np.log(radii), logarithms, below / below[-1]))
+
+
+def _log_fdd(logarithms: Float64, n: int, epsilon: float) -> Float64:
+    """Logarithm of the density of the radius's logarithm, up to a constant."""
+    r = np.exp(np.minimum(logarithms, 600.0))
+    area = r + np.log(-np.expm1(-2 * r))
+    return np.asarray(logarithms - epsilon * r - n * (r + 2 * np.log1p(np.exp(-r))) + (n - 1) * area)
+
+
+RADIAL_LAWS: Mapping[str, RadialLaw] = {
+    "laplace": euclidean_laplace,
+    "hyperbolic-laplace": hyperbolic_laplace,
+    "hyperbolic-fdd": hyperbolic_fdd,
+}
+"""By the name of the mechanism. Epsilon is the configured one."""

@@ -1,0 +1,331 @@
+"""Made documents through the whole pipeline: what a release shows of a text, against what it claims.
+
+Nothing of the corpus is read, and neither the release's key nor its tables are touched: documents are drawn under a
+public key and a name of their own, and written to a temporary place.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.config.artifacts import find_ngrams, ready_bundle
+from wordveil.config.audits import identify_release
+from wordveil.config.load import Config
+from wordveil.config.schema import InputSection
+from wordveil.crypto.keys import MasterKey
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.evaluation.audit.canaries.audit import COPIES, LEAST_COPIES, judge_runs, make_inputs, write_blind_bundle
+from wordveil.evaluation.audit.canaries.compare import Run
+from wordveil.evaluation.audit.canaries.documents import Plan
+from wordveil.evaluation.audit.canaries.structure import Claim
+from wordveil.evaluation.audit.canaries.tables import HIDDEN_COLUMN, Inputs, Output
+from wordveil.evaluation.audit.findings import Audit
+from wordveil.evaluation.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.relations import Exposure
+from wordveil.records.columns import TextColumns
+from wordveil.spark.input.source import NO_PARAMS, open_input
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.filesystem import Files
+from wordveil.spark.platform.progress import ignore
+from wordveil.spark.platform.session import require_classic
+from wordveil.spark.sanitise.job import write_sanitised
+from wordveil.spark.sanitise.materials import Materials
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUTCOME = "nothing was audited"
+"""What is true where a Spark job fails."""
+_FILES = 4
+# Spark packs files by their sizes: one of them is much larger, another one in each table.
+_BALLAST = 2**17
+_PART = "__part"
+_NAME = "canaries"
+_PARSED = "the canaries lie in a Parquet table, of which every row can be parsed."
+
+
+@dataclass(frozen=True)
+class _Pipeline:
+    """What documents are drawn with and where they go.
+
+    Attributes
+    ----------
+    spark
+        the session.
+    config
+        the release's configuration.
+    inputs
+        the documents.
+    place
+        a directory for tables, as Spark knows it.
+    """
+
+    spark: SparkSession
+    config: Config
+    inputs: Inputs
+    place: str
+
+    @property
+    def source(self) -> InputSection:
+        """The input's columns, in a Parquet table of documents."""
+        given = self.config.input
+        named = {"id": given.id, "text": given.text, "keep": given.keep, "max_bytes": given.max_bytes}
+        return InputSection(**named, language=given.language, path=f"{self.place}/none", format="parquet")
+
+    def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
+        """Write one of the tables as a few files of which one is large; returns its path."""
+        path = f"{self.place}/{name}"
+        table = _make_table(self.config.input, self.inputs, other=other, as_strings=as_strings)
+        part = np.arange(table.num_rows) * _FILES // table.num_rows
+        weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
+        rows = self.spark.createDataFrame(weighed.append_column(_PART, pa.array(part, pa.int32())))
+        parts = rows.repartitionById(_FILES, _PART).drop(_PART)
+        parts.write.option("compression", "none").parquet(path)
+        return path
+
+    def read_input(self, path: str, where: str | None = None, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
+        """The documents as the pipeline reads them."""
+        section = self.source.model_copy(update={"path": path, "where": where})
+        return open_input(self.spark, section, params).read()
+
+    def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> Output:
+        """Sanitise documents as the job does, and read what is there then."""
+        settings = replace(self.config.record_settings(_NAME), release=_NAME)
+        if bundle.mechanism.private_weights == "":
+            settings = replace(settings, max_records=None)
+        with materials.distribute(self.spark.sparkContext, settings) as job:
+            write_sanitised(table, path, job, self.source, self.config.output)
+        return self.read_output(path)
+
+    def read_output(self, path: str) -> Output:
+        """The rows of an output in the order of its files, as a reader finds them."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows = self.spark.read.parquet(path)
+        file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
+        seen = rows.select("*", file.alias("__file"), row.alias("__row"))
+        table = seen.toArrow()
+        root = str(Files(self.spark, path).path)
+        files = [_place_of(name, root) for name in table["__file"].to_pylist()]
+        places = list(zip(files, table["__row"].to_pylist(), strict=True))
+        order = sorted(range(len(places)), key=places.__getitem__)
+        counts: dict[tuple[str, str], int] = {}
+        for number in order:
+            counts[files[number]] = counts.get(files[number], 0) + 1
+        cut = tuple((directory, number) for (directory, _), number in counts.items())
+        kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
+        return Output(kept, self.config.text_columns, self.config.input.id, cut)
+
+
+def audit_release(
+    config: Config,
+    session: Callable[[], SparkSession],
+    *,
+    alpha: float = 0.01,
+    copies: int = COPIES,
+    seed: int = 0,
+    params: Mapping[str, str] = NO_PARAMS,
+    progress: Callable[[str], None] = ignore,
+) -> Audit:
+    """Draw made documents as a release is drawn, and look for what shows and is not declared, and the other way round.
+
+    Parameters
+    ----------
+    config
+        the release's configuration. Its input is not read, and its key is not used.
+    session
+        starts the Spark session, or returns the running one.
+    alpha
+        the probability that any true claim is refuted: all tests together.
+    copies
+        how many records have each document.
+    seed
+        chooses the documents and the key.
+    params
+        those of ``input.where``.
+    progress
+        told what begins.
+
+    Raises
+    ------
+    BundleError
+        where the store has no bundle of this configuration.
+    ConfigError
+        where there are too few copies.
+    InputError
+        where the text policy hides no words of the vocabulary, so that no document can be made.
+    """
+    bundle = ready_bundle(config, BuildContext(progress))
+    model = find_ngrams(config)
+    inputs = _make_inputs(config, bundle, model, copies, seed)
+    key = MasterKey(sha256(b"wordveil: made documents, %d" % seed).digest())
+    progress("starting Spark")
+    spark = session()
+    require_classic(spark)
+    untested = _find_untested(config)
+    with ExitStack() as stack:
+        place = stack.enter_context(_open_place(spark, config))
+        store = stack.enter_context(TemporaryDirectory(prefix="wordveil-canaries-"))
+        stack.enter_context(job_errors(OUTCOME))
+        blind = open_bundle(write_blind_bundle(bundle, Path(store)))
+        pipeline = _Pipeline(spark, config, inputs, place)
+        progress("writing documents")
+        tables = [pipeline.read_input(pipeline.write_input(f"in-{side}", other=bool(side))) for side in (0, 1)]
+        runs = []
+        for drawn, how in ((blind, "auto"), (bundle, config.spark.bundle)):
+            progress(f"sanitising documents with {drawn.mechanism.name}")
+            name = "blind" if drawn is blind else "own"
+            materials = Materials(key, drawn, model, how)
+            sides = [
+                pipeline.release(table, f"{place}/{name}-{side}", drawn, materials) for side, table in enumerate(tables)
+            ]
+            runs.append(Run(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
+        admitted = None
+        if config.input.where is not None:
+            progress("applying the condition")
+            admitted = _find_admitted(pipeline, config.input.where, params)
+            if admitted is None:
+                untested[str(Exposure.CONDITION)] = _UNREAD
+            elif admitted[0] == admitted[1]:
+                untested[str(Exposure.CONDITION)] = _ALIKE
+    progress("comparing outputs")
+    findings = judge_runs(inputs, runs, make_claim(config), alpha, untested, admitted)
+    return Audit(
+        kind=RELEASE,
+        subject=f"the release {config.release}",
+        identity=identify_release(config, bundle.fingerprint),
+        facts=_describe(config, bundle, inputs, seed),
+        alpha=alpha,
+        findings=findings,
+        notes=tuple(_list_notes(config)),
+    )
+
+
+def make_claim(config: Config) -> Claim:
+    """What each row of the configuration's output must say and have."""
+    settings = config.record_settings(_NAME)
+    made = (field.name for field in settings.columns.output_fields)
+    return Claim(str(settings.relation), settings.exposes, frozenset({config.input.id, *config.input.keep, *made}))
+
+
+_UNREAD = "the condition could not be applied to made documents: it reads columns that they do not have."
+_ALIKE = "no two documents differ in whether they meet the condition."
+
+
+def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: int) -> Inputs:
+    named = config.input.language is not None
+    columns = len(config.input.texts)
+    plan = Plan(config.policy, columns, config.input.max_bytes, names_language=named, lists=bundle.lists)
+    if copies < LEAST_COPIES:
+        problem = f"fewer than {LEAST_COPIES} copies tell no difference from chance. Use more."
+        raise ConfigError("command line", [Fault("--copies", str(copies), problem)])
+    try:
+        return make_inputs(bundle, plan, model, keep=config.input.keep, copies=copies, seed=seed)
+    except ValueError as error:
+        raise InputError(f"text: no documents can be made: {error}") from None
+
+
+@contextmanager
+def _open_place(spark: SparkSession, config: Config) -> Iterator[str]:
+    """A directory for tables that all executors see: on this machine, or beside the output. It is deleted after use."""
+    if str(spark.sparkContext.master).startswith("local"):
+        with TemporaryDirectory(prefix="wordveil-canaries-") as directory:
+            yield f"file:{directory}"
+        return
+    files = Files(spark, config.output.path)
+    place = files.sibling(f".wordveil-canaries-{secrets.token_hex(8)}")
+    try:
+        yield str(place)
+    finally:
+        files.delete(place)
+
+
+def _make_table(given: InputSection, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
+    """One of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
+    raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
+    if as_strings:
+        raw = [pa.array([_read_text(text) for text in column.to_pylist()], pa.string()) for column in raw]
+    columns: dict[str, Any] = {given.id: inputs.ids}
+    columns |= {name: list(values) for name, values in inputs.kept.items()}
+    if given.author is not None:
+        columns.setdefault(given.author, list(inputs.secrets))
+    if given.language is not None:
+        columns.setdefault(given.language, inputs.languages(other=other))
+    columns |= dict(TextColumns(given.texts).nest(raw))
+    return pa.table({**columns, HIDDEN_COLUMN: list(inputs.secrets)})
+
+
+def _read_text(text: bytes | None) -> str | None:
+    return None if text is None else text.decode("utf-8", "replace")
+
+
+def _weigh(table: pa.Table, row: int) -> pa.Table:
+    """The same table with more bytes in one row, in a column that is not read."""
+    values = table[HIDDEN_COLUMN].to_pylist()
+    values[row] += " " * _BALLAST
+    return table.set_column(table.column_names.index(HIDDEN_COLUMN), HIDDEN_COLUMN, [values])
+
+
+def _place_of(file: str, root: str) -> tuple[str, str]:
+    """The directory of a file below ``root``, and the part of its name that orders files."""
+    directory, _, name = file.rpartition("/")
+    return directory.partition(root.rpartition("/")[2])[2], name[:10] + name[-20:]
+
+
+def _find_admitted(
+    pipeline: _Pipeline, where: str, params: Mapping[str, str]
+) -> tuple[frozenset[str], frozenset[str]] | None:
+    """The ids of each table whose records meet the condition; None where it cannot be applied to documents."""
+    from pyspark.errors import PySparkException
+
+    found = []
+    for side in (0, 1):
+        path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
+        try:
+            rows = pipeline.read_input(path, where, params).select(pipeline.config.input.id).toArrow()
+        except (ConfigError, InputError, PySparkException):
+            return None
+        found.append(frozenset(rows.column(0).to_pylist()))
+    return found[0], found[1]
+
+
+def _find_untested(config: Config) -> dict[str, str]:
+    """What documents in a Parquet table cannot show."""
+    return {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.input.shown else {}
+
+
+def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict[str, str]:
+    return {
+        "mechanism": f"{config.mechanism.name}, epsilon {bundle.guarantee.epsilon:g}",
+        "bundle": bundle.fingerprint,
+        "policy": config.record_settings(_NAME).policy_fingerprint,
+        "relation": str(config.relation),
+        "exposes": ", ".join(make_claim(config).exposes) or "nothing",
+        "documents": f"{2 * len(inputs.pairs)} in {len(inputs.pairs)} pairs",
+        DRAWS_FACT: f"{inputs.copies}",
+        "seed": str(seed),
+        TESTS_FACT: TESTS_VERSION,
+        "wordveil": __version__,
+    }
+
+
+def _list_notes(config: Config) -> Iterator[str]:
+    """What a reader should know of what was not audited."""
+    yield "words are the mechanism's matter: `wordveil audit bundle` audits what they lose."
+    if config.output.format == "delta":
+        yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."
+    if config.input.kind != "parquet" or config.input.table is not None:
+        yield f"documents lie in a Parquet table: how {config.input.source} is read was not audited."

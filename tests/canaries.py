@@ -1,0 +1,79 @@
+"""The audit of a release on arrays: what Spark does with the tables, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.crypto.keys import MasterKey
+from wordveil.evaluation.audit.canaries.audit import judge_runs, make_inputs, write_blind_bundle
+from wordveil.evaluation.audit.canaries.compare import Run
+from wordveil.evaluation.audit.canaries.documents import Plan
+from wordveil.evaluation.audit.canaries.structure import Claim
+from wordveil.evaluation.audit.canaries.tables import Inputs, Output
+from wordveil.evaluation.audit.findings import Finding, Verdict
+from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
+from wordveil.records.schema import REASON_COLUMN, STATISTICS
+from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
+
+MOST_BYTES = 5_000
+
+
+def sanitise_side(inputs: Inputs, sanitiser: RecordSanitiser, columns: TextColumns, *, other: bool) -> Output:
+    """One of the tables, refused and sanitised as the job does it."""
+    ids = pa.array(inputs.ids)
+    raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
+    strings = [pa.Array.from_buffers(pa.string(), len(ids), values.buffers(), values.null_count) for values in raw]
+    reason = find_refusals(ids, strings, MOST_BYTES)
+    readable = [pc.if_else(reason.is_null(), values, pa.scalar(None, pa.string())) for values in strings]
+    kept = [pa.array(values) for values in inputs.kept.values()]
+    names = ["id", *inputs.kept, *columns.inputs, REASON_COLUMN]
+    batch = pa.RecordBatch.from_arrays([ids, *kept, *readable, reason], names=names)
+    table = pa.Table.from_batches(list(sanitiser.sanitise(batch))).drop_columns(list(STATISTICS))
+    return Output(table, columns)
+
+
+def audit_policy(
+    bundle: Bundle,
+    policy: TextPolicy,
+    store: Path,
+    *,
+    seed: int = 0,
+    model: NgramModel | None = None,
+    columns: TextColumns = ONE_TEXT,
+    alpha: float = 0.01,
+    copies: int = 64,
+    kinds: tuple[bool, ...] = (True, False),
+    features: tuple[str, ...] = (),
+) -> list[Finding]:
+    """The findings about a policy. ``kinds``: whether each run is blind. ``features``: the beginnings of those that are
+    looked at; all, where none is named.
+    """
+    key = MasterKey(bytes([seed % 256, *range(31)]))
+    lists = bundle.lists
+    plan = Plan(policy, len(columns.names), MOST_BYTES, lists=lists)
+    inputs = make_inputs(bundle, plan, model, keep=("day",), copies=copies, seed=seed)
+    if features:
+        chosen = [pair for pair in inputs.pairs if pair.feature.startswith(features)]
+        inputs = Inputs.make(chosen, copies, ("day",), np.random.default_rng(seed))
+    settings = RecordSettings("canaries", "run", policy, ("day",), columns=columns)
+    blind = open_bundle(write_blind_bundle(bundle, store))
+    runs = []
+    for is_blind in kinds:
+        sanitiser = RecordSanitiser(settings, blind if is_blind else bundle, key.for_release("canaries"), model)
+        sides = [sanitise_side(inputs, sanitiser, columns, other=other) for other in (False, True)]
+        runs.append(Run(*sides, is_blind, bundle.vocabulary.size))
+    fields = frozenset({"id", "day", *(field.name for field in columns.output_fields)})
+    claim = Claim(str(settings.relation), settings.exposes, fields)
+    return list(judge_runs(inputs, runs, claim, alpha))
+
+
+def refuted(findings: list[Finding]) -> set[str]:
+    """The tests that refute a claim."""
+    return {finding.test for finding in findings if finding.verdict is Verdict.REFUTED}

@@ -1,0 +1,95 @@
+"""Made documents through the whole pipeline on real Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from canaries import refuted
+from releasing import EXPONENTIAL
+from sparking import Workspace
+from wordveil.config.audits import identify_release
+from wordveil.config.load import Config
+from wordveil.errors import ConfigError, InputError
+from wordveil.evaluation.audit.findings import Verdict
+from wordveil.evaluation.audit.store import counts
+from wordveil.spark.evaluate import canaries as module
+from wordveil.spark.evaluate.canaries import audit_release
+from wordveil.spark.sanitise import job
+
+COLUMNS = {"text": ["message.subject", "body"], "keep": ["day", "note"], "where": "day > ''"}
+STRICT = {"profile": "strict", "n_max": {"message.subject": 4, "body": 8}, "refused": "empty"}
+COPIES = 48
+
+
+def config_of(workspace: Workspace, **sections: Any) -> Config:
+    mechanism = {**workspace.settings()["mechanism"], **EXPONENTIAL}
+    return workspace.config(mechanism=mechanism, **sections)
+
+
+def test_a_sound_release(spark: Any, workspace: Workspace):
+    """Several columns, of which one is in a struct, directories, cut files and a condition. Nothing but the audit is
+    left, and neither input nor key is there.
+    """
+    output = {"partition_by": ["day"], "records_per_file": 500}
+    config = config_of(workspace, input=COLUMNS, text=STRICT, output=output, key={"file": str(workspace.root / "none")})
+    found = audit_release(config, lambda: spark, copies=COPIES)
+    assert refuted(list(found.findings)) == set()
+    assert counts(found)
+    assert found.identity == identify_release(config, found.facts["bundle"])
+    verdicts = {finding.test: finding.verdict for finding in found.findings}
+    assert verdicts["canary:layout"] is Verdict.NOT_REFUTED
+    assert verdicts["exposes:column:note"] is Verdict.HOLDS
+    assert not (workspace.root / "output").exists()
+
+
+@pytest.mark.long
+def test_a_release_that_orders_rows_by_their_texts(spark: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+    """And reads only some: that is declared."""
+
+    def arrange(rows: Any, *_: Any, **__: Any) -> Any:
+        return rows.coalesce(1).sortWithinPartitions("privacy.tokens", "id")
+
+    monkeypatch.setattr(job, "arrange_rows", arrange)
+    config = config_of(workspace, input={"where": "body LIKE '%zq%'"}, text={"profile": "readable"})
+    found = audit_release(config, lambda: spark, copies=COPIES)
+    assert refuted(list(found.findings)) == {"canary:layout"}
+    verdicts = {finding.test: finding.verdict for finding in found.findings}
+    assert verdicts["exposes:condition"] is Verdict.NOT_REFUTED
+
+
+def test_documents_that_cannot_be_made(workspace: Workspace):
+    with pytest.raises(ConfigError, match="--copies = 9: fewer than 48"):
+        audit_release(config_of(workspace), no_session, copies=9)
+    config = config_of(workspace, text={"stop_words": "drop", "stop_word_list": words_of(workspace), "n_max": 8})
+    with pytest.raises(InputError, match="the text policy hides no text"):
+        audit_release(config, no_session)
+
+
+def no_session() -> Any:
+    """Nothing needs Spark before the documents are made."""
+    pytest.fail("a session was started")
+
+
+def words_of(workspace: Workspace) -> list[str]:
+    """All words of the embedding."""
+    from sparking import WORDS
+
+    assert (Path(workspace.root) / "embedding").exists()
+    return WORDS
+
+
+def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
+    """Files are read by their sizes, and the documents' files have other sizes in each table."""
+    config = config_of(workspace, output={"order": "input"}, text={"profile": "strict", "n_max": 4})
+    inputs = module._make_inputs(config, module.ready_bundle(config), None, COPIES, 0)
+    orders = []
+    with module._open_place(spark, config) as place:
+        pipeline = module._Pipeline(spark, config, inputs, place)
+        for side in (False, True):
+            rows = pipeline.read_input(pipeline.write_input(f"in-{side}", other=side))
+            orders.append([row.id for row in rows.select("id").collect()])
+    assert sorted(orders[0]) == sorted(orders[1]) == sorted(inputs.ids)
+    assert orders[0] != orders[1]

@@ -1,0 +1,150 @@
+"""`wordveil audit` on the command line: its exit codes, what it prints, keeps and writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import helpers
+from wordveil.cli import audit as commands
+from wordveil.cli.app import main
+from wordveil.cli.decisions import require_passed
+from wordveil.errors import ConfigError, GateError
+from wordveil.evaluation.audit import bundle as bundles
+from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
+from wordveil.evaluation.report.audit import describe_power, render_audit, verdict_of
+from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark.release.gate import GateDecision
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+NAMES = {"--metric": "audited_function:distance", "--words": "audited_function:WORDS", "--seed": "1"}
+CALL = ["audited_function:replace", *(part for option in NAMES.items() for part in option)]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["audit", *arguments])
+    return int(left.value.code or 0)
+
+
+@pytest.mark.parametrize(("epsilon", "code"), [("1.61", 0), ("1.2", 3)])
+def test_the_example_of_the_docs(epsilon, code, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(EXAMPLES)
+    page, report = tmp_path / "page.html", tmp_path / "report.json"
+    files = ["--html", str(page), "--report", str(report)]
+    assert run("callable", *CALL, "--epsilon", epsilon, "--json", *files) == code
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"] == (code == 0)
+    told = json.loads(report.read_text())
+    assert (told["exit_code"], told["result"]) == (code, found)
+    assert ("Refuted" in page.read_text()) == (code == 3)
+
+
+def test_the_table_names_what_is_refuted(monkeypatch, capsys):
+    monkeypatch.chdir(EXAMPLES)
+    assert run("callable", *CALL, "--epsilon", "0.5") == 3
+    shown = capsys.readouterr()
+    assert "refuted" in shown.out
+    assert "two-phase:nearest" in shown.err
+
+
+def test_mistakes_of_the_command_line_are_told(capsys):
+    assert run("callable", "nowhere:f", "--metric", "operator:ne", "--words", "keyword:kwlist", "--epsilon", "1") == 2
+    assert "there is no module nowhere" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="--alpha = 1"):
+        commands.check_alpha(1.0)
+
+
+def test_defaults_are_those_of_the_audit():
+    assert (commands.ALPHA, commands.DRAWS, commands.SEED) == (bundles.ALPHA, bundles.DRAWS, bundles.SEED)
+
+
+def config_of(tmp_path: Path) -> Path:
+    embedding = helpers.random_embedding(60, 4)
+    lines = [
+        " ".join([word, *map(str, row)])
+        for word, row in zip(embedding.words.to_pylist(), embedding.vectors, strict=True)
+    ]
+    (tmp_path / "words.vec").write_text("\n".join(lines) + "\n", "utf-8")
+    values = {
+        "format_version": 2,
+        "release": "audited",
+        "input": {"path": "corpus", "id": "id", "text": "body"},
+        "mechanism": {"name": "tree", "epsilon": 4.0, "sizes": [3], "embedding": "words.vec", "public": True},
+        "bundle_store": "bundles",
+        "text": {"profile": "strict", "n_max": 8},
+        "key": {"env": "NO_KEY"},
+        "output": {"path": "out"},
+    }
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(values), "utf-8")
+    return file
+
+
+def test_a_bundle_is_audited_and_the_audit_is_kept(tmp_path, capsys):
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.config.audits import find_audits, identify_release
+    from wordveil.config.load import load_config
+
+    file = config_of(tmp_path)
+    assert run("bundle", "--config", str(file)) == 4  # there is no bundle yet
+    config = load_config(file)
+    bundle = build_bundle(config)
+    assert find_audits(config, bundle.fingerprint) == ()
+    capsys.readouterr()
+    assert run("bundle", "--config", str(file), "--draws", "1000", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["identity"] == bundle.fingerprint
+    assert {"supremum", "law", "plumbing"} <= {one["test"] for one in found["findings"]}
+    assert find_audits(config, bundle.fingerprint) == ("bundle",)
+    assert find_audits(config, "another") == ()
+    # What decides an output decides the identity of its audit; where it is read and written does not.
+    assert identify_release(config, bundle.fingerprint) != identify_release(config, "another")
+    assert identify_release(load_config(file, ["input.keep=[day]"]), "a") != identify_release(config, "a")
+    assert identify_release(load_config(file, ["text.n_max=9"]), "a") != identify_release(config, "a")
+    assert identify_release(load_config(file, ["output.path=other", "release=other"]), "a") == identify_release(
+        config, "a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("passed", "commands_named"), [((), ["bundle", "release"]), (("bundle",), ["release"]), (("release",), ["bundle"])]
+)
+def test_a_gate_names_the_audits_that_are_missing(passed, commands_named):
+    rules = GateRules(audited=("bundle", "release"))
+    result = evaluate(rules, Measured(audited=passed))
+    decision = GateDecision("news", 3, 4, result, rules.digest, [], {})
+    with pytest.raises(GateError, match="did not pass: audited") as error:
+        require_passed(decision)
+    named = [kind for kind in ("bundle", "release") if f"`wordveil audit {kind}`" in str(error.value)]
+    assert named == commands_named
+    require_passed(GateDecision("news", 3, 4, evaluate(rules, Measured(audited=("release", "bundle"))), "", [], {}))
+
+
+def made(*findings: Finding) -> Audit:
+    return Audit("bundle", "<b>", "ab", {"mechanism": "tree"}, 0.01, findings, ("a <note>",))
+
+
+def test_a_page_is_escaped_and_says_the_verdict_first():
+    weak = Finding("two-phase:random", Verdict.NOT_REFUTED, "claim", "evidence", 9.0, 2.0, 0.5, float("inf"), 10)
+    strong = Finding("two-phase:nearest", Verdict.NOT_REFUTED, "claim", "evidence", 1.0, 0.9, 0.5, 1.25, 10)
+    false = Finding("supremum", Verdict.REFUTED, "claim", "'<w>' never", 1.0, float("inf"))
+    untested = Finding("metric", Verdict.NOT_TESTED, "claim", "evidence")
+    page = render_audit(made(false, weak, untested))
+    assert page.index("Refuted") < page.index("Findings")
+    assert "<b>" not in page.partition("<h1>")[2].partition("</h1>")[0]
+    assert "&lt;w&gt;" in page
+    assert "infinite" in page
+    assert "Not tested: metric" in page
+    assert "✓ Not refuted" in render_audit(made(weak))
+    assert "Nothing was tested" in render_audit(made(untested))
+    assert [verdict_of(made(one)) for one in (false, weak, untested)] == [
+        "refuted",
+        "not refuted",
+        "nothing was tested",
+    ]
+    assert describe_power(strong) == "A loss 1.25 times the claim would have been refuted."
+    assert "too large" in describe_power(weak)
+    assert describe_power(false) == ""
