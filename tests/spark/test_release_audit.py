@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 from canaries import refuted
-from releasing import EXPONENTIAL
-from sparking import Workspace
-from wordveil.config.audits import identify_release
+from releasing import EXPONENTIAL, Lake
+from sparking import Workspace, corpus
+from wordveil.config.artifacts import find_bundle
+from wordveil.config.audits import audit_store, identify_release
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, InputError
+from wordveil.evaluation.audit.bundle import audit_bundle
 from wordveil.evaluation.audit.findings import Verdict
-from wordveil.evaluation.audit.store import counts
+from wordveil.evaluation.audit.store import counts, save_audit
 from wordveil.spark.evaluate import canaries as module
 from wordveil.spark.evaluate.canaries import audit_release
+from wordveil.spark.release.gate import run_gate
 from wordveil.spark.sanitise import job
 
 COLUMNS = {"text": ["message.subject", "body"], "keep": ["day", "note"], "where": "day > ''"}
@@ -93,3 +96,16 @@ def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
             orders.append([row.id for row in rows.select("id").collect()])
     assert sorted(orders[0]) == sorted(orders[1]) == sorted(inputs.ids)
     assert orders[0] != orders[1]
+
+
+def test_a_gate_requires_the_audit_of_the_bundle_that_drew(spark: Any, workspace: Workspace):
+    lake = Lake(spark, workspace)
+    lake.write(corpus(8))
+    config = lake.config(gate={"audited": ["bundle"]})
+    lake.run(config)
+    refused = run_gate(config, lambda: spark).result
+    assert [failure.name for failure in refused.failures] == ["audited"]
+    bundle = find_bundle(config)
+    assert bundle is not None
+    save_audit(audit_store(config), audit_bundle(bundle))
+    assert run_gate(config, lambda: spark).result.passed

@@ -173,9 +173,13 @@ def check_alpha(alpha: float) -> None:
 def keep(config: Config, audit: Audit) -> None:
     """Keep an audit beside the bundles, and tell people where."""
     from wordveil.config.audits import audit_store
-    from wordveil.evaluation.audit.store import save_audit
+    from wordveil.evaluation.audit.store import place_of, save_audit
 
-    print_note(f"{save_audit(audit_store(config), audit)}: the audit, for a gate that requires it.")
+    store = audit_store(config)
+    print_note(f"{save_audit(store, audit)}: the audit, for a gate that requires it.")
+    refuted = place_of(store, audit.kind, audit.identity, is_refuted=True)
+    if refuted.exists():
+        print_note(f"{refuted}: a gate with the rule audited fails as long as this file is there; docs/auditing.md.")
 
 
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:

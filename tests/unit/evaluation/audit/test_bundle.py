@@ -227,6 +227,19 @@ def test_an_audit_without_power_of_other_tests_or_refuted_does_not_count():
     assert not counts(stored(findings=[]))
 
 
+def test_a_refutation_stays_until_it_is_deleted(tmp_path):
+    """Another seed may pass by chance, so it does not replace what was refuted."""
+    refutes = {"test": "law", "verdict": "refuted", "claim": "", "evidence": ""}
+    place = save_audit(tmp_path, stored(findings=[refutes]))
+    assert place == place_of(tmp_path, "bundle", "ab", is_refuted=True)
+    save_audit(tmp_path, stored())
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ()
+    save_audit(tmp_path, stored(findings=[refutes], facts={TESTS_FACT: "0"}))  # by tests that were replaced
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
+    place.unlink()
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
+
+
 def test_a_damaged_audit_is_none(tmp_path):
     place = save_audit(tmp_path, stored())
     for content in ("", "[]", '{"format_version": 0}'):
