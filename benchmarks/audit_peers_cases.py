@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplace_exact import load_embedding
-from wordveil.evaluation.audit.peers import PeerCase
+from wordveil.evaluation.audit.peers import Case, PeerCase
 from wordveil.evaluation.experiments.peers import DIFFRACTOR, MLDP_TEXT, PYPANTERA, Peer
 from wordveil.mechanisms.exponential import ExponentialSettings
 from wordveil.mechanisms.laplace import LaplaceSettings
@@ -23,22 +23,12 @@ from wordveil.mechanisms.settings import MechanismSettings
 
 
 @dataclass(frozen=True)
-class OwnCase:
-    """A claim of this project, as :class:`wordveil.evaluation.audit.peers.PeerCase` has them.
+class OwnCase(Case):
+    """A claim of this project: ``mechanism`` with ``settings``, which are ``said`` for people."""
 
-    ``mechanism`` with ``settings``, which are ``said`` for people.
-    """
-
-    name: str
     mechanism: str
     settings: MechanismSettings
     said: str
-    words: tuple[str, ...]
-    vectors: NDArray[np.float32]
-    pairs: tuple[tuple[str, str], ...]
-    bound: Callable[[str, str], float]
-    claim: str
-    draws: int
 
 
 PANTERA = replace(PYPANTERA, script="pypantera_draws.py")
@@ -161,16 +151,16 @@ def list_own_cases() -> list[OwnCase]:
     euclidean = bound_euclidean(plane, 2.0)
     return [
         OwnCase(
-            *("wordveil-laplace-plane", "laplace", laplace, "none", *plane, find_apart(plane, 0.75, 2)),
-            *(euclidean, claim, 40_000),
+            *("wordveil-laplace-plane", *plane, find_apart(plane, 0.75, 2), euclidean, claim, 40_000),
+            *("laplace", laplace, "none"),
         ),
         OwnCase(
-            *("wordveil-exponential-rim", "exponential", whole, f"gamma={gamma}", *rim, (("w0", "w1"),)),
-            *(bound_euclidean(rim, 2.0), capped, 1_000_000),
+            *("wordveil-exponential-rim", *rim, (("w0", "w1"),), bound_euclidean(rim, 2.0), capped, 1_000_000),
+            *("exponential", whole, f"gamma={gamma}"),
         ),
         OwnCase(
-            *("wordveil-exponential-lists", "exponential", lists, "gamma=3.0, neighbours=4", *plane),
-            *((*find_apart(plane, 0.75, 2), *find_near(plane, 3)), euclidean, capped, 200_000),
+            *("wordveil-exponential-lists", *plane, (*find_apart(plane, 0.75, 2), *find_near(plane, 3))),
+            *(euclidean, capped, 200_000, "exponential", lists, "gamma=3.0, neighbours=4"),
         ),
     ]
 
@@ -307,4 +297,4 @@ def _make(
 ) -> PeerCase:
     name = f"{peer.name}-{mechanism}-{kind}"
     bound = bound or bound_euclidean(vocabulary, epsilon)
-    return PeerCase(name, peer, mechanism, epsilon, *vocabulary, pairs, bound, claim, draws, **settings)
+    return PeerCase(name, *vocabulary, pairs, bound, claim, draws, peer, mechanism, epsilon, **settings)

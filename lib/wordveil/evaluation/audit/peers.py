@@ -26,41 +26,51 @@ _PART = 4_096
 
 
 @dataclass(frozen=True)
-class PeerCase:
-    """A claim of another package, and where to test it.
+class Case:
+    """A claim about words, and where to test it.
 
     Attributes
     ----------
     name
         of the case, as a directory may be called.
-    peer
-        the package, with the script that serves its mechanisms.
-    mechanism, options, epsilon
-        which mechanism, with which parameters.
     words, vectors
         a public vocabulary: float32 ``(words, dimension)``.
     pairs
-        words whose outputs are compared; they may be missing from the vocabulary.
+        words whose outputs are compared.
     bound
         the claimed loss between two words, in nats.
     claim
         the claim, in a sentence, and where it is stated.
     draws
-        of each word, in either phase; all of them where ``event`` is given.
-    event
-        the outputs that are tested; chosen by draws if left out. With ``is_rest`` all outputs but these.
+        of each word, in either phase.
     """
 
     name: str
-    peer: Peer
-    mechanism: str
-    epsilon: float
     words: tuple[str, ...]
     vectors: NDArray[np.float32]
     pairs: tuple[tuple[str, str], ...]
     bound: Callable[[str, str], float]
     claim: str
     draws: int
+
+
+@dataclass(frozen=True)
+class PeerCase(Case):
+    """A claim of another package. Words of its pairs may be missing from the vocabulary.
+
+    Attributes
+    ----------
+    peer
+        the package, with the script that serves its mechanisms.
+    mechanism, options, epsilon
+        which mechanism, with which parameters.
+    event
+        the outputs that are tested, by all draws; chosen by draws if left out. With ``is_rest`` all outputs but these.
+    """
+
+    peer: Peer
+    mechanism: str
+    epsilon: float
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     event: Collection[str] | None = None
     is_rest: bool = False
@@ -111,7 +121,7 @@ class PeerSampler(Sampler):
 
 
 def audit_peer(case: PeerCase, environments: Path, work: Path, *, alpha: float, seed: int) -> Audit:
-    """Try to refute one claim of a package.
+    """Try to refute one claim of a package. One that cannot be installed or run is a finding that says so.
 
     Parameters
     ----------
@@ -125,8 +135,6 @@ def audit_peer(case: PeerCase, environments: Path, work: Path, *, alpha: float, 
         the probability that a true claim is refuted.
     seed
         see :class:`PeerSampler`.
-
-    A package that cannot be installed or run is a finding that says so.
     """
     about: Mapping[str, Any] = {}
     try:

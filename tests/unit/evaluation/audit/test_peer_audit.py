@@ -64,7 +64,7 @@ def case(tmp_path, monkeypatch):
     vectors = np.eye(len(WORDS), dtype=np.float32)
     pairs, claim = (("the", "cat"),), partial(bound, LOSS)
     return PeerCase(
-        "made", Peer("made", (), "made.py"), "response", LOSS, WORDS, vectors, pairs, claim, "stated", 4_000
+        "made", WORDS, vectors, pairs, claim, "stated", 4_000, Peer("made", (), "made.py"), "response", LOSS
     )
 
 

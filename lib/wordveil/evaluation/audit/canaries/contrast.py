@@ -50,7 +50,9 @@ def find_contrast(one: Sequence[Hashable], other: Sequence[Hashable], *, is_orde
     Parameters
     ----------
     one, other
-        independent values of each law. With ``is_ordered`` they are numbers, and events are their ranges.
+        independent values of each law.
+    is_ordered
+        whether they are numbers, and events are their ranges.
 
     Returns
     -------
