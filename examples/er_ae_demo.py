@@ -150,7 +150,7 @@ def show_accounting(runs: Runs) -> None:
         table.add_column(heading, justify="left" if not heading else "right")
     for (choice, epsilon), rows in runs.items():
         privacy = rows[SHOWN[0]]["privacy"]
-        kept = f"{1 / (1 + np.exp(-epsilon / 2)):.2%}" if choice == "softmax-rr" else "where it is sure"
+        kept = f"{1 / (1 + np.exp(-epsilon / 2)):.3%}" if choice == "softmax-rr" else "where it is sure"
         price, tokens = privacy["epsilon"], privacy["tokens"]
         table.add_row(f"{choice}, epsilon {epsilon}", kept, f"{price:.2f}", f"{tokens}", f"{price * tokens:,.0f}")
     console.print(table)
