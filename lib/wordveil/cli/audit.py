@@ -179,7 +179,8 @@ def keep(config: Config, audit: Audit) -> None:
     print_note(f"{save_audit(store, audit)}: the audit, for a gate that requires it.")
     refuted = place_of(store, audit.kind, audit.identity, is_refuted=True)
     if refuted.exists():
-        print_note(f"{refuted}: a gate with the rule audited fails as long as this file is there; docs/auditing.md.")
+        problem = "a gate with the rule audited fails as long as this file is there. See `wordveil docs auditing`."
+        print_note(f"{refuted}: {problem}")
 
 
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
