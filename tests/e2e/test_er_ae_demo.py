@@ -95,7 +95,7 @@ def test_the_price_that_is_shown_is_that_of_the_rows(demo: ModuleType, capsys: p
     shown = capsys.readouterr().out
     assert f"{price:.2f}" in shown
     assert f"{price * demo.N_MAX:,.0f}" in shown
-    assert "100.00%" in shown  # sigma(10) is 0.99995
+    assert "99.995%" in shown  # sigma(10) is 0.99995
     assert "s = 8,002 symbols" in shown
 
 
