@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.posterior import require_law
+from wordveil.evaluation.audit.tables import find_loss
+from wordveil.evaluation.output_law import spread_words
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism
 from wordveil.privacy.guarantees import WordGuarantee
@@ -33,9 +34,8 @@ def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pa
         how many words are looked at; all of a smaller vocabulary.
     """
     points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
-    count = min(count, len(points))
-    words = np.arange(count) * len(points) // count
-    nearest, least = np.empty(count, np.int64), np.empty(count)
+    words = spread_words(len(points), count).astype(np.int64)
+    nearest, least = np.empty(len(words), np.int64), np.empty(len(words))
     for place, word in enumerate(words.tolist()):
         apart = distances(points[word], points)
         apart[word] = np.inf
@@ -60,15 +60,4 @@ def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pai
     if mechanism.probabilities(0) is None:
         return float(np.median([guarantee.bound(distance) for distance in distances.tolist()])), BOUND
     both = zip(words.tolist(), neighbours.tolist(), strict=True)
-    return float(np.median([find_loss(mechanism, *pair) for pair in both])), ""
-
-
-def find_loss(mechanism: Mechanism[Any], word: int, other: int) -> float:
-    """The largest log probability ratio of any output between two words, in nats.
-
-    Raises :class:`ValueError` where the mechanism does not know its probabilities.
-    """
-    one, two = require_law(mechanism, word), require_law(mechanism, other)
-    possible = (one > 0) | (two > 0)
-    with np.errstate(divide="ignore"):
-        return float(np.abs(np.log(one[possible]) - np.log(two[possible])).max())
+    return float(np.median([find_loss(mechanism, *pair).nats for pair in both])), ""

@@ -29,6 +29,10 @@ _NEVER = -6_000.0
 _LEAST = 1e-300
 
 
+DENSE = 4 * 10**9
+"""Laws of so many probabilities together are looked at one by one; of more, a sample is, or estimates are made."""
+
+
 def guess_outputs(laws: WordLaws, prior: Float64) -> tuple[Int32, Float64]:
     """The best guess for each output, int32 ``(outputs,)``, and the joint probability of the two, float64.
 

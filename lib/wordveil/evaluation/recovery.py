@@ -32,7 +32,7 @@ from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.evaluation.attackers import check_prior
 from wordveil.evaluation.binomial import bound_above, bound_below
 from wordveil.evaluation.output_law import draw_tokens
-from wordveil.evaluation.posterior import Guesses, WordScores, guess_densely, guess_outputs
+from wordveil.evaluation.posterior import DENSE, Guesses, WordScores, guess_densely, guess_outputs
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery, round_figure
@@ -46,8 +46,6 @@ _CHUNK = 50_000
 # Words that are guessed. With 4,000 an interval is at most 3.2 points wide, with 1,000 6.3.
 _WORDS, _FEWEST, _WORDS_OF_DRAWS, _FEWEST_OF_DRAWS = 4_000, 500, 1_000, 300
 # What one build spends: probabilities looked up one word at a time, and words that are scored to find a nearest one.
-# Laws of that many probabilities are looked at one by one; larger ones are estimated from draws.
-_DENSE = 4 * 10**9
 _LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
 # Of a small vocabulary, such as a test's, a few draws of each word say enough.
 _FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
@@ -122,7 +120,7 @@ def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recover
     size = len(frequencies)
     priors = [np.full(size, 1 / size), frequencies]
     laws = mechanism.word_laws()
-    is_known = laws is not None or (size * size <= _DENSE and mechanism.probabilities(0) is not None)
+    is_known = laws is not None or (size * size <= DENSE and mechanism.probabilities(0) is not None)
     try:
         trials = _draw_trials(mechanism, priors, _trial_words(size, listed=laws is not None, known=is_known))
         if not is_known:

@@ -35,6 +35,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import uncap
 from wordveil.privacy.recovery import round_figure
 from wordveil.text.tokeniser import Tokeniser, fold_words, straighten_apostrophes
 
@@ -178,7 +179,7 @@ def measure_suitability(
         figures in six digits, epsilons in two. A mechanism that does not draw one output for each word has no epsilons,
         nor has one that draws it by the words around it: single words say nothing of a text.
     """
-    name = guarantee.metric.name.removesuffix("-capped")
+    name = uncap(guarantee.metric.name)
     measure = COSINE if mechanism.is_pure or name not in SPACES else name
     place = min(NEIGHBOUR, embedding.size - 1)
     nearest, far = measure_neighbours(embedding.vectors, measure, spread_words(embedding.size, _DISTANCES), place)

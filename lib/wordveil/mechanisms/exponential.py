@@ -61,7 +61,7 @@ from wordveil.mechanisms.tables import MAX_SCORE, Table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.privacy.guarantees import WordGuarantee
-from wordveil.privacy.metrics import Metric
+from wordveil.privacy.metrics import CAPPED, Metric
 
 # Up to this many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
 _EXHAUSTIVE = 600
@@ -159,7 +159,7 @@ class Exponential(TableMechanism[ExponentialSettings]):
             slack += max(_TOLERANCE, 2 * epsilon * space.error(points))
             check_slack(slack)
         guarantee = WordGuarantee(
-            metric=Metric(space.name + ("-capped" if gamma else ""), _digest(space, points, farthest, padding=padding)),
+            metric=Metric(space.name + (CAPPED if gamma else ""), _digest(space, points, farthest, padding=padding)),
             nominal_epsilon=epsilon,
             epsilon=epsilon,
             diameter=farthest,

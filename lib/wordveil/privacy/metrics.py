@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CAPPED = "-capped"
+"""The end of the name of a metric whose distances stop growing at gamma."""
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -20,3 +23,13 @@ class Metric:
     def identifier(self) -> str:
         """As written in the ``privacy`` column: ``euclidean:1f0c9a...``."""
         return f"{self.name}:{self.digest[:16]}"
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether distances stop growing at gamma."""
+        return self.name.endswith(CAPPED)
+
+
+def uncap(name: str) -> str:
+    """The name of a metric without its cap, if it has one."""
+    return name.removesuffix(CAPPED)

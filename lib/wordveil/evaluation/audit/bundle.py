@@ -28,14 +28,14 @@ from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
 from wordveil.evaluation.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.evaluation.audit.plumbing import audit_epsilon, measure_epsilon
 from wordveil.evaluation.audit.radial import RADIAL_LAWS
-from wordveil.evaluation.audit.repetition import audit_repetition
+from wordveil.evaluation.audit.repetition import CLAIM, audit_repetition
 from wordveil.evaluation.audit.samplers import MechanismSampler, PairCounts
 from wordveil.evaluation.audit.sampling import TextSampler
 from wordveil.evaluation.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
-from wordveil.evaluation.audit.symbols import SymbolSpace, choose_symbol_pairs, choose_words, find_space
+from wordveil.evaluation.audit.symbols import SymbolSpace, choose_symbol_pairs, find_space
 from wordveil.evaluation.audit.tables import Loss, exceeds, find_deviation, find_excess, find_supremum
 from wordveil.evaluation.audit.two_phase import ROUNDS, Naming, Pair, Sampler, audit_pairs
-from wordveil.evaluation.output_law import as_records
+from wordveil.evaluation.output_law import as_records, spread_words
 from wordveil.evaluation.recovery import draw_publicly, make_public_keys
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.er_ae import ErAe
@@ -234,15 +234,14 @@ def _test_metric(subject: _Subject) -> Iterator[Finding]:
         verdict = Verdict.REFUTED if exceeds(loss.nats, bound) else Verdict.HOLDS
         evidence = f"Of {len(pairs):,} pairs, exactly: {subject.describe(loss)}"
         yield Finding("metric", verdict, claim, evidence, bound, loss.nats)
-    capped = guarantee.metric.name.endswith("-capped")
-    yield _test_cap(subject) if capped else _test_diameter(subject)
+    yield _test_cap(subject) if guarantee.metric.is_capped else _test_diameter(subject)
 
 
 def _test_diameter(subject: _Subject) -> Finding:
     space, diameter = subject.space, subject.bundle.guarantee.diameter
     claim = f"No two symbols are farther apart than the certified diameter, {diameter:g}."
     found = []
-    for symbol in [*choose_words(space.size, _FAR_WORDS), *space.others]:
+    for symbol in [*spread_words(space.size, _FAR_WORDS).tolist(), *space.others]:
         distances = np.nan_to_num(space.distances(symbol), posinf=0.0)
         found.append((float(distances.max()), symbol, int(np.argmax(distances))))
     apart, first, second = max(found)
@@ -264,7 +263,7 @@ def _test_law(subject: _Subject) -> Iterator[Finding]:
     claim = "Draws follow the probabilities from which the loss is computed."
     if not subject.is_known:
         return
-    words = np.array([*choose_words(subject.space.size, _LAW_WORDS), *subject.space.others], np.int32)
+    words = np.array([*spread_words(subject.space.size, _LAW_WORDS), *subject.space.others], np.int32)
     repeated = np.repeat(words, _LAW_DRAWS)
     drawn = draw_publicly(subject.mechanism, repeated, f"audit {subject.seed} law").reshape(len(words), _LAW_DRAWS)
     distance, p_value = find_deviation(subject.mechanism, words, drawn, subject.seed)
@@ -276,7 +275,7 @@ def _test_law(subject: _Subject) -> Iterator[Finding]:
 def _test_outputs(subject: _Subject) -> Iterator[Finding]:
     """Whether what is drawn is an output at all: a symbol that is copied through tells itself."""
     space, claim = subject.space, "Every output is a word, or padding where texts are padded."
-    inputs = np.repeat(np.array([*choose_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
+    inputs = np.repeat(np.array([*spread_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
     offsets = np.arange(len(inputs) + 1, dtype=np.int64)
     batch = as_records(inputs, offsets, [b"outputs %d" % place for place in range(len(inputs))], subject.keys)
     drawn = subject.mechanism.draw(batch, subject.keys).ids
@@ -337,10 +336,9 @@ def _test_repetition(subject: _Subject) -> Iterator[Finding]:
     """Whether draws repeat at other positions, in other records and in other versions of a record."""
     if subject.mechanism.reads_context or subject.space.size < 2:
         why = "A word's outputs depend on the words before it, so that series of outputs cannot be compared."
-        claim = "Draws at other positions, in other records and in other versions of a record are independent."
-        yield Finding("repetition", Verdict.NOT_TESTED, claim, why)
+        yield Finding("repetition", Verdict.NOT_TESTED, CLAIM, why)
         return
-    words = choose_words(subject.space.size, _REPEATED_WORDS)
+    words = spread_words(subject.space.size, _REPEATED_WORDS).tolist()
     yield audit_repetition(
         subject.mechanism,
         subject.keys,

@@ -28,9 +28,10 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.audit.findings import Finding, Verdict
 from wordveil.evaluation.audit.noise import NoiseSample
 from wordveil.evaluation.audit.radial import RADIAL_LAWS
-from wordveil.evaluation.audit.symbols import SymbolSpace, choose_words
+from wordveil.evaluation.audit.symbols import SymbolSpace
 from wordveil.evaluation.audit.tables import Loss
 from wordveil.evaluation.binomial import bound_above, bound_below
+from wordveil.evaluation.output_law import spread_words
 from wordveil.evaluation.posterior import require_law
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism
@@ -192,7 +193,7 @@ def _measure_choice(choice: SymbolChoice, alpha: float, seed: int) -> Shown:
 
 def _measure_slope(bundle: Bundle, space: SymbolSpace, score: Callable[[float], float]) -> float | None:
     """By how much log odds fall per unit of the score: the median over words and their nearest neighbours."""
-    slopes = [_slope_at(bundle, space, word, score) for word in choose_words(space.size, _WORDS)]
+    slopes = [_slope_at(bundle, space, word, score) for word in spread_words(space.size, _WORDS).tolist()]
     found = [slope for slope in slopes if slope is not None]
     return float(np.median(found)) if found else None
 
@@ -208,6 +209,6 @@ def _slope_at(bundle: Bundle, space: SymbolSpace, word: int, score: Callable[[fl
     if not law[other] > 0:
         return None
     fall = math.log(law[word] / law[other])
-    capped = bundle.guarantee.metric.name.endswith("-capped")
+    capped = bundle.guarantee.metric.is_capped
     nearest = score(min(float(apart[other]), bundle.guarantee.diameter) if capped else float(apart[other]))
     return fall / nearest if nearest > 0 and 0 < fall < _STEEPEST else None

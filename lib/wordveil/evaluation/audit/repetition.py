@@ -27,6 +27,7 @@ from wordveil.evaluation.output_law import as_records
 from wordveil.mechanisms.base import Mechanism
 
 Outputs = NDArray[np.integer]
+CLAIM = "Draws at other positions, in other records and in other versions of a record are independent."
 LAGS = (1, 2**8, 2**16)
 # How many pairs of places are compared, at least.
 COMPARED = 2_000
@@ -117,7 +118,7 @@ def summarise_agreements(found: Sequence[tuple[str, Agreement]], alpha: float, d
     return Finding(
         test="repetition",
         verdict=Verdict.REFUTED if p_value <= alpha else Verdict.NOT_REFUTED,
-        claim="Draws at other positions, in other records and in other versions of a record are independent.",
+        claim=CLAIM,
         evidence=f"{name}: {best.together:,} of {best.places:,} pairs of outputs are equal; by chance {best.apart:,}.",
         p_value=p_value,
         draws=draws,

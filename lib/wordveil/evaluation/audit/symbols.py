@@ -15,11 +15,11 @@ from wordveil.evaluation.audit.samplers import PairCounts, choose_pairs
 from wordveil.evaluation.audit.two_phase import Pair
 from wordveil.geometry.spaces import SPACES, Space
 from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import uncap
 
 Float64 = NDArray[np.float64]
 
 UNKNOWN, PADDING = "the unknown word", "padding"
-_CAPPED = "-capped"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
         raise ValueError(f"Expected an embedding with the bundle's {size:,} words, in their order.")
     found = SymbolSpace(size, bool(bundle.manifest["recipe"]["padding"]), bundle.guarantee, words)
     arrays = content_store.map_arrays(bundle.path, bundle.manifest["content"]["files"])
-    space = SPACES.get(bundle.guarantee.metric.name.removesuffix(_CAPPED))
+    space = SPACES.get(uncap(bundle.guarantee.metric.name))
     if space is None:
         return found
     if "index" in arrays:
@@ -101,12 +101,6 @@ def _from_lorentz(points: NDArray[np.float64]) -> Float64:
     """Points of the ball by symbol; padding, which has none, is NaN. ``points``: words, then the unknown word."""
     ball = points[:, 1:] / (1.0 + points[:, :1])
     return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])
-
-
-def choose_words(size: int, count: int) -> list[int]:
-    """Words that are evenly spread over the vocabulary."""
-    count = min(size, count)
-    return [place * size // count for place in range(count)]
 
 
 def choose_symbol_pairs(space: SymbolSpace, counts: PairCounts, seed: int) -> list[Pair]:

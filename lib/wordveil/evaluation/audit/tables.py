@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 
 from wordveil.evaluation.audit.two_phase import Pair
-from wordveil.evaluation.posterior import require_law
+from wordveil.evaluation.posterior import DENSE, require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
 
@@ -28,7 +28,6 @@ Int32 = NDArray[np.int32]
 
 ROUNDING = 1e-9
 """What a computed loss may exceed a claim by: laws are float64, and certificates rounded up in their last digits."""
-_DENSE = 4 * 10**9
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def find_supremum(mechanism: Mechanism[Any], size: int, others: Sequence[int]) -
     laws = mechanism.word_laws()
     if laws is not None:
         return _find_in_laws(laws, [require_law(mechanism, symbol) for symbol in others], others)
-    if size * size > _DENSE or mechanism.probabilities(0) is None:
+    if size * size > DENSE or mechanism.probabilities(0) is None:
         return None
     return _find_in_rows(mechanism, [*range(size), *others])
 

@@ -26,7 +26,7 @@ from wordveil.evaluation.calibration.summaries import summarise_moves, summarise
 from wordveil.evaluation.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
 from wordveil.evaluation.nearest_loss import find_neighbours, measure_loss
 from wordveil.evaluation.output_law import spread_words
-from wordveil.evaluation.posterior import require_law
+from wordveil.evaluation.posterior import DENSE, require_law
 from wordveil.evaluation.recovery import measure_recovery
 from wordveil.evaluation.statistics import RUNS
 from wordveil.mechanisms.base import Mechanism
@@ -40,8 +40,6 @@ PADDING = "(padding)"
 """What stands for padding among a word's likely outputs."""
 _EXAMPLES, _OUTPUTS, _FIRST_EXAMPLE = 12, 5, 10
 _PROBABILITIES = (0.5, 0.95)
-# Rows of that many probabilities are looked at one by one; of larger vocabularies a sample of words.
-_DENSE = 4 * 10**9
 
 Int32 = NDArray[np.int32]
 Float64 = NDArray[np.float64]
@@ -136,7 +134,7 @@ def measure_words(built: BuiltSubject, plan: WordPlan, count: DrawCounter) -> tu
     if (laws := mechanism.word_laws()) is not None:
         values = measure_laws(laws, plan.runs, plan.threshold, plan.threads)
     elif mechanism.probabilities(0) is not None:
-        words = spread_words(size, size if size * size <= _DENSE else min(plan.words, size))
+        words = spread_words(size, size if size * size <= DENSE else min(plan.words, size))
         values = measure_rows(partial(require_law, mechanism), words, size, plan.runs, plan.threshold, plan.threads)
     else:
         return _draw_words(embedding, metric, plan, count)

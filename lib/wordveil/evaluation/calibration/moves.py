@@ -12,6 +12,7 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.calibration.drawing import WordCounts
 from wordveil.evaluation.nearness import COSINE, measure_rows_of
 from wordveil.geometry.spaces import SPACES
+from wordveil.privacy.metrics import uncap
 
 WORDS = 1_000
 """Whose moves are measured at most: distances of each to all others are needed."""
@@ -47,7 +48,7 @@ def choose_metric(name: str) -> str:
     """The metric that moves are measured in, for a mechanism whose metric has that name: the same without its cap, or
     the Euclidean one where the mechanism's is no metric of vectors.
     """
-    name = name.removesuffix("-capped")
+    name = uncap(name)
     return name if name in SPACES else "euclidean"
 
 

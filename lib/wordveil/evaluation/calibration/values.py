@@ -159,7 +159,7 @@ def _measure_span(
     return (
         stays,
         more,
-        possible.astype(np.float64),
+        possible,
         np.asarray(likeliest),
         np.bincount(ids[reached], minlength=outputs).astype(np.int64),
     )
