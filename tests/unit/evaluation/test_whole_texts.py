@@ -63,9 +63,14 @@ def test_records_are_drawn_apart_from_each_other() -> None:
 
 
 def test_forecasts_count_words_of_whole_texts() -> None:
+    """The repeating generator ends an empty text at once, and goes on with the words of any other. The keys are new in
+    each run, so the bounds lie far outside of what 20 texts of 12 places vary by: 0.05 and 0.4 words.
+    """
     empty, ten, hundred = forecast_lengths(TextPolicy(length="pad", n_max=12), generator(), PAD)
     assert empty.draws == ten.draws
-    assert 0 <= empty.mean < ten.mean <= hundred.mean <= 12
+    assert 0 <= empty.mean < 1
+    assert 10.5 < ten.mean <= 12
+    assert 10.5 < hundred.mean <= 12
 
 
 def test_no_figure_is_shown_of_single_words() -> None:
