@@ -13,7 +13,7 @@ The first block has mechanisms at the same largest loss of a token (``E``, certi
 Each figure is the mean of five keys, with a 95% t-interval. Embeddings: the demo embedding, which knows parts of these
 corpora, and one trained on old books, which knows none of them.
 
-    python benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--loss E] [--quick]
+    python benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--loss E] [--mechanism M] [--quick]
     python benchmarks/meaning.py --draw
 
 Writes benchmarks/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
@@ -329,10 +329,17 @@ def summarise(values: Iterable[float]) -> dict[str, float]:
     return {"mean": statistics.mean(found), "half": float(stats.t.ppf(0.975, len(found) - 1)) * spread}
 
 
-def run(name: str, seeds: int, chosen_blocks: Sequence[str], losses: Sequence[float], *, quick: bool) -> None:
-    """Measure the rows of these blocks on one embedding. Rows of other blocks that were measured before are kept."""
+def run(
+    name: str, seeds: int, chosen_blocks: Sequence[str], losses: Sequence[float], labels: Sequence[str], *, quick: bool
+) -> None:
+    """Measure the rows of these blocks and mechanisms on one embedding. Other rows that were measured before are
+    kept. Without labels all mechanisms are measured.
+    """
     setup = Setup.load(name)
-    chosen = candidates(setup.embedding.size)
+    every = candidates(setup.embedding.size)
+    if unknown := set(labels) - {candidate.label for candidate in every}:
+        raise SystemExit(f"--mechanism {min(unknown)}: expected {', '.join(one.label for one in every)}.")
+    chosen = [candidate for candidate in every if not labels or candidate.label in labels]
     blocks: list[tuple[str, Any]] = [("loss", loss) for loss in losses]
     blocks += [("recovery", wanted) for wanted in RECOVERIES]
     if quick:
@@ -353,7 +360,12 @@ def run(name: str, seeds: int, chosen_blocks: Sequence[str], losses: Sequence[fl
         row["figures"] = {key: summarise(figure[key] for figure in mine) for key in mine[0]}
         print(row["mechanism"], row["block"], row["at"], {k: round(v["mean"], 3) for k, v in row["figures"].items()})
     before = [] if quick or not result_file(name).exists() else results(name)["rows"]
-    rows = [*rows, *(row for row in before if row["block"] not in chosen_blocks)]
+    measured = {(candidate.label, *block) for candidate in chosen for block in blocks}
+    rows = [*rows, *(row for row in before if (row["mechanism"], row["block"], place_of(row)) not in measured)]
+    order = [candidate.label for candidate in every]
+    rows.sort(key=lambda row: (order.index(row["mechanism"]), row["block"], place_of(row)))
+    for row in rows:
+        row.pop("number", None)
     content = {"machine": machine(), "embedding": name, "seeds": seeds, "originals": originals, "rows": rows}
     save_results(f"meaning_{name}", quick, content)
 
@@ -371,7 +383,7 @@ def results(name: str) -> dict[str, Any]:
 
 def place_of(row: dict[str, Any]) -> Any:
     """The loss of a row, or its prior and recovery."""
-    return row["at"] if row["block"] == "loss" else tuple(row["at"])
+    return float(row["at"]) if row["block"] == "loss" else tuple(row["at"])
 
 
 def show(name: str, figure: dict[str, float] | None) -> str:
@@ -386,7 +398,7 @@ def print_tables(found: dict[str, Any]) -> None:
     """Print the rows as Markdown, one table for each loss and each recovery."""
     columns = [name for name in SHOWN if name != "recovered"]
     originals = " | ".join(f"{found['originals'][name]:.3f}" for name in columns)
-    for block, at in dict.fromkeys((row["block"], place_of(row)) for row in found["rows"]):
+    for block, at in sorted({(row["block"], place_of(row)) for row in found["rows"]}):
         title = f"largest loss E = {at:g}" if block == "loss" else f"recovered, {at[0]} prior: {at[1]:.0%}"
         print(f"\n{found['embedding']}: {title}\n")
         print(f"| mechanism | E | recovered, public | uniform | {' | '.join(columns)} |")
@@ -443,13 +455,15 @@ def main() -> None:
     parser.add_argument("--embedding", choices=EMBEDDINGS, action="append")
     parser.add_argument("--block", choices=BLOCKS, action="append", help="by default both")
     parser.add_argument("--loss", type=float, action="append", help="a loss of the first block; by default all")
+    parser.add_argument("--mechanism", action="append", help="a row's label; by default all", default=[])
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--quick", action="store_true", help="one loss, one recovery")
     parser.add_argument("--draw", action="store_true", help="print tables and draw the picture from the result files")
     chosen = parser.parse_args()
     for name in chosen.embedding or EMBEDDINGS:
         if not chosen.draw:
-            run(name, chosen.seeds, chosen.block or BLOCKS, chosen.loss or LOSSES, quick=chosen.quick)
+            losses = chosen.loss or LOSSES
+            run(name, chosen.seeds, chosen.block or BLOCKS, losses, chosen.mechanism, quick=chosen.quick)
         elif result_file(name).exists():
             print_tables(results(name))
     if chosen.draw:

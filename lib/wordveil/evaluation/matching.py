@@ -29,9 +29,11 @@ DRAWS = 50_000
 """To fit a guesser on, and as many to measure it on, where probabilities are not known."""
 STEPS = 10
 """Of a bisection: epsilon to a few thousandths of its range."""
-_NEAR = 0.995
+_NEAR, _NEAREST = 0.995, 0.9975
 _ABOVE = 1 + 1e-6
 _BUILDS = 12
+# Of the logarithm of epsilon: the slope that a loss has at least, and how far one correction goes at most.
+_FLATTEST, _LARGEST_STEP = 1e-3, 3.0
 _LEAST = 1e-6
 # Where the bisection of a recovery begins: of mechanisms whose epsilon is a loss, and of those that it multiplies.
 _LOSSES, _EPSILONS = (3.0, 20.0), (0.5, 60.0)
@@ -136,18 +138,17 @@ class Matcher:
         None where no epsilon has so small a loss, as of additive noise in hyperbolic space.
         """
         lowest = MECHANISMS[candidate.mechanism].min_epsilon(self.embedding.dimension)
-        epsilon = loss if candidate.by_loss else max(1.0, lowest)
         best: tuple[float, Matched] | None = None
-        for _ in range(_BUILDS):
+
+        def measure(epsilon: float) -> float:
+            nonlocal best
             built = self.build(candidate, epsilon)
             pure = built.guarantee.pure
             if pure <= loss * _ABOVE and (best is None or pure > best[0]):
                 best = pure, Matched(epsilon, built)
-            if _NEAR * loss <= pure <= loss * _ABOVE:
-                break
-            epsilon *= 0.9975 * loss / pure
-            if epsilon < max(lowest, _LEAST):
-                break
+            return pure
+
+        search_loss(measure, loss if candidate.by_loss else max(1.0, lowest), loss, max(lowest, _LEAST))
         return None if best is None else best[1]
 
     def at_recovery(self, candidate: Candidate, prior: str, share: float) -> Matched | None:
@@ -191,6 +192,41 @@ class Matcher:
         """The probability of each word before anything is seen: float64 ``(size,)``."""
         size = self.embedding.size
         return self.inputs.frequencies_of(size) if prior == "public" else np.full(size, 1 / size)
+
+
+def search_loss(measure: Callable[[float], float], start: float, loss: float, lowest: float) -> None:
+    """Measure the loss at one epsilon after another, until it is ``loss`` or at most 0.5% less.
+
+    The first correction is in proportion. The next ones follow the line through the logarithms of the last two
+    measurements, and once epsilon is known to lie between two values, of these two, or halve what lies between where
+    that gained little. (A loss that grows with the square of epsilon sends corrections in proportion to and fro.) It
+    ends after 12 measurements, and below ``lowest``.
+    """
+    aim = math.log(_NEAREST * loss)
+    low: tuple[float, float] | None = None
+    high: tuple[float, float] | None = None
+    before: tuple[float, float] | None = None
+    place, width = math.log(start), math.inf
+    for _ in range(_BUILDS):
+        pure = measure(math.exp(place))
+        if _NEAR * loss <= pure <= loss * _ABOVE:
+            return
+        point = place, math.log(pure)
+        if pure < loss:
+            low = point
+        else:
+            high = point
+        if low is not None and high is not None:
+            was, width = width, abs(high[0] - low[0])
+            share = (aim - low[1]) / (high[1] - low[1]) if width < 0.6 * was else 0.5
+            place = low[0] + share * (high[0] - low[0])
+        else:
+            slope = 1.0 if before is None else (point[1] - before[1]) / (point[0] - before[0])
+            step = (aim - point[1]) / max(slope, _FLATTEST)
+            place += math.copysign(min(abs(step), _LARGEST_STEP), step)
+        before = point
+        if place < math.log(lowest):
+            return
 
 
 def bisect(measure: Callable[[float], float], low: float, high: float, wanted: float) -> float | None:

@@ -12,6 +12,7 @@ from wordveil.evaluation.matching import (
     bisect,
     make_randomised_response,
     make_settings,
+    search_loss,
 )
 
 SIZE = 120
@@ -60,6 +61,37 @@ def test_noise_that_no_epsilon_makes_private_enough_is_none():
     noise = Candidate("noise", "hyperbolic-fdd", make_settings("hyperbolic-fdd"), by_loss=False)
     assert matcher.at_loss(noise, 0.5) is None
     assert matcher.at_loss(noise, 60.0) is not None
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda epsilon: epsilon,
+        lambda epsilon: epsilon**2.03,
+        lambda epsilon: epsilon**4,
+        lambda epsilon: 0.4 * epsilon**0.3,
+        lambda epsilon: epsilon + max(0.0, epsilon - 5) ** 3,
+        lambda epsilon: 9.0 + epsilon / 1000,
+    ],
+    ids=["line", "square", "fourth power", "root", "bend", "flat"],
+)
+@pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
+def test_the_search_of_a_loss_ends_at_it_however_losses_grow(grow, start):
+    """A correction in proportion alone goes to and fro about the second, and away from the third."""
+    measured: list[float] = []
+
+    def measure(epsilon: float) -> float:
+        measured.append(grow(epsilon))
+        return measured[-1]
+
+    search_loss(measure, start, 12.0, 1e-6)
+    assert 0.995 * 12 <= measured[-1] <= 12 * (1 + 1e-6)
+
+
+def test_the_search_of_a_loss_that_none_has_ends():
+    measured: list[float] = []
+    search_loss(lambda epsilon: measured.append(epsilon) or 30.0 + epsilon, 1.0, 12.0, 0.01)
+    assert 1 < len(measured) <= 12
 
 
 @pytest.mark.parametrize("prior", ["uniform", "public"])
