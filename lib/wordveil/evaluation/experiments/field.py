@@ -25,7 +25,7 @@ from wordveil.evaluation.experiments.field_rows import (
     list_blocks,
     list_rows,
 )
-from wordveil.evaluation.experiments.field_summary import add_gains, average_seeds
+from wordveil.evaluation.experiments.field_summary import add_gains, average_seeds, name_small_parts
 from wordveil.evaluation.experiments.field_systems import Laboratory
 from wordveil.evaluation.experiments.peers import PeerError
 from wordveil.evaluation.report.evaluation import Evaluation
@@ -77,7 +77,7 @@ class Field(Experiment):
         return Evaluation(
             title=self.title,
             facts=describe(around),
-            scores=tuple(scores),
+            scores=tuple(name_small_parts(scores)),
             notes=tuple(write_notes(scores, is_quick=around.is_quick)),
             is_private=False,
         )

@@ -12,12 +12,11 @@ import numpy as np
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, STATIC
 from wordveil.evaluation.experiments.field_privacy import KNOWN, NEAREST_LOSS, WORST
 from wordveil.evaluation.experiments.field_rows import ORIGINAL, RANDOM, Block, list_blocks, list_rows
-from wordveil.evaluation.experiments.field_summary import GAIN, is_attack, is_task
+from wordveil.evaluation.experiments.field_summary import GAIN, SMALL_PARTS, is_attack, is_task
 from wordveil.evaluation.report.scores import Score
 
 PEERS = tuple(row.label for row in list_rows() if row.peer is not None)
 _NEAR_CHANCE = 0.02
-_REFERENCES = (ORIGINAL, f"{ORIGINAL}, small parts", RANDOM)
 
 
 @dataclass(frozen=True)
@@ -77,6 +76,8 @@ def list_lines(scores: Sequence[Score], block: Block | None) -> list[Line]:
     lines = []
     for row in list_rows():
         subject = row.label if block is None else row.subject(block)
+        if row.is_slow and subject not in subjects:
+            subject += SMALL_PARTS
         if row.is_matched == (block is not None) and subject in subjects:
             lines.append(Line(row.label, tuple(subjects[subject])))
     return lines

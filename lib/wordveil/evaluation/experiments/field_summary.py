@@ -20,6 +20,8 @@ _GAIN = (
     "tasks than of the attack; the original has 0."
 )
 SEEDS = "mean of {} draws"
+SMALL_PARTS = ", small parts"
+"""What ends the name of a subject that is measured on small parts of the corpora."""
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -65,6 +67,17 @@ def add_gains(scores: Sequence[Score]) -> list[Score]:
     return [*scores, *(gain for subject in subjects for gain in _find_gains(subject, table))]
 
 
+def name_small_parts(scores: Sequence[Score]) -> list[Score]:
+    """The scores, where the names of subjects on small parts of the corpora say so: pictures show all side by side."""
+    small = {score.subject for score in scores if "small parts" in score.note}
+    return [
+        replace(score, subject=score.subject.removesuffix(SMALL_PARTS) + SMALL_PARTS)
+        if score.subject in small
+        else score
+        for score in scores
+    ]
+
+
 def is_task(score: Score) -> bool:
     """Whether it is the accuracy of a task."""
     return score.group == Group.UTILITY and score.figure == "accuracy"
@@ -78,7 +91,7 @@ def is_attack(score: Score, variant: str = ADAPTIVE) -> bool:
 def _find_gains(subject: str, table: Mapping[Key, Score]) -> list[Score]:
     mine = [score for (whose, _), score in table.items() if whose == subject and score.value is not None]
     is_small = any("small parts" in score.note for score in mine)
-    originals = f"{ORIGINAL}, small parts" if is_small or subject.endswith("small parts") else ORIGINAL
+    originals = ORIGINAL + SMALL_PARTS if is_small or subject.endswith(SMALL_PARTS) else ORIGINAL
     tasks = [score for score in mine if is_task(score) and (originals, score.key) in table]
     gains = []
     for attack in (score for score in mine if is_attack(score)):

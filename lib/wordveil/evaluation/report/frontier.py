@@ -86,8 +86,10 @@ def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
     """A picture for each task of attacks that has at least two subjects with an attack and with utility.
 
     The attack on a subject is the strongest adaptive one, or the strongest of all where none is adaptive. The utility
-    is the mean of the figures that all these subjects have. Only figures from 0 to 1 take part: of attacks, those that
-    have a chance level, accuracies before others; of utilities, those of the figure that most tasks have.
+    is the mean of the figures that all these subjects have. Only figures from 0 to 1 take part, accuracies before
+    others: of attacks, those that have a chance level; of utilities without accuracies, those of the figure that most
+    tasks have. Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, have a
+    picture each.
     """
     attacks = [one for one in scores if one.group == Group.ATTACK and one.chance is not None and _is_share(one)]
     utilities = _utilities(scores)
@@ -96,8 +98,15 @@ def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
         figures = [one.figure for one in attacks if one.task == task]
         figure = ACCURACY if ACCURACY in figures else figures[0]
         part = [one for one in attacks if (one.task, one.figure) == (task, figure)]
-        found.append(_find(task, figure, part, utilities))
+        levels = dict.fromkeys(_level(one) for one in part)
+        for level in levels:
+            name = task if len(levels) == 1 else f"{task}, chance {float(level):.3g}"
+            found.append(_find(name, figure, [one for one in part if _level(one) == level], utilities))
     return tuple(one for one in found if one)
+
+
+def _level(score: Score) -> str:
+    return f"{score.chance:.1g}"
 
 
 def is_original(subject: str) -> bool:
@@ -112,8 +121,8 @@ def _is_share(score: Score) -> bool:
 def _utilities(scores: Sequence[Score]) -> list[Score]:
     chosen = [one for one in scores if one.group == Group.UTILITY and one.higher_is_better and _is_share(one)]
     names = [one.figure for one in chosen]
-    most = max(names, key=names.count, default="")
-    return [one for one in chosen if one.figure == most]
+    figure = ACCURACY if ACCURACY in names else max(names, key=names.count, default="")
+    return [one for one in chosen if one.figure == figure]
 
 
 def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[Score]) -> Frontier | None:

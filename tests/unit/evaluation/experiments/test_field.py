@@ -11,10 +11,10 @@ from scipy import stats
 
 from wordveil.evaluation.experiments.base import Surroundings
 from wordveil.evaluation.experiments.field import Field
-from wordveil.evaluation.experiments.field_notes import write_notes
+from wordveil.evaluation.experiments.field_notes import list_lines, write_notes
 from wordveil.evaluation.experiments.field_parts import AuthorPart, TaskPart, load_authors, load_task
 from wordveil.evaluation.experiments.field_rows import AS_IT_IS, Block, find_row, list_blocks, list_rows
-from wordveil.evaluation.experiments.field_summary import GAIN, add_gains, average_seeds
+from wordveil.evaluation.experiments.field_summary import GAIN, add_gains, average_seeds, name_small_parts
 from wordveil.evaluation.report.scores import Group, Score
 
 DATA = Path(__file__).parents[5] / "shared" / "data"
@@ -138,6 +138,20 @@ def test_small_rows_are_never_the_most_useful():
     small, large = find_row("laplace").subject(BLOCK), find_row("SynTF").subject(BLOCK)
     scores = [score(small, 0.99, note="on small parts of the corpora"), score(large, 0.6)]
     assert "the most useful row is SynTF" in "\n".join(write_notes(scores))
+
+
+def test_names_say_what_is_on_small_parts_and_the_tables_find_it():
+    small, large = find_row("laplace").subject(BLOCK), find_row("SynTF").subject(BLOCK)
+    scores = [
+        score("original, small parts", 0.9, note="on small parts of the corpora"),
+        *(score(small, 0.99, note="on small parts of the corpora"), worst(small, 8.0), score(large, 0.6)),
+    ]
+    named = name_small_parts(scores)
+    assert [one.subject for one in named] == ["original, small parts", *[f"{small}, small parts"] * 2, large]
+    assert name_small_parts(named) == named
+    for found in (scores, named):
+        assert [line.label for line in list_lines(found, BLOCK)] == ["laplace", "SynTF"]
+        assert [line.label for line in list_lines(found, None)] == ["original, small parts"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +13,7 @@ from wordveil.evaluation.report.evaluation import Evaluation
 from wordveil.evaluation.report.frontier import Frontier, find_frontiers
 from wordveil.evaluation.report.labels import Box, estimate_width, place_labels
 from wordveil.evaluation.report.picture import draw_frontier
-from wordveil.evaluation.report.scores import Score
+from wordveil.evaluation.report.scores import Group, Score
 
 
 def pair(subject: str, utility: float, attack: float) -> list[Score]:
@@ -63,6 +64,31 @@ def test_the_utility_is_the_mean_of_what_all_subjects_have():
     assert [round(one.utility.value, 6) for one in found.points] == [0.7, 0.6]
     # Two independent intervals of 0.02 to each side: 0.02 * sqrt(2) / 2.
     assert found.points[0].utility.high - found.points[0].utility.value == pytest.approx(0.02 / np.sqrt(2))
+
+
+def test_accuracies_are_the_utility_however_many_other_figures_there_are():
+    scores = pair("a", 0.5, 0.1) + pair("b", 0.7, 0.3)
+    scores += [make_score(name, 0.2, task=task, figure="gain") for name in "ab" for task in ("x", "y", "z")]
+    found = only(scores)
+    assert found.utilities == ("topic (fasttext)",)
+    assert [one.utility.value for one in found.points] == [0.5, 0.7]
+    others = only([one for one in scores if one.group != Group.UTILITY or one.figure == "gain"])
+    assert [one.utility.value for one in others.points] == pytest.approx([0.2, 0.2])
+
+
+def test_subjects_of_other_chance_levels_have_a_picture_of_their_own():
+    four = [*pair("a", 0.5, 0.1), *pair("b", 0.7, 0.3), *pair("c", 0.6, 0.5), *pair("d", 0.8, 0.6)]
+
+    def change(chance: float) -> list[Score]:
+        return [replace(one, chance=chance) if one.chance and one.subject in "cd" else one for one in four]
+
+    many, few = find_frontiers(change(0.5))
+    assert [one.subject for one in many.points] == ["a", "b"]
+    assert [one.subject for one in few.points] == ["c", "d"]
+    assert (many.chance, few.chance) == (0.1, 0.5)
+    assert many.task.endswith(", chance 0.1")
+    assert few.task.endswith(", chance 0.5")
+    assert len(only(change(0.102)).points) == 4
 
 
 @pytest.mark.parametrize(
