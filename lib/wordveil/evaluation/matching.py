@@ -32,7 +32,7 @@ STEPS = 10
 _NEAR, _NEAREST = 0.995, 0.9975
 _ABOVE = 1 + 1e-6
 _BUILDS = 12
-# Of the logarithm of epsilon: the slope that a loss has at least, and how far one correction goes at most.
+# In logarithms: a loss that grows less with epsilon has stopped to grow, and how far one correction goes at most.
 _FLATTEST, _LARGEST_STEP = 1e-3, 3.0
 _LEAST = 1e-6
 # Where the bisection of a recovery begins: of mechanisms whose epsilon is a loss, and of those that it multiplies.
@@ -200,7 +200,8 @@ def search_loss(measure: Callable[[float], float], start: float, loss: float, lo
     The first correction is in proportion. The next ones follow the line through the logarithms of the last two
     measurements, and once epsilon is known to lie between two values, of these two, or halve what lies between where
     that gained little. (A loss that grows with the square of epsilon sends corrections in proportion to and fro.) It
-    ends after 12 measurements, and below ``lowest``.
+    ends after 12 measurements, below ``lowest``, and where the loss has stopped to grow, such as at the floors of
+    ``staircase``.
     """
     aim = math.log(_NEAREST * loss)
     low: tuple[float, float] | None = None
@@ -222,7 +223,9 @@ def search_loss(measure: Callable[[float], float], start: float, loss: float, lo
             place = low[0] + share * (high[0] - low[0])
         else:
             slope = 1.0 if before is None else (point[1] - before[1]) / (point[0] - before[0])
-            step = (aim - point[1]) / max(slope, _FLATTEST)
+            if slope < _FLATTEST:
+                return
+            step = (aim - point[1]) / slope
             place += math.copysign(min(abs(step), _LARGEST_STEP), step)
         before = point
         if place < math.log(lowest):

@@ -71,9 +71,9 @@ def test_noise_that_no_epsilon_makes_private_enough_is_none():
         lambda epsilon: epsilon**4,
         lambda epsilon: 0.4 * epsilon**0.3,
         lambda epsilon: epsilon + max(0.0, epsilon - 5) ** 3,
-        lambda epsilon: 9.0 + epsilon / 1000,
+        lambda epsilon: 9.0 + epsilon / 20,
     ],
-    ids=["line", "square", "fourth power", "root", "bend", "flat"],
+    ids=["line", "square", "fourth power", "root", "bend", "nearly flat"],
 )
 @pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
 def test_the_search_of_a_loss_ends_at_it_however_losses_grow(grow, start):
@@ -86,6 +86,15 @@ def test_the_search_of_a_loss_ends_at_it_however_losses_grow(grow, start):
 
     search_loss(measure, start, 12.0, 1e-6)
     assert 0.995 * 12 <= measured[-1] <= 12 * (1 + 1e-6)
+
+
+def test_a_loss_that_has_stopped_to_grow_ends_the_search(matcher):
+    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 5.64."""
+    uniform = Candidate("uniform", "staircase", make_settings("staircase", alpha=0.0), by_loss=True)
+    found = matcher.at_loss(uniform, 12.0)
+    assert found is not None
+    assert 5 < found.built.guarantee.pure < 6
+    assert found.epsilon < 1_000
 
 
 def test_the_search_of_a_loss_that_none_has_ends():
