@@ -30,7 +30,7 @@ CORPORA = ("c50", "enron", "pan11")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="that the experiment wrote")
-    evaluation = read_evaluation(parser.parse_args().directory / "evaluation.json")
+    evaluation = read_evaluation(parser.parse_args().directory)
     save_results("field", quick=False, content=shorten(evaluation))
     scores = evaluation.scores
     blocks = list_blocks(is_quick=False)

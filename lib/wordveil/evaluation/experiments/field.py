@@ -25,13 +25,11 @@ from wordveil.evaluation.experiments.field_rows import (
     list_blocks,
     list_rows,
 )
-from wordveil.evaluation.experiments.field_summary import add_gains, average_seeds, name_small_parts
+from wordveil.evaluation.experiments.field_summary import SMALL_NOTE, add_gains, average_seeds, name_small_parts
 from wordveil.evaluation.experiments.field_systems import Laboratory
 from wordveil.evaluation.experiments.peers import PeerError
 from wordveil.evaluation.report.evaluation import Evaluation
 from wordveil.evaluation.report.scores import Score
-
-SMALL_NOTE = "on small parts of the corpora"
 
 
 class Field(Experiment):

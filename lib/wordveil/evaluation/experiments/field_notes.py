@@ -11,8 +11,8 @@ import numpy as np
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, STATIC
 from wordveil.evaluation.experiments.field_privacy import KNOWN, NEAREST_LOSS, WORST
-from wordveil.evaluation.experiments.field_rows import ORIGINAL, RANDOM, Block, list_blocks, list_rows
-from wordveil.evaluation.experiments.field_summary import GAIN, SMALL_PARTS, is_attack, is_task
+from wordveil.evaluation.experiments.field_rows import ORIGINAL, RANDOM, SMALL_PARTS, Block, list_blocks, list_rows
+from wordveil.evaluation.experiments.field_summary import GAIN, is_attack, is_on_small_parts, is_task
 from wordveil.evaluation.report.scores import Score
 
 PEERS = tuple(row.label for row in list_rows() if row.peer is not None)
@@ -41,7 +41,7 @@ class Line:
     @property
     def is_small(self) -> bool:
         """Whether it was measured on small parts, so that it cannot be compared with the other lines."""
-        return any("small parts" in score.note for score in self.scores)
+        return any(map(is_on_small_parts, self.scores))
 
     @property
     def utility(self) -> float | None:

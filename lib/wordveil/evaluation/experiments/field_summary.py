@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, find_relative_gain
-from wordveil.evaluation.experiments.field_rows import ORIGINAL
+from wordveil.evaluation.experiments.field_rows import ORIGINAL, SMALL_PARTS
 from wordveil.evaluation.report.intervals import find_t_half
 from wordveil.evaluation.report.scores import Group, Score
 
@@ -20,8 +20,8 @@ _GAIN = (
     "tasks than of the attack; the original has 0."
 )
 SEEDS = "mean of {} draws"
-SMALL_PARTS = ", small parts"
-"""What ends the name of a subject that is measured on small parts of the corpora."""
+SMALL_NOTE = "on small parts of the corpora"
+"""The note of a score that was measured there."""
 Key = tuple[str, tuple[str, ...]]
 
 
@@ -67,9 +67,14 @@ def add_gains(scores: Sequence[Score]) -> list[Score]:
     return [*scores, *(gain for subject in subjects for gain in _find_gains(subject, table))]
 
 
+def is_on_small_parts(score: Score) -> bool:
+    """Whether it was measured on small parts of the corpora."""
+    return SMALL_NOTE in score.note
+
+
 def name_small_parts(scores: Sequence[Score]) -> list[Score]:
-    """The scores, where the names of subjects on small parts of the corpora say so: pictures show all side by side."""
-    small = {score.subject for score in scores if "small parts" in score.note}
+    """The scores, where the names of subjects on small parts of the corpora say so: tables show all side by side."""
+    small = {score.subject for score in scores if is_on_small_parts(score)}
     return [
         replace(score, subject=score.subject.removesuffix(SMALL_PARTS) + SMALL_PARTS)
         if score.subject in small
@@ -90,7 +95,7 @@ def is_attack(score: Score, variant: str = ADAPTIVE) -> bool:
 
 def _find_gains(subject: str, table: Mapping[Key, Score]) -> list[Score]:
     mine = [score for (whose, _), score in table.items() if whose == subject and score.value is not None]
-    is_small = any("small parts" in score.note for score in mine)
+    is_small = any(map(is_on_small_parts, mine))
     originals = ORIGINAL + SMALL_PARTS if is_small or subject.endswith(SMALL_PARTS) else ORIGINAL
     tasks = [score for score in mine if is_task(score) and (originals, score.key) in table]
     gains = []
