@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: help quickstart er-ae-demo test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
+.PHONY: help quickstart er-ae-demo er-ae-full test test-long test-long-suite lint format airflow airflow-demo chaos standalone yarn \
 	bench bench-meaning bench-search bench-billion poincare bigrams sentences lists docs settings clean
 .DEFAULT_GOAL := help
 
@@ -36,6 +36,11 @@ quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and 
 
 er-ae-demo: .venv/installed  ## train a small generator (15 minutes, once), let it write news sentences anew with local Spark and show what came out
 	@$(BIN)/python examples/er_ae_demo.py
+
+er-ae-full: .venv/installed  ## train a generator of ER-AE's size on public sentences, on an NVIDIA GPU where there is one; hours on two cores
+	@if command -v nvidia-smi >/dev/null; then \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[er-ae-cuda]'; fi
+	@$(BIN)/wordveil train --config conf/generators/full.yaml
 
 test: .venv/installed .venv-airflow/installed  ## lint, types and all tests
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet . && $(BIN)/mypy --no-error-summary
@@ -109,5 +114,5 @@ docs: .venv/installed  ## build the documentation as a site in build/site
 settings: .venv/installed  ## write docs/settings.md from the models of the configuration
 	$(BIN)/python scripts/settings.py
 
-clean:  ## remove the environment and the files of the quickstart and the demo of er-ae
-	rm -rf .venv .venv-airflow quickstart er-ae-demo build
+clean:  ## remove the environment and the files of the quickstart and of er-ae
+	rm -rf .venv .venv-airflow quickstart er-ae-demo er-ae-full build

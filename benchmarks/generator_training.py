@@ -1,7 +1,8 @@
-"""Words a second of a training step at the paper's size, beside its matrix products alone.
+"""Words a second of a training step beside its matrix products alone, at the sizes of the paper and of the demo.
 
-20,000 words, dimension 100, 512 cells, latent 256, length 50, batch 128, whole sequences. Usage:
-``python benchmarks/generator_training.py [--steps N] [--batch N]``. Needs the extra ``er-ae``.
+A step is the gradient of both losses and Adam's change of the weights, on whole sequences. Its products are those that
+no step can do without: each one forward, and two of the same size backward. They run in turns. Usage:
+``python benchmarks/generator_training.py [--turns N]``. Needs the extra ``er-ae``.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import json
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import nnx
 
+from common import machine, save_results
 from wordveil.generators.initial import draw_initial_arrays
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.batch import prepare_batch
@@ -26,33 +28,49 @@ from wordveil.generators.training.loss import Losses, find_units
 from wordveil.generators.training.model import Generator
 from wordveil.generators.training.settings import TrainingSettings
 
-RESULT = Path(__file__).parent / "results" / "generator_training.json"
-SHAPE = GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50)
+
+class Case(NamedTuple):
+    """Sizes, sequences of a step, and places whose probabilities are held at once."""
+
+    shape: GeneratorShape
+    batch: int
+    chunk: int
+
+
+CASES = {
+    "paper": Case(GeneratorShape(size=20_000, dimension=100, cells=512, latent=256, length=50), 128, 1024),
+    "demo": Case(GeneratorShape(8_000, 100, 160, 128, 10, encoder_layers=1, generator_layers=1), 64, 128),
+}
 
 
 def main() -> None:
     """Measure, print and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=128)
-    given = parser.parse_args()
-    step, products = make_step(given.batch), make_products(given.batch)
+    parser.add_argument("--turns", type=int, default=5)
+    turns = parser.parse_args().turns
+    found = {"machine": {**machine(), "jax": jax.__version__, "device": str(jax.devices()[0])}}
+    for name, case in CASES.items():
+        found[name] = compare(case, turns)
+        print(name, json.dumps(found[name]))
+    save_results("generator_training", False, found)
+
+
+def compare(case: Case, turns: int) -> dict[str, Any]:
+    """A step and its products, in turns: what else the machine does slows both."""
+    step, products = make_step(case), make_products(case)
     step()
     products()
-    # Side by side: what else the machine does slows both.
-    times = [(measure(step), measure(products)) for _ in range(given.steps)]
-    symbols = given.batch * SHAPE.length
+    times = [(measure(step), measure(products)) for _ in range(turns)]
+    symbols = case.batch * case.shape.length
     seconds, least = (statistics.median(column) for column in zip(*times, strict=True))
-    found = {
-        "device": str(jax.devices()[0]),
-        "batch": given.batch,
+    return {
+        "batch": case.batch,
+        "step_seconds": round(seconds, 4),
         "tokens_per_second": round(symbols / seconds, 1),
         "bound_tokens_per_second": round(symbols / least, 1),
-        "share_of_bound": round(least / seconds, 3),
-        "gigaflops_of_bound": round(count_operations(given.batch) / least / 1e9, 1),
+        "share_of_bound": round(statistics.median(low / high for high, low in times), 3),
+        "gigaflops_of_bound": round(count_operations(case) / least / 1e9, 1),
     }
-    print(json.dumps(found, indent=1))
-    RESULT.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 def measure(work: Callable[[], object]) -> float:
@@ -62,47 +80,58 @@ def measure(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def make_step(batch: int) -> Callable[[], object]:
-    """The gradient of both losses on whole sequences, without the optimiser."""
-    random, settings = np.random.default_rng(0), TrainingSettings(batch=batch)
-    vectors = random.normal(size=(SHAPE.size, SHAPE.dimension)).astype(np.float32)
-    arrays = {name: jnp.asarray(array) for name, array in draw_initial_arrays(SHAPE, 0, vectors).items()}
-    graph, state = nnx.split(Generator(SHAPE, arrays))
-    losses = Losses(SHAPE, settings, jnp.asarray(find_units(vectors)))
-    sequences = random.integers(0, SHAPE.size, (batch, SHAPE.length), np.int32)
-    prepared = prepare_batch(SHAPE, sequences, settings, random)
-    derive = jax.jit(lambda state, prepared: losses.derive(nnx.merge(graph, state), prepared))
-    return lambda: jax.block_until_ready(derive(state, prepared))
+def make_step(case: Case) -> Callable[[], object]:
+    """A step from the weights with which training begins."""
+    shape, settings = case.shape, TrainingSettings(batch=case.batch, chunk=case.chunk)
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(shape.size, shape.dimension)).astype(np.float32)
+    arrays = {name: jnp.asarray(array) for name, array in draw_initial_arrays(shape, 0, vectors).items()}
+    graph, state = nnx.split(Generator(shape, arrays))
+    units = jnp.asarray(find_units(vectors))
+    sequences = random.integers(0, shape.size, (case.batch, shape.length), np.int32)
+    prepared = prepare_batch(shape, sequences, settings, random)
+    optimiser = optax.chain(optax.clip_by_global_norm(settings.clip_norm), optax.adam(settings.learning_rate))
+
+    def step(state: Any, memory: Any, batch: Any, units: Any) -> tuple[Any, Any]:
+        gradient, _ = Losses(shape, settings, units).derive(nnx.merge(graph, state), batch)
+        changes, memory = optimiser.update(gradient, memory, state)
+        return optax.apply_updates(state, changes), memory
+
+    compiled, memory = jax.jit(step), optimiser.init(state)
+    return lambda: jax.block_until_ready(compiled(state, memory, prepared, units))
 
 
-def list_products(batch: int) -> list[tuple[int, int, int, int]]:
+def list_products(case: Case) -> list[tuple[int, int, int, int]]:
     """The products forward: how often, and rows, inner size and columns. Backward takes each twice."""
-    half, cells, latent, rows = SHAPE.cells // 2, SHAPE.cells, SHAPE.latent, batch * SHAPE.length
+    shape, batch = case.shape, case.batch
+    half, cells, rows = shape.cells // 2, shape.cells, batch * shape.length
     found = []
-    for width in (SHAPE.dimension, cells):
-        found += [(2, rows, width, 3 * half), (2 * SHAPE.length, batch, half, 3 * half)]
-    for width in (SHAPE.dimension + latent, cells):
-        found += [(1, rows, width, 3 * cells), (SHAPE.length, batch, cells, 3 * cells)]
-    return [*found, (1, rows, cells, SHAPE.outputs)]
+    for layer in range(shape.encoder_layers):
+        width = cells if layer else shape.dimension
+        found += [(2, rows, width, 3 * half), (2 * shape.length, batch, half, 3 * half)]
+    for layer in range(shape.generator_layers):
+        width = cells if layer else shape.dimension + shape.latent
+        found += [(1, rows, width, 3 * cells), (shape.length, batch, cells, 3 * cells)]
+    return [*found, (1, rows, cells, shape.outputs)]
 
 
-def count_operations(batch: int) -> int:
+def count_operations(case: Case) -> int:
     """Multiplications and additions of a step's products."""
-    return sum(3 * 2 * times * rows * inner * columns for times, rows, inner, columns in list_products(batch))
+    return sum(3 * 2 * times * rows * inner * columns for times, rows, inner, columns in list_products(case))
 
 
-def make_products(batch: int) -> Callable[[], object]:
-    """The products alone, as NumPy's BLAS does them, with two products of the same size for each one backward."""
-    sizes: list[tuple[int, Any, Any]] = []
-    for times, rows, inner, columns in list_products(batch):
+def make_products(case: Case) -> Callable[[], object]:
+    """The products alone, as NumPy's BLAS does them, each into the same array."""
+    sizes: list[tuple[int, Any, Any, Any]] = []
+    for times, rows, inner, columns in list_products(case):
         part = min(rows, 1024)
         left, right = np.ones((part, inner), np.float32), np.ones((inner, columns), np.float32)
-        sizes.append((3 * times * rows // part, left, right))
+        sizes.append((3 * times * rows // part, left, right, left @ right))
 
     def work() -> None:
-        for times, left, right in sizes:
+        for times, left, right, out in sizes:
             for _ in range(times):
-                np.matmul(left, right)
+                np.matmul(left, right, out=out)
 
     return work
 

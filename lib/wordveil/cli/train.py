@@ -48,7 +48,7 @@ def train(
     require_packages()
     output = Path(section.output)
     _prepare(section, output, fresh=fresh)
-    with _show_training() as (progress, observe):
+    with show_training() as (progress, observe):
         trained = train_generator(section, observe, progress)
     with writing("generator.output", str(output)):
         save_weights(output, trained.weights)
@@ -110,8 +110,10 @@ def _describe(trained: Trained, output: Path, files: Mapping[str, str]) -> dict[
 
 
 @contextmanager
-def _show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[str, Any], int], None]]]:
-    """Show a bar of steps with the losses on a terminal; show nothing elsewhere."""
+def show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[str, Any], int], None]]]:
+    """Show a bar of steps with the losses on a terminal, and elsewhere a line for each measurement: a training may take
+    hours.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -127,5 +129,14 @@ def _show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[
             shown.update({name: f"{row[name]:.3f}" for name in ("loss", "validation_loss") if name in row})
             text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
             bar.update(task, description=f"epoch {row['epoch']}, {text}", completed=row["step"], total=total)
+            if bar.disable and "validation_loss" in row:
+                _print_measurement(row, total)
 
         yield (lambda text: bar.update(task, description=text)), observe
+
+
+def _print_measurement(row: Mapping[str, Any], total: int) -> None:
+    figures = f"validation loss {row['validation_loss']:.3f}, accuracy {row['validation_accuracy']:.1%}"
+    reward = "with the reward" if row["rewarded"] else "without the reward"
+    minutes = f"{row['seconds'] / 60:,.1f} minutes"
+    people.print(f"step {row['step']:,} of at most {total:,}, {reward}: {figures}; {minutes}", soft_wrap=True)

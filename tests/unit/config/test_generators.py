@@ -87,8 +87,9 @@ def test_contradictions_are_told(changes: dict[str, Any], where: str, problem: s
     assert problem in faults(tmp_path, **changes)[where]
 
 
-def test_the_example_is_sound() -> None:
-    section = load_generator_config(Path(__file__).parents[3] / "conf" / "generators" / "demo.yaml")
+@pytest.mark.parametrize("name", ["demo.yaml", "full.yaml"])
+def test_examples_are_sound(name: str) -> None:
+    section = load_generator_config(Path(__file__).parents[3] / "conf" / "generators" / name)
     assert Path(section.texts.path).is_file()
 
 

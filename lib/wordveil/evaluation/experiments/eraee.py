@@ -34,6 +34,7 @@ from wordveil.evaluation.experiments.trained import (
     REWARDED,
     GeneratorPlan,
     GeneratorSizes,
+    describe_generators,
     score_training,
     train_or_load,
 )
@@ -105,9 +106,7 @@ class ERAETable1(Experiment):
         facts = {
             "words": f"the {generator.words:,} most frequent ones of the demo embedding, for all rows",
             "rows": f"random; syntf ({NEIGHBOURS} neighbours); er-ae with two-set (5 candidates) and softmax-rr",
-            "generators": f"sequences of {generator.length} words, {generator.cells} cells, a latent vector of "
-            f"{generator.latent}, one layer each; {generator.epochs} passes over {generator.known_words:,} words, of "
-            f"{REWARDED}'s {generator.plain_epochs} without the reward",
+            "generators": describe_generators(generator),
             "corpora": f"C50: at most {sizes.known} texts of an author to learn from and {sizes.judged} to judge; "
             f"imdb: {sizes.texts} reviews to judge; of at most {sizes.words} words",
             "draws": f"{around.seeds}",

@@ -35,6 +35,7 @@ from wordveil.evaluation.experiments.trained import (
     REWARDED,
     GeneratorPlan,
     GeneratorSizes,
+    describe_generators,
     score_training,
     train_or_load,
 )
@@ -112,9 +113,7 @@ class ERAETables(Experiment):
             "words": f"the {generator.words:,} most frequent ones of the demo embedding",
             "texts": f"novels by 33 authors; two of each ({sizes.book_words:,} words of each) train, and sentences of "
             f"a third one, of at most {generator.length} words, are judged",
-            "generators": f"sequences of {generator.length} words, {generator.cells} cells, a latent vector of "
-            f"{generator.latent}, one layer each; {generator.epochs} passes, of {REWARDED}'s "
-            f"{generator.plain_epochs} without the reward",
+            "generators": describe_generators(generator),
         }
         scores = tuple(replace(score, note="") if score.task in (_LIKELIEST, _WRITTEN) else score for score in every)
         examples = tuple(_show(score) for score in every if score.task in (_LIKELIEST, _WRITTEN))

@@ -60,8 +60,8 @@ class GeneratorSizes:
         words of the texts that train, about.
     epochs, plain_epochs
         passes over these texts, and how many of them come before the reward.
-    batch, learning_rate
-        of the training.
+    batch, learning_rate, word_dropout
+        of the training (:class:`wordveil.generators.training.settings.TrainingSettings`).
     """
 
     words: int = 8_000
@@ -69,10 +69,11 @@ class GeneratorSizes:
     cells: int = 160
     latent: int = 128
     known_words: int = 600_000
-    epochs: int = 2
-    plain_epochs: int = 1
+    epochs: int = 6
+    plain_epochs: int = 2
     batch: int = 64
     learning_rate: float = 0.003
+    word_dropout: float = 0.3
 
     def find_shape(self, embedding: Embedding) -> GeneratorShape:
         """The shape over the words of an embedding."""
@@ -111,13 +112,28 @@ class GeneratorPlan:
         """What decides each step of the training."""
         reward = RewardSettings() if self.kind == REWARDED else RewardSettings(reward=0.0)
         sizes = self.sizes
-        return TrainingSettings(batch=sizes.batch, learning_rate=sizes.learning_rate, chunk=256, reward=reward)
+        return TrainingSettings(
+            batch=sizes.batch,
+            learning_rate=sizes.learning_rate,
+            word_dropout=sizes.word_dropout,
+            chunk=128,
+            reward=reward,
+        )
 
     @property
     def schedule(self) -> Schedule:
         """When the training is measured, saved and ended: after its epochs, whatever the losses do."""
         sizes = self.sizes
         return Schedule(sizes.epochs, sizes.plain_epochs, validate_every=200, patience=10**6, checkpoint_every=100)
+
+
+def describe_generators(sizes: GeneratorSizes) -> str:
+    """The sizes of generators and of their trainings, for people."""
+    return (
+        f"sequences of {sizes.length} words, {sizes.cells} cells, a latent vector of {sizes.latent}, one layer each; "
+        f"{sizes.epochs} passes over about {sizes.known_words:,} words, of {REWARDED}'s {sizes.plain_epochs} without "
+        f"the reward; {sizes.word_dropout:.0%} of the words before are hidden from the generator in training"
+    )
 
 
 def train_or_load(plan: GeneratorPlan, texts: Sequence[str], embedding: Embedding, work: Path) -> GeneratorWeights:
