@@ -45,7 +45,8 @@ class SynTFSettings(MechanismSettings):
     Attributes
     ----------
     epsilon : float
-        the largest loss of a token between any two words, near or far, in nats. It has no default.
+        bounds the loss of a token between any two words, near or far, in nats. The loss that the build certifies is
+        smaller, and is what a record pays: similarities of words differ by less than 1. It has no default.
     neighbours : int or None
         words beyond this many most similar ones count as the last of these. None: each word has an individual weight.
     """

@@ -139,6 +139,11 @@ def find_epsilon(loss: float, symbols: int) -> float:
     return epsilon
 
 
+def make_syntf_row(loss: float, words: str) -> Row:
+    """SynTF at a true loss of a token. ``words``: the embedding's name."""
+    return Row(f"SynTF, {loss:g} a token", "syntf", {"neighbours": NEIGHBOURS}, embedding=words, loss=loss)
+
+
 _RANDOM = Row("Random-R", "random")
 
 
@@ -151,7 +156,7 @@ def _rows(around: Surroundings) -> list[Row]:
 def _rows_at(loss: float, around: Surroundings) -> Iterator[Row]:
     """The rows at one true loss of a token. Those of ER-AE have the kind of their generator as their model."""
     words = _words(around)
-    yield Row(f"SynTF, {loss:g} a token", "syntf", {"epsilon": loss, "neighbours": NEIGHBOURS}, embedding=words)
+    yield make_syntf_row(loss, words)
     if find_missing():
         return
     epsilon = find_epsilon(loss, _sizes(around).generator.words)
@@ -211,8 +216,9 @@ def _compare(originals: Sequence[str], written: Sequence[str], row: Row, draw: i
 _DIFFERENCES = (
     (
         "The paper's epsilon is that of the choice: its 3 costs epsilon / 2 + ln(s - 1) = 11.4 a token for 20,002 "
-        "symbols. Rows here are named by what a token costs. SynTF's epsilon is the largest loss of a word between any "
-        "two words, so that it is that cost."
+        "symbols. Rows here are named by what a token costs. SynTF's epsilon bounds its loss from above: words' "
+        "similarities differ by far less than 1. So its rows have the epsilon at which the certified loss is as named, "
+        "or the largest loss that its whole numbers have where no epsilon has more. The table of privacy shows it."
     ),
     (
         "As in the paper, the generators learn from the kind of text that they write: here from the part of a corpus "

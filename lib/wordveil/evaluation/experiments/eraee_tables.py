@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.evaluation.experiments.base import Cell, Experiment, Surroundings
-from wordveil.evaluation.experiments.eraee import CHOICES, LOSSES, NEIGHBOURS, find_epsilon
+from wordveil.evaluation.experiments.eraee import CHOICES, LOSSES, find_epsilon, make_syntf_row
 from wordveil.evaluation.experiments.repeats import find_score
 from wordveil.evaluation.experiments.rows import Row, load_embedding, open_row
 from wordveil.evaluation.experiments.samples import NOVELS, Split, read_novels
@@ -125,6 +125,10 @@ def _sizes(around: Surroundings) -> Sizes:
     return _QUICK if around.is_quick else Sizes()
 
 
+def _words(around: Surroundings) -> str:
+    return f"{DEMO}:{_sizes(around).generator.words}"
+
+
 def _losses(around: Surroundings) -> tuple[float, ...]:
     return LOSSES[:1] + LOSSES[-1:] if around.is_quick else LOSSES
 
@@ -133,7 +137,7 @@ def _rows(around: Surroundings) -> Iterator[Row]:
     words = _sizes(around).generator.words
     for loss in _losses(around):
         epsilon, name = find_epsilon(loss, words), f"{{}}, {loss:g} a token"
-        yield Row(name.format("SynTF"), "syntf", {"epsilon": loss, "neighbours": NEIGHBOURS})
+        yield make_syntf_row(loss, _words(around))
         for title, kind, choice in CHOICES:
             yield Row(name.format(title), "er-ae", {"epsilon": epsilon, "model": kind, "choice": choice})
 
@@ -143,7 +147,7 @@ class _Novels:
 
     def __init__(self, around: Surroundings) -> None:
         self._around, self._sizes = around, _sizes(around)
-        self._embedding: Embedding = load_embedding(f"{DEMO}:{self._sizes.generator.words}", around.work)
+        self._embedding: Embedding = load_embedding(_words(around), around.work)
 
     def plan(self, kind: str) -> GeneratorPlan:
         return GeneratorPlan("novels", kind, self._sizes.generator)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import pyarrow as pa
 
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError
 from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.evaluation.experiments.systems import WORDS_ALONE, build_system
+from wordveil.evaluation.matching import Candidate, Matcher, make_settings
 from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
@@ -49,6 +52,8 @@ class Row:
         without a mechanism, whether the texts are reduced to the words of the vocabulary in lower case.
     embedding
         a name that :func:`load_embedding` knows.
+    loss
+        the largest loss of a token, for which an epsilon is looked for. 0: ``settings`` has the epsilon.
     """
 
     name: str
@@ -56,6 +61,7 @@ class Row:
     settings: Mapping[str, Any] = field(default_factory=dict)
     words_alone: bool = False
     embedding: str = DEMO
+    loss: float = 0.0
 
     @property
     def draws(self) -> bool:
@@ -69,6 +75,7 @@ class Row:
             "settings": dict(self.settings),
             "words_alone": self.words_alone,
             "embedding": self.embedding,
+            **({"loss": self.loss} if self.loss else {}),
         }
 
 
@@ -147,12 +154,32 @@ def open_row(
     Raises
     ------
     BundleError
-        where the mechanism cannot be built with these settings.
+        where the mechanism cannot be built with these settings, or no epsilon has so small a loss.
     """
     if not row.mechanism:
         return VocabularyWords(embedding) if row.words_alone else Untouched()
-    settings = MECHANISMS[row.mechanism].settings_type(**row.settings)
+    epsilon = {"epsilon": match_epsilon(row, work)} if row.loss else {}
+    settings = MECHANISMS[row.mechanism].settings_type(**row.settings, **epsilon)
     return build_system(embedding, row.mechanism, settings, work / _BUNDLES, policy=policy, work=build, inputs=inputs)
+
+
+def match_epsilon(row: Row, work: Path) -> float:
+    """The epsilon at which the largest loss of a token is that of the row or at most 0.5% less, or the largest that
+    the mechanism has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a
+    loss.
+    """
+    return _match_epsilon(row.mechanism, tuple(row.settings.items()), row.embedding, row.loss, work)
+
+
+@cache
+def _match_epsilon(
+    mechanism: str, settings: tuple[tuple[str, Any], ...], embedding: str, loss: float, work: Path
+) -> float:
+    candidate = Candidate(mechanism, mechanism, make_settings(mechanism, **dict(settings)), by_loss=False)
+    found = Matcher(load_embedding(embedding, work)).at_loss(candidate, loss)
+    if found is None:
+        raise BundleError(f"{mechanism}: no epsilon has a loss of {loss:g} or less a token. Name a larger loss.")
+    return found.epsilon
 
 
 def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:

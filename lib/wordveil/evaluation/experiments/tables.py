@@ -33,7 +33,8 @@ def plan_rows(part: str, rows: Iterable[Row], around: Surroundings, settings: Ma
 def row_of(cell: Cell) -> Row:
     """The row of a cell of :func:`plan_rows`."""
     values = cell.settings
-    return Row(values["row"], values["mechanism"], values["settings"], values["words_alone"], values["embedding"])
+    named = {name: values[name] for name in ("mechanism", "settings", "words_alone", "embedding")}
+    return Row(values["row"], **named, loss=values.get("loss", 0.0))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import tarfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,10 +15,10 @@ from wordveil.errors import InputError
 from wordveil.evaluation.documents import Documents
 from wordveil.evaluation.experiments import eraee_tables
 from wordveil.evaluation.experiments.base import Surroundings
-from wordveil.evaluation.experiments.eraee import find_epsilon
+from wordveil.evaluation.experiments.eraee import find_epsilon, make_syntf_row
 from wordveil.evaluation.experiments.eraee_tables import ERAETables, find_similar
 from wordveil.evaluation.experiments.repeats import find_score
-from wordveil.evaluation.experiments.rows import load_embedding
+from wordveil.evaluation.experiments.rows import load_embedding, match_epsilon
 from wordveil.evaluation.experiments.samples import NOVELS
 from wordveil.evaluation.experiments.sentences import choose_sentences, read_rows
 from wordveil.evaluation.experiments.trained import GeneratorSizes
@@ -28,6 +29,7 @@ from wordveil.generators.repeating import make_repeating_weights
 from wordveil.mechanisms.er_ae import ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.neighbours.blocks import BuildContext
 
 SIZES = GeneratorSizes(
@@ -110,6 +112,20 @@ def test_what_is_written_has_the_certified_loss_of_its_row(embedding):
     inputs = PublicInputs(generator=make_repeating_weights(embedding))
     built = MECHANISMS["er-ae"].build(embedding, settings, padding=False, work=BuildContext(), inputs=inputs)
     assert built.guarantee.epsilon == pytest.approx(11.4)
+
+
+@pytest.mark.parametrize("loss", [2.0, 1e3])
+def test_syntf_has_the_certified_loss_of_its_row_or_its_largest(loss, tmp_path):
+    row = make_syntf_row(loss, f"demo:{SIZES.words}")
+    build = partial(MECHANISMS["syntf"].build, load_embedding(row.embedding, tmp_path), padding=False)
+    found, larger = (
+        build(SynTFSettings(epsilon=epsilon, **row.settings), work=BuildContext()).guarantee.epsilon
+        for epsilon in (match_epsilon(row, tmp_path), 2e3)
+    )
+    wanted = min(loss, larger)
+    assert 0.99 * wanted <= found <= loss
+    # Its epsilon alone says something else.
+    assert build(SynTFSettings(epsilon=loss, **row.settings), work=BuildContext()).guarantee.epsilon < 0.8 * loss
 
 
 def test_generators_say_what_comes_after_the_original_words(embedding):
