@@ -34,7 +34,7 @@ help:  ## show this list
 quickstart: .venv/installed  ## sanitise 300 news articles with local Spark and show what came out
 	@$(BIN)/python examples/quickstart.py
 
-er-ae-demo: .venv/installed  ## train a small generator (15 minutes, once), let it write news sentences anew with local Spark and show what came out
+er-ae-demo: .venv/installed  ## train a small generator (ten minutes, once), let it write news sentences anew with local Spark and show what came out
 	@$(BIN)/python examples/er_ae_demo.py
 
 er-ae-full: .venv/installed  ## train a generator of ER-AE's size on public sentences, on an NVIDIA GPU where there is one; hours on two cores

@@ -28,6 +28,9 @@ from wordveil.generators.training.loss import Losses, find_units
 from wordveil.generators.training.model import Generator
 from wordveil.generators.training.settings import TrainingSettings
 
+SECONDS = 2.0
+"""How long the calls of a turn take together, at least."""
+
 
 class Case(NamedTuple):
     """Sizes, sequences of a step, and places whose probabilities are held at once."""
@@ -58,8 +61,6 @@ def main() -> None:
 def compare(case: Case, turns: int) -> dict[str, Any]:
     """A step and its products, in turns: what else the machine does slows both."""
     step, products = make_step(case), make_products(case)
-    step()
-    products()
     times = [(measure(step), measure(products)) for _ in range(turns)]
     symbols = case.batch * case.shape.length
     seconds, least = (statistics.median(column) for column in zip(*times, strict=True))
@@ -74,10 +75,13 @@ def compare(case: Case, turns: int) -> dict[str, Any]:
 
 
 def measure(work: Callable[[], object]) -> float:
-    """Seconds of a call."""
-    begun = time.perf_counter()
+    """Seconds of a call, after one that is not counted: the threads of the other library wait actively for a while."""
     work()
-    return time.perf_counter() - begun
+    begun, calls = time.perf_counter(), 0
+    while calls == 0 or time.perf_counter() - begun < SECONDS:
+        work()
+        calls += 1
+    return (time.perf_counter() - begun) / calls
 
 
 def make_step(case: Case) -> Callable[[], object]:

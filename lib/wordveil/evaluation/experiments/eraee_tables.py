@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.evaluation.experiments.base import Cell, Experiment, Surroundings
-from wordveil.evaluation.experiments.eraee import CHOICES, LOSSES, find_epsilon, make_syntf_row
+from wordveil.evaluation.experiments.eraee import CHOICES, LOSSES, SYNTF_LOSS, find_epsilon, make_syntf_row
 from wordveil.evaluation.experiments.repeats import find_score
 from wordveil.evaluation.experiments.rows import Row, load_embedding, open_row
 from wordveil.evaluation.experiments.samples import NOVELS, Split, read_novels
@@ -270,6 +270,7 @@ _DIFFERENCES = (
         "A plain exponential mechanism with ratings in [0, 1] that add up to 1 costs half of what is usually charged: "
         "its rows are at that true loss. The paper compares mechanisms at an equal nominal epsilon."
     ),
+    SYNTF_LOSS,
     (
         "Tables 2 and 3 let the generator read the original words before a place, so that all rows are about the same "
         "places. A release reads back what it wrote, as the sentences of Table 4 do."
