@@ -75,6 +75,7 @@ class ERAETables(Experiment):
 
     name: ClassVar[str] = "eraee-tables"
     title: ClassVar[str] = "Candidates, choices and sentences of ER-AE (Bo, Ding, Fung, Iqbal 2021, Tables 2 to 4)"
+    version: ClassVar[int] = 2
     files: ClassVar[tuple[str, ...]] = (NOVELS,)
 
     def plan(self, around: Surroundings) -> Sequence[Cell]:
@@ -199,7 +200,7 @@ class _Novels:
                 "softmax-rr": weigh_softmax_rr(places, epsilon),
             }
             for choice, values in found.items():
-                measured = Measurement(f"{kind}, {choice}, {loss:g} a token", _NEAR, choice, Group.UTILITY)
+                measured = Measurement(f"{kind}, {loss:g} a token", _NEAR, choice, Group.UTILITY)
                 yield _score_similar(measured, values, size)
 
     def _look(self, kind: str) -> Places:
@@ -258,7 +259,8 @@ def _note_findings(scores: Sequence[Score]) -> Iterator[str]:
             yield f"{kind}, the generator alone: P(a similar word) is {alone.value:.1%}."
         for loss in LOSSES:
             choices = ("exponential", "two-set", "softmax-rr")
-            found = [find_score(scores, f"{kind}, {choice}, {loss:g} a token", figure="similar") for choice in choices]
+            row = f"{kind}, {loss:g} a token"
+            found = [find_score(scores, row, figure="similar", method=choice) for choice in choices]
             values = [score.value for score in found if score and score.value is not None]
             if len(values) == len(choices):
                 shown = ", ".join(f"{value:.1%} by {choice}" for choice, value in zip(choices, values, strict=True))
