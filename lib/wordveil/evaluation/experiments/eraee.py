@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
-from wordveil.embeddings.embedding import DEMO, Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.experiments.base import Cell, Experiment, Surroundings
 from wordveil.evaluation.experiments.repeats import find_score
 from wordveil.evaluation.experiments.rows import NO_NOISE, ORIGINAL, Row, load_embedding, open_row, score_losses
@@ -56,7 +56,8 @@ _RATE = 4.0
 # Of a text that trains a generator, at most.
 _KNOWN_WORDS = 200
 _SIMILARITY, _CHANGE = "cosine", "distance"
-_MODEL = "model"
+MODEL = "model"
+"""The setting of a generator's row that has its kind."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class ERAETable1(Experiment):
 
     def measure(self, cell: Cell, around: Surroundings) -> Sequence[Score]:
         """A training, or the three figures of one draw of one row."""
-        embedding = load_embedding(_words(around), around.work)
+        embedding = load_embedding(_sizes(around).generator.embedding, around.work)
         if "row" not in cell.settings:
             (plan,) = [one for part in CORPORA for one in _plans(part, around) if asdict(one) == cell.settings]
             return score_training(plan, _train(plan, embedding, around))
@@ -119,10 +120,6 @@ def _sizes(around: Surroundings) -> Sizes:
     return _QUICK if around.is_quick else Sizes()
 
 
-def _words(around: Surroundings) -> str:
-    return f"{DEMO}:{_sizes(around).generator.words}"
-
-
 def _plans(part: str, around: Surroundings) -> list[GeneratorPlan]:
     kinds = () if find_missing() else (PLAIN, REWARDED)
     return [GeneratorPlan(part, kind, _sizes(around).generator) for kind in kinds]
@@ -139,11 +136,6 @@ def find_epsilon(loss: float, symbols: int) -> float:
     return epsilon
 
 
-def make_syntf_row(loss: float, words: str) -> Row:
-    """SynTF at a true loss of a token. ``words``: the embedding's name."""
-    return Row(f"SynTF, {loss:g} a token", "syntf", {"neighbours": NEIGHBOURS}, embedding=words, loss=loss)
-
-
 SYNTF_LOSS = (
     "SynTF's epsilon bounds its loss from above: words' similarities differ by far less than 1. So its rows have the "
     "epsilon at which the certified loss is as named, or the largest loss that its whole numbers have where no epsilon "
@@ -152,27 +144,35 @@ SYNTF_LOSS = (
 _RANDOM = Row("Random-R", "random")
 
 
+def choose_losses(around: Surroundings) -> tuple[float, ...]:
+    """The losses of the rows: the least and the largest where it is to be quick."""
+    return LOSSES[:1] + LOSSES[-1:] if around.is_quick else LOSSES
+
+
+def list_rows(around: Surroundings, sizes: GeneratorSizes) -> Iterator[Row]:
+    """The rows at each true loss of a token. Those of ER-AE have the kind of their generator as their model, and are
+    left out where generators cannot be trained.
+    """
+    for loss in choose_losses(around):
+        syntf = {"neighbours": NEIGHBOURS}
+        yield Row(f"SynTF, {loss:g} a token", "syntf", syntf, embedding=sizes.embedding, loss=loss)
+        if find_missing():
+            continue
+        epsilon = find_epsilon(loss, sizes.words)
+        for title, kind, choice in CHOICES:
+            settings = {"epsilon": epsilon, MODEL: kind, "choice": choice}
+            yield Row(f"{title}, {loss:g} a token", "er-ae", settings, embedding=sizes.embedding)
+
+
 def _rows(around: Surroundings) -> list[Row]:
-    losses = LOSSES[:1] + LOSSES[-1:] if around.is_quick else LOSSES
-    plain = [replace(row, embedding=_words(around)) for row in (ORIGINAL, NO_NOISE, _RANDOM)]
-    return [*plain, *(row for loss in losses for row in _rows_at(loss, around))]
-
-
-def _rows_at(loss: float, around: Surroundings) -> Iterator[Row]:
-    """The rows at one true loss of a token. Those of ER-AE have the kind of their generator as their model."""
-    words = _words(around)
-    yield make_syntf_row(loss, words)
-    if find_missing():
-        return
-    epsilon = find_epsilon(loss, _sizes(around).generator.words)
-    for title, kind, choice in CHOICES:
-        settings = {"epsilon": epsilon, _MODEL: kind, "choice": choice}
-        yield Row(f"{title}, {loss:g} a token", "er-ae", settings, embedding=words)
+    sizes = _sizes(around).generator
+    plain = [replace(row, embedding=sizes.embedding) for row in (ORIGINAL, NO_NOISE, _RANDOM)]
+    return [*plain, *list_rows(around, sizes)]
 
 
 def _measure_row(row: Row, part: str, draw: int, embedding: Embedding, around: Surroundings) -> list[Score]:
     split, inputs = _read(part, around), NO_INPUTS
-    if kind := row.settings.get(_MODEL):
+    if kind := row.settings.get(MODEL):
         (plan,) = [plan for plan in _plans(part, around) if plan.kind == kind]
         inputs = PublicInputs(generator=_train(plan, embedding, around))
     system = open_row(row, embedding, around.work, inputs=inputs)

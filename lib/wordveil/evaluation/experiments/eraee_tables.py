@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.embeddings.embedding import DEMO, Embedding
+from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.experiments.base import Cell, Experiment, Surroundings
-from wordveil.evaluation.experiments.eraee import CHOICES, LOSSES, SYNTF_LOSS, find_epsilon, make_syntf_row
+from wordveil.evaluation.experiments.eraee import LOSSES, MODEL, SYNTF_LOSS, choose_losses, find_epsilon, list_rows
 from wordveil.evaluation.experiments.repeats import find_score
 from wordveil.evaluation.experiments.rows import Row, load_embedding, open_row
 from wordveil.evaluation.experiments.samples import NOVELS, Split, read_novels
@@ -126,21 +126,8 @@ def _sizes(around: Surroundings) -> Sizes:
     return _QUICK if around.is_quick else Sizes()
 
 
-def _words(around: Surroundings) -> str:
-    return f"{DEMO}:{_sizes(around).generator.words}"
-
-
-def _losses(around: Surroundings) -> tuple[float, ...]:
-    return LOSSES[:1] + LOSSES[-1:] if around.is_quick else LOSSES
-
-
 def _rows(around: Surroundings) -> Iterator[Row]:
-    words = _sizes(around).generator.words
-    for loss in _losses(around):
-        epsilon, name = find_epsilon(loss, words), f"{{}}, {loss:g} a token"
-        yield make_syntf_row(loss, _words(around))
-        for title, kind, choice in CHOICES:
-            yield Row(name.format(title), "er-ae", {"epsilon": epsilon, "model": kind, "choice": choice})
+    return list_rows(around, _sizes(around).generator)
 
 
 class _Novels:
@@ -148,7 +135,7 @@ class _Novels:
 
     def __init__(self, around: Surroundings) -> None:
         self._around, self._sizes = around, _sizes(around)
-        self._embedding: Embedding = load_embedding(_words(around), around.work)
+        self._embedding: Embedding = load_embedding(self._sizes.generator.embedding, around.work)
 
     def plan(self, kind: str) -> GeneratorPlan:
         return GeneratorPlan("novels", kind, self._sizes.generator)
@@ -192,7 +179,7 @@ class _Novels:
         measured = Measurement(f"{kind}, the generator alone", _NEAR, "generator", Group.UTILITY)
         yield _score_similar(measured, places.held, size)
         drawn = draw_sets(places, _CANDIDATES, _SETS, seed=0)
-        for loss in _losses(self._around):
+        for loss in choose_losses(self._around):
             epsilon = find_epsilon(loss, size)
             found = {
                 "exponential": weigh_exponential(places, loss),
@@ -213,7 +200,7 @@ class _Novels:
     def write(self, row: Row) -> Iterator[Score]:
         """Table 4: sentences, and what is written of them."""
         texts = self._choose(self._sizes.shown).texts
-        kind = row.settings.get("model")
+        kind = row.settings.get(MODEL)
         inputs = PublicInputs(generator=self.train(kind)) if kind else NO_INPUTS
         written = open_row(row, self._embedding, self._around.work, inputs=inputs).sanitise(texts, 0)
         for number, (text, output) in enumerate(zip(texts, written, strict=True), 1):

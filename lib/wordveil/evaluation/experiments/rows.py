@@ -16,8 +16,8 @@ from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.evaluation.classifiers import TextSanitiser
-from wordveil.evaluation.experiments.systems import WORDS_ALONE, build_system
-from wordveil.evaluation.matching import Candidate, Matcher, make_settings
+from wordveil.evaluation.experiments.systems import WORDS_ALONE, build_system, open_built
+from wordveil.evaluation.matching import Candidate, Matched, Matcher, make_settings
 from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.report.measurement import Measurement
 from wordveil.evaluation.report.scores import Group, Score
@@ -30,7 +30,7 @@ from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 
 POINCARE_2 = "poincare-2"
-_BUNDLES = "bundles"
+_BUNDLES, _LISTS = "bundles", "lists"
 _SAMPLE = 100
 # Seeds of what an attacker draws are apart from those of what is released.
 _ATTACKER = 1_000_003
@@ -158,28 +158,31 @@ def open_row(
     """
     if not row.mechanism:
         return VocabularyWords(embedding) if row.words_alone else Untouched()
-    epsilon = {"epsilon": match_epsilon(row, work)} if row.loss else {}
-    settings = MECHANISMS[row.mechanism].settings_type(**row.settings, **epsilon)
-    return build_system(embedding, row.mechanism, settings, work / _BUNDLES, policy=policy, work=build, inputs=inputs)
+    store, kind = work / _BUNDLES, MECHANISMS[row.mechanism].settings_type
+    if row.loss:
+        found = match_loss(row, work)
+        settings = kind(**{**row.settings, "epsilon": found.epsilon})
+        return open_built(embedding, row.mechanism, settings, found.built, store, policy)
+    return build_system(embedding, row.mechanism, kind(**row.settings), store, policy=policy, work=build, inputs=inputs)
 
 
-def match_epsilon(row: Row, work: Path) -> float:
-    """The epsilon at which the largest loss of a token is that of the row or at most 0.5% less, or the largest that
-    the mechanism has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a
-    loss.
+def match_loss(row: Row, work: Path) -> Matched:
+    """The mechanism where the largest loss of a token is that of the row or at most 0.5% less, or the largest that it
+    has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a loss.
     """
-    return _match_epsilon(row.mechanism, tuple(row.settings.items()), row.embedding, row.loss, work)
+    return _match_loss(row.mechanism, tuple(row.settings.items()), row.embedding, row.loss, work)
 
 
 @cache
-def _match_epsilon(
+def _match_loss(
     mechanism: str, settings: tuple[tuple[str, Any], ...], embedding: str, loss: float, work: Path
-) -> float:
+) -> Matched:
     candidate = Candidate(mechanism, mechanism, make_settings(mechanism, **dict(settings)), by_loss=False)
-    found = Matcher(load_embedding(embedding, work)).at_loss(candidate, loss)
+    matcher = Matcher(load_embedding(embedding, work), work=BuildContext(kept=work / _LISTS))
+    found = matcher.at_loss(candidate, loss)
     if found is None:
         raise BundleError(f"{mechanism}: no epsilon has a loss of {loss:g} or less a token. Name a larger loss.")
-    return found.epsilon
+    return found
 
 
 def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:

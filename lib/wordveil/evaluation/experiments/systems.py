@@ -51,6 +51,18 @@ def build_system(
         where the mechanism cannot be built with these settings.
     """
     built = MECHANISMS[mechanism].build(embedding, settings, padding=False, work=work or BuildContext(), inputs=inputs)
+    return open_built(embedding, mechanism, settings, built, store, policy)
+
+
+def open_built(
+    embedding: Embedding,
+    mechanism: str,
+    settings: MechanismSettings,
+    built: MechanismArtifact,
+    store: Path,
+    policy: TextPolicy = WORDS_ALONE,
+) -> BundleSanitiser:
+    """Open what was built of a mechanism without padding, as a bundle in a store."""
     return BundleSanitiser(open_bundle(write_bundle(embedding, mechanism, settings, built, store)), policy)
 
 

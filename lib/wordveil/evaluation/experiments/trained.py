@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.evaluation.experiments.locks import hold_lock
 from wordveil.evaluation.experiments.systems import WORDS_ALONE
@@ -74,6 +74,11 @@ class GeneratorSizes:
     batch: int = 64
     learning_rate: float = 0.003
     word_dropout: float = 0.3
+
+    @property
+    def embedding(self) -> str:
+        """The name of the words' embedding (:func:`wordveil.evaluation.experiments.rows.load_embedding`)."""
+        return f"{DEMO}:{self.words}"
 
     def find_shape(self, embedding: Embedding) -> GeneratorShape:
         """The shape over the words of an embedding."""

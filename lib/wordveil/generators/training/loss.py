@@ -66,6 +66,7 @@ def find_units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 _GROUP = 64
+"""Symbols of a group, of which the largest logit is looked at first."""
 
 
 def find_likeliest(logits: Any, count: int) -> Any:

@@ -15,10 +15,10 @@ from wordveil.errors import InputError
 from wordveil.evaluation.documents import Documents
 from wordveil.evaluation.experiments import eraee_tables
 from wordveil.evaluation.experiments.base import Surroundings
-from wordveil.evaluation.experiments.eraee import find_epsilon, make_syntf_row
+from wordveil.evaluation.experiments.eraee import find_epsilon
 from wordveil.evaluation.experiments.eraee_tables import ERAETables, find_similar
 from wordveil.evaluation.experiments.repeats import find_score
-from wordveil.evaluation.experiments.rows import load_embedding, match_epsilon
+from wordveil.evaluation.experiments.rows import Row, load_embedding, match_loss
 from wordveil.evaluation.experiments.samples import NOVELS
 from wordveil.evaluation.experiments.sentences import choose_sentences, read_rows
 from wordveil.evaluation.experiments.trained import GeneratorSizes
@@ -47,7 +47,7 @@ def make_texts(count: int, seed: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def embedding(tmp_path_factory):
-    return load_embedding(f"demo:{SIZES.words}", tmp_path_factory.mktemp("unused"))
+    return load_embedding(SIZES.embedding, tmp_path_factory.mktemp("unused"))
 
 
 @pytest.fixture(scope="module")
@@ -117,11 +117,11 @@ def test_what_is_written_has_the_certified_loss_of_its_row(embedding):
 
 @pytest.mark.parametrize("loss", [2.0, 1e3])
 def test_syntf_has_the_certified_loss_of_its_row_or_its_largest(loss, tmp_path):
-    row = make_syntf_row(loss, f"demo:{SIZES.words}")
+    row = Row("SynTF", "syntf", {"neighbours": 256}, embedding=SIZES.embedding, loss=loss)
     build = partial(MECHANISMS["syntf"].build, load_embedding(row.embedding, tmp_path), padding=False)
     found, larger = (
         build(SynTFSettings(epsilon=epsilon, **row.settings), work=BuildContext()).guarantee.epsilon
-        for epsilon in (match_epsilon(row, tmp_path), 2e3)
+        for epsilon in (match_loss(row, tmp_path).epsilon, 2e3)
     )
     wanted = min(loss, larger)
     assert 0.99 * wanted <= found <= loss
