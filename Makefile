@@ -138,7 +138,7 @@ docs: $(VENV)/.docs  ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "wordveil: open build/site/index.html; for its search run: $(BIN)/python -m http.server -d build/site"
 
-settings: $(VENV)/.spark  ## write docs/settings.md from the models of the configuration
+settings: $(VENV)/.tests  ## write docs/settings.md from the models of the configuration
 	$(BIN)/python scripts/settings.py
 
 clean:  ## remove the environment and the files of the quickstart and of er-ae

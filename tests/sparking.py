@@ -149,7 +149,7 @@ def delta_jars() -> Path:
     found = fetched_jars()
     if not found:
         pytest.fail(
-            "Delta's jars are not on this machine. `make .venv/installed` fetches them, or scripts/delta_jars.py.",
+            "Delta's jars are not on this machine. `make test` fetches them, or scripts/delta_jars.py.",
             pytrace=False,
         )
     home = Path(tempfile.gettempdir()) / f"wordveil-delta-{os.getuid()}-{found[0].stem}"
