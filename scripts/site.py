@@ -1,7 +1,7 @@
 """Hooks of mkdocs: the site has the same files in the same places as the repository, so that links mean the same.
 
-Added to the files of docs/ are README, CONTRIBUTING and CHANGELOG, and a page that shows the configurations of conf/.
-A link to anything else of the repository becomes its text: the site does not have it.
+Added to the files of docs/ are those of ADDED, and a page that shows the configurations of conf/. A link to
+anything else of the repository becomes its text: the site does not have it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-ADDED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "scripts/site.css")
+ADDED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "scripts/site.css")
 CONF = "conf/index.md"
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 
