@@ -69,9 +69,32 @@ er-ae-full: $(VENV)/.er-ae  ## train a generator of ER-AE's size on public sente
 	@if command -v nvidia-smi >/dev/null; then $(PIP) -e '.[er-ae-cuda]'; fi
 	@$(BIN)/wordveil train --config conf/generators/full.yaml
 
-# A test that starts Java fails in `make test-fast`.
-test-fast: lint  ## formatter, linter, types, and all tests without Java; four minutes on two cores
-	@JAVA_HOME=/nonexistent $(PYTEST) tests/unit tests/contracts tests/statistical
+test-fast: lint test-without-java  ## formatter, linter, types, and all tests without Java; four minutes on two cores
+
+# A test that starts Java fails here.
+FAST := JAVA_HOME=/nonexistent $(PYTEST) tests/unit tests/contracts tests/statistical
+test-without-java: $(VENV)/.tests
+	@$(FAST)
+
+# Without the linters: other versions have other rules.
+test-oldest:  ## the quickstart and all tests without Java, with the oldest dependencies that pyproject.toml allows
+	@$(MAKE) --no-print-directory VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt quickstart test-without-java
+
+test-newest:  ## the same with the newest of all dependencies
+	@rm -rf .venv-newest
+	@$(MAKE) --no-print-directory VENV=.venv-newest CONSTRAINTS=/dev/null quickstart test-without-java
+
+constraints-oldest:  ## write constraints-oldest.txt anew, after a change of dependencies
+	@PYTHON=$(PYTHON) scripts/oldest.sh
+
+coverage: $(VENV)/.tests  ## the share of the package's lines that the tests without Java run; compiled loops are not counted
+	@$(FAST) --cov
+
+check-import:  ## install the package without its extras into an empty environment, import it and run its command
+	@rm -rf build/alone
+	@$(PYTHON) -m venv build/alone
+	@build/alone/bin/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) .
+	@build/alone/bin/python scripts/check_import.py
 
 test: java $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta and Airflow; twelve minutes on two cores
 	@$(PYTEST)
@@ -82,10 +105,12 @@ test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes lo
 test-long-suite: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
 	@$(PYTEST) -m long
 
-lint: $(VENV)/.tests  ## formatter, linter, types
-	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/ruff check --quiet .
+lint: $(VENV)/.tests  ## formatter, linter, spelling, large files, types
+	@VENV=$(VENV) $(BIN)/pre-commit run --all-files
 	@$(BIN)/mypy --no-error-summary
+
+hooks: $(VENV)/.tests  ## let git run the linters before each commit
+	@$(BIN)/pre-commit install
 
 format: $(VENV)/.tests  ## format the code
 	$(BIN)/ruff format .
@@ -142,4 +167,4 @@ settings: $(VENV)/.tests  ## write docs/settings.md from the models of the confi
 	$(BIN)/python scripts/settings.py
 
 clean:  ## remove the environment and the files of the quickstart and of er-ae
-	rm -rf $(VENV) $(AIRFLOW) quickstart er-ae-demo er-ae-full build
+	rm -rf $(VENV) .venv-oldest .venv-newest $(AIRFLOW) quickstart er-ae-demo er-ae-full build
