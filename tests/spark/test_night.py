@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from releasing import Lake
+from restoring import States
 from sparking import Workspace, corpus
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import GATE, PUBLISHED
@@ -18,20 +19,26 @@ class DiedError(Exception):
     """The process is gone."""
 
 
-@pytest.fixture
-def lake(spark: Any, workspace: Workspace) -> Lake:
-    """An input with a release over it that has not run."""
-    found = Lake(spark, workspace)
-    found.write(corpus(8))
-    return found
-
-
-def beside(lake: Lake) -> Lake:
-    """Another release of the same name over the same input."""
-    other = Lake(lake.spark, lake.workspace)
-    other.home, other.ledger = lake.root / "other" / "release", lake.root / "other" / "ledger"
-    other.public = other.home / "public"
-    return other
+@pytest.fixture(scope="module")
+def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """An input with a release over it that has not run (``written``), that has run (``drawn``), that the three commands
+    have published (``published``), and that has spent a night (``spent``).
+    """
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("night")))
+    states = States(lake)
+    lake.write(corpus(8))
+    states.keep("written")
+    lake.run(run_id="night-1")
+    states.keep("drawn")
+    lake.release()
+    states.keep("published")
+    made = spend_night(states.restore("written"))
+    assert made.report is not None
+    assert made.decision is not None
+    assert made.publication is not None
+    assert (made.report.released, made.decision.result.passed) == (8, True)
+    states.keep("spent")
+    return states
 
 
 def spend_night(lake: Lake, **sections: Any) -> Night:
@@ -54,49 +61,54 @@ def outcome(lake: Lake) -> tuple[Any, ...]:
     return lake.draws(), lake.entries(), lake.rows(lake.public), manifest_of(lake)
 
 
-def test_a_night_leaves_what_the_three_commands_leave(lake: Lake):
-    apart = beside(lake)
-    apart.run(run_id="night-1")
-    apart.release()
-    made = spend_night(lake)
-    assert made.report is not None
-    assert made.decision is not None
-    assert made.publication is not None
-    assert (made.report.released, made.decision.result.passed) == (8, True)
-    assert outcome(lake) == outcome(apart)
-    assert events(lake) == events(apart) == ["intent", "finished", GATE, PUBLISHED]
+def test_a_night_leaves_what_the_three_commands_leave(states: States):
+    apart = outcome(published := states.restore("published"))
+    assert events(published) == ["intent", "finished", GATE, PUBLISHED]
+    spent = states.restore("spent")
+    assert outcome(spent) == apart
+    assert events(spent) == ["intent", "finished", GATE, PUBLISHED]
 
 
-def test_a_night_whose_gate_does_not_pass_publishes_nothing(lake: Lake):
+def test_a_night_whose_gate_does_not_pass_publishes_nothing(states: States):
+    """And the next call measures again, and draws nothing again."""
+    lake = states.restore("drawn")
     made = spend_night(lake, gate={"min_records": 100})
     assert made.decision is not None
     assert [one.name for one in made.decision.result.failures] == ["min_records"]
     assert made.publication is None
     assert not lake.public.exists()
     assert events(lake) == ["intent", "finished", GATE]
-    assert spend_night(lake).publication is not None, "the next call measures again, and draws nothing again"
+    assert spend_night(lake).publication is not None
     assert sum(lake.spent().values()) == 8 * 24
 
 
-def test_a_night_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch: pytest.MonkeyPatch):
-    """Each start makes one commit and dies. At the end there is what an undisturbed night leaves."""
-    reference = beside(lake)
-    spend_night(reference)
-    steps: list[str] = []
+STEPS = ("create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished", "gate")
+
+
+@pytest.mark.parametrize(
+    ("begun", "steps"), [("drawn", STEPS[-1:]), pytest.param("written", STEPS, marks=pytest.mark.long)]
+)
+def test_a_night_that_dies_after_each_commit_is_finished(
+    states: States, begun: str, steps: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+):
+    """Each start makes one commit and dies. At the end there is what an undisturbed night leaves.
+
+    test_crashes.py shows the commits before the gate of a run by itself.
+    """
+    undisturbed = outcome(states.restore("spent"))
+    lake = states.restore(begun)
+    done: list[str] = []
 
     def committed(step: str) -> None:
-        steps.append(step)
+        done.append(step)
         raise DiedError(step)
 
     monkeypatch.setattr(delta_table, "after_commit", committed)
-    for _ in range(9):
+    for _ in steps:
         with pytest.raises(DiedError):
             spend_night(lake)
         lake.forget()
-    assert steps == [
-        *("create ledger", "create draws", "create journal", "intent", "reserve", "draws", "settle", "finished"),
-        "gate",
-    ]
+    assert tuple(done) == steps
     # From here on a call that dies has measured once more: only whole gates lead to a publication.
     monkeypatch.setattr(delta_table, "after_commit", lambda step: committed(step) if step == "public table" else None)
     with pytest.raises(DiedError):
@@ -105,13 +117,13 @@ def test_a_night_that_dies_after_each_commit_is_finished(lake: Lake, monkeypatch
     monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
     made = spend_night(lake)
     assert made.publication is not None
-    assert outcome(lake) == outcome(reference)
+    assert outcome(lake) == undisturbed
     assert lake.reserved() == 0
 
 
-def test_the_next_night_in_the_same_session_sees_the_tables_as_they_are(lake: Lake):
+def test_the_next_night_in_the_same_session_sees_the_tables_as_they_are(states: States):
     """Nothing of the first night is remembered: what another process has written since is read."""
-    spend_night(lake)
+    lake = states.restore("spent")
     lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
     lake.write(corpus(10).slice(8, 2))
     config = lake.config(input={"changes": "feed"})
