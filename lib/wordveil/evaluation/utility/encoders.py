@@ -112,7 +112,8 @@ class WeightedBag:
         shares = (1 / lengths[text]).astype(np.float32)
         means = sparse.csr_array((shares, (text, known)), shape=(len(texts), len(self.words))) @ self.vectors
         if self.direction is not None:
-            means -= np.outer(means @ self.direction, self.direction)
+            # A sum for each row: a matrix product adds in an order that depends on the number of rows.
+            means -= (means * self.direction).sum(axis=1, keepdims=True) * self.direction
         return np.asarray(means, np.float32)
 
 
