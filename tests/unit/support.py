@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,17 @@ from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.language import find_version
 
+ROOT = Path(__file__).parents[2]
+LIB = ROOT / "lib" / "wordveil"
+FILES = sorted(path for path in LIB.rglob("*.py") if LIB / "data" not in path.parents)
+"""The package's modules."""
 MASTER = MasterKey(bytes(range(100, 132)))
 WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
+
+
+def offenders(find: Callable[[Path], Any], paths: Iterable[Path]) -> dict[str, Any]:
+    """What a lint finds in files, by file: those without a find are left out."""
+    return {str(path.relative_to(ROOT)): found for path in paths if (found := find(path))}
 
 
 def needs(*packages: str) -> pytest.MarkDecorator:

@@ -19,15 +19,12 @@ import yaml
 from typer.core import TyperGroup
 
 from documents import DOCS, ROOT, Document, cut, document
+from unit.support import offenders
 from wordveil.cli.app import app
 from wordveil.config.load import Config
 
 WIDTH = 120
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def names(paths: list[Path]) -> list[str]:
-    return [str(path.relative_to(ROOT)) for path in paths]
 
 
 def anchors(path: Path) -> set[str]:
@@ -56,9 +53,8 @@ def broken_links(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_links_resolve(path):
-    assert broken_links(path) == []
+def test_links_resolve():
+    assert offenders(broken_links, DOCS) == {}
 
 
 @pytest.mark.parametrize("link", ["[a](b.md)", "[a](#b)", "![a](b.png)", "[a\nb](docs/none.md#b)"])
@@ -131,10 +127,12 @@ def missing_imports(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_python_is_python_and_imports_what_exists(path):
-    blocks = [text for language, text in document(path).code if language == "python"]
-    assert [name for text in blocks for name in missing_imports(text)] == []
+def test_python_is_python_and_imports_what_exists():
+    def missing(path: Path) -> list[str]:
+        blocks = [text for language, text in document(path).code if language == "python"]
+        return [name for text in blocks for name in missing_imports(text)]
+
+    assert offenders(missing, DOCS) == {}
 
 
 def test_missing_imports_are_seen():
@@ -164,9 +162,8 @@ def importable(module: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_modules_and_files_exist(path):
-    assert missing_names(document(path).spans) == []
+def test_modules_and_files_exist():
+    assert offenders(lambda path: missing_names(document(path).spans), DOCS) == {}
 
 
 def test_missing_modules_and_files_are_seen():
@@ -186,9 +183,11 @@ def code_of(path: Path) -> list[str]:
     return [*(text for language, text in found.code if language in ("", "sh", "bash")), *found.spans]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_commands_and_options_exist(path):
-    assert [fault for text in code_of(path) for words in commands(text) for fault in wrong(words)] == []
+def test_commands_and_options_exist():
+    def faults(path: Path) -> list[str]:
+        return [fault for text in code_of(path) for words in commands(text) for fault in wrong(words)]
+
+    assert offenders(faults, DOCS) == {}
 
 
 def test_the_documents_name_every_command():
@@ -278,9 +277,11 @@ def configurations(path: Path) -> Iterator[Any]:
             yield yaml.safe_load(span)
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_configurations_name_keys_of_the_schema(path):
-    assert [key for part in configurations(path) for key in unknown_keys(part, [schema()])] == []
+def test_configurations_name_keys_of_the_schema():
+    def unknown(path: Path) -> list[str]:
+        return [key for part in configurations(path) for key in unknown_keys(part, [schema()])]
+
+    assert offenders(unknown, DOCS) == {}
 
 
 # Settings in prose, as section.key. Spark's own options begin with "spark." too.
@@ -299,13 +300,12 @@ def settings(path: Path) -> Iterator[list[str]]:
             yield given.split(".")
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_settings_in_prose_are_those_of_the_schema(path):
-    for parts in settings(path):
-        value: object = 1
-        for part in reversed(parts):
-            value = {part: value}
-        assert unknown_keys(value, [schema()]) == []
+def test_settings_in_prose_are_those_of_the_schema():
+    def unknown(path: Path) -> list[str]:
+        values = [functools.reduce(lambda value, part: {part: value}, reversed(parts), 1) for parts in settings(path)]
+        return [key for value in values for key in unknown_keys(value, [schema()])]
+
+    assert offenders(unknown, DOCS) == {}
 
 
 @pytest.mark.parametrize(
@@ -334,9 +334,8 @@ def long_lines(found: Document) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=names(DOCS))
-def test_prose_ends_at_120_columns(path):
-    assert long_lines(document(path)) == []
+def test_prose_ends_at_120_columns():
+    assert offenders(lambda path: long_lines(document(path)), DOCS) == {}
 
 
 def test_long_lines_are_seen_outside_tables_and_code():
