@@ -13,6 +13,7 @@ import pytest
 
 from habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
 from releasing import Lake
+from restoring import States
 from sparking import Command, Workspace
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
@@ -39,6 +40,15 @@ def config_of(workspace: Workspace, mechanism: dict[str, Any], **sections: Any) 
     )
 
 
+@pytest.fixture(scope="module")
+def written(spark, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with a corpus and what the weak mechanism made of it, which tests only read."""
+    workspace = Workspace(tmp_path_factory.mktemp("written"))
+    workspace.write_corpus(write_habits(), files=3)
+    run_sanitise(config_of(workspace, WEAK), lambda: spark)
+    return workspace
+
+
 def values(found: Evaluation, **wanted: str) -> list[float]:
     return [
         score.value
@@ -56,16 +66,14 @@ def linked_by_laws(found: Evaluation) -> float:
     return value
 
 
-def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits())
-    found = {}
-    for name, mechanism in (("weak", WEAK), ("tiny", TINY)):
-        output = {"path": str(workspace.root / name)}
-        config = config_of(workspace, mechanism, output=output)
-        run_sanitise(config, lambda: spark)
-        (workspace.root / "key").rename(workspace.root / "hidden")  # the evaluation needs no key
-        found[name] = evaluate_output(config, lambda: spark)
-        (workspace.root / "hidden").rename(workspace.root / "key")
+def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark, written: Workspace):
+    tiny = config_of(written, TINY, output={"path": str(written.root / "tiny")})
+    run_sanitise(tiny, lambda: spark)
+    key, hidden = written.root / "key", written.root / "hidden"
+    key.rename(hidden)  # the evaluation needs no key
+    configs = {"weak": config_of(written, WEAK), "tiny": tiny}
+    found = {name: evaluate_output(config, lambda: spark) for name, config in configs.items()}
+    hidden.rename(key)
     for each in found.values():
         assert min(values(each, subject="original", group="attack")) > 0.9
         assert values(each, subject="original", group="utility")[0] > 0.9
@@ -85,10 +93,8 @@ def test_authors_are_found_where_words_are_kept_and_not_where_they_are_not(spark
     assert cosine["weak"] > cosine["tiny"]
 
 
-def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits())
-    config = workspace.config(mechanism=WEAK, text=POLICY)
-    run_sanitise(config, lambda: spark)
+def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, written: Workspace):
+    config = written.config(mechanism=WEAK, text=POLICY)
     found = evaluate_output(config, lambda: spark)
     tasks = {score.task for score in found.scores}
     assert tasks == {"words", "linkage", "terms", "topics", "style", "similarity"}
@@ -96,12 +102,10 @@ def test_without_authors_and_labels_it_measures_the_rest_and_says_so(spark, work
     assert any("evaluation.label" in note for note in found.notes)
 
 
-def test_a_sample_has_equal_parts_of_some_authors_and_is_repeatable(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits(), files=3)
+def test_a_sample_has_equal_parts_of_some_authors_and_is_repeatable(spark, written: Workspace):
     sizes = {"records": 24, "authors": 3, "min_texts": 4}
-    config = config_of(workspace, WEAK, evaluation=sizes)
-    run_sanitise(config, lambda: spark)
-    output = spark.read.parquet(str(workspace.root / "output"))
+    config = config_of(written, WEAK, evaluation=sizes)
+    output = spark.read.parquet(str(written.root / "output"))
     samples = [read_pairs(read_input(spark, config), output, config, seed) for seed in (1, 1, 2)]
     for sample in samples:
         assert (len(sample), sample.total) == (24, AUTHORS * TEXTS)
@@ -116,7 +120,7 @@ def test_a_sample_has_equal_parts_of_some_authors_and_is_repeatable(spark, works
 
 
 def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits())
+    workspace.write_corpus(write_habits().slice(0, AUTHORS))
     config = config_of(workspace, WEAK)
     with pytest.raises(BundleError, match="the store has no bundle"):
         evaluate_output(config, lambda: spark)
@@ -136,21 +140,19 @@ def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
     with pytest.raises(BundleError, match="another text policy"):
         evaluate_output(policy, lambda: spark)
     foreign = config_of(workspace, WEAK, output={"path": str(workspace.root / "corpus2")})
-    workspace.write_corpus(write_habits(), "corpus2")
+    workspace.write_corpus(write_habits().slice(0, AUTHORS), "corpus2")
     with pytest.raises(
         InputError, match=r"is not an output of this configuration, since it lacks text, privacy.bundle"
     ):
         evaluate_output(foreign, lambda: spark)
 
 
-def test_no_text_gets_out(spark, workspace: Workspace, run: Command):
+def test_no_text_gets_out(spark, written: Workspace, run: Command):
     """Neither into what the command prints and writes, nor into Spark's event log, plans or scratch; and the files are
     their owner's alone.
     """
-    workspace.write_corpus(write_habits(), files=3)
-    run_sanitise(config_of(workspace, WEAK), lambda: spark)
-    file = workspace.write_config(mechanism=WEAK, input={"author": "author"}, text=POLICY, evaluation=SECTION)
-    page, report, out = (workspace.root / name for name in ("page.html", "report.json", "out"))
+    file = written.write_config(mechanism=WEAK, input={"author": "author"}, text=POLICY, evaluation=SECTION)
+    page, report, out = (written.root / name for name in ("page.html", "report.json", "out"))
     code, shown, noted = run(
         "evaluate", "--config", file, "--html", page, "--report", report, "--out", out, "--seed", 3, "--json"
     )
@@ -158,9 +160,9 @@ def test_no_text_gets_out(spark, workspace: Workspace, run: Command):
     found = Evaluation.from_dict(json.loads(shown))
     assert found.facts["seed"] == "3"
     assert json.loads(report.read_text())["result"] == json.loads(shown)
-    written = [page, report, *(path for path in out.rglob("*") if path.is_file())]
-    assert len(written) > 2
-    assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
+    files = [page, report, *(path for path in out.rglob("*") if path.is_file())]
+    assert len(files) > 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
     code, tables, notes = run("evaluate", "--config", file)
     assert code == 0
@@ -171,38 +173,53 @@ def test_no_text_gets_out(spark, workspace: Workspace, run: Command):
     ]
     scratch = [path for path in Path(spark.conf.get("spark.local.dir")).rglob("*") if path.is_file()]
     assert events
-    contents = b"".join(path.read_bytes() for path in (*events, *scratch, *written))
+    contents = b"".join(path.read_bytes() for path in (*events, *scratch, *files))
     assert CANARY.encode() not in (contents + (shown + noted + tables + notes).encode()).lower()
-    assert write_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in written)
+    assert write_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in files)
 
 
-def test_examples_are_shown_on_request_alone(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits())
-    config = config_of(workspace, WEAK, evaluation={"examples": 2})
-    run_sanitise(config, lambda: spark)
-    found = evaluate_output(config, lambda: spark)
+def test_examples_are_shown_on_request_alone(spark, written: Workspace):
+    found = evaluate_output(config_of(written, WEAK, evaluation={"examples": 2}), lambda: spark)
     assert len(found.examples) == 2
     assert found.examples[0].original == write_habits()["body"][0].as_py()
     assert found.examples[0].sanitised != found.examples[0].original
 
 
-@pytest.fixture
-def lake(spark, workspace: Workspace) -> Lake:
-    return Lake(spark, workspace)
+def release_of(lake: Lake, mechanism: dict[str, Any] = WEAK, **sections: Any) -> Any:
+    evaluation = {**SECTION, **sections.pop("evaluation", {})}
+    return lake.config(mechanism=mechanism, input={"author": "author"}, text=POLICY, evaluation=evaluation, **sections)
 
 
-def test_a_release_is_measured_against_the_version_that_was_read(spark, lake: Lake):
-    table = write_habits()
-    lake.write(table)
-    sections = {"mechanism": WEAK, "input": {"author": "author"}, "text": POLICY, "evaluation": SECTION}
-    config = lake.config(**sections)
+def bounded_by(bound: float) -> dict[str, float]:
+    return {"attack_to_chance": bound}
+
+
+@pytest.fixture(scope="module")
+def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """A release that has a bundle (``written``), that has run (``drawn``), and that was published by a gate that lets
+    any authors be found (``published``).
+    """
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("release")))
+    states, config = States(lake), release_of(lake, gate=bounded_by(float(AUTHORS)))
+    lake.write(write_habits())
     build_bundle(config)
+    states.keep("written")
+    lake.run(config, run_id="first")
+    states.keep("drawn")
+    lake.release(config)
+    states.keep("published")
+    return states
+
+
+def test_a_release_is_measured_against_the_version_that_was_read(spark, states: States):
+    lake = states.restore("written")
+    config = release_of(lake)
     with pytest.raises(ReleaseError, match="nothing was drawn yet"):
         evaluate_release(config, lambda: spark)
-    lake.run(config, run_id="first")
+    states.restore("drawn")
     with pytest.raises(ReleaseError, match="nothing was published yet"):
         evaluate_release(config, lambda: spark, published=True)
-    lake.release(config)
+    states.restore("published")
     # What the input says now is of nobody: against it no author could be told from another.
     lake.sql("UPDATE {input} SET body = 'nothing'")
     for published in (False, True):
@@ -212,22 +229,11 @@ def test_a_release_is_measured_against_the_version_that_was_read(spark, lake: La
         assert min(values(found, subject="release", variant="adaptive")) > 0.8
 
 
-def gate_of(lake: Lake, mechanism: dict[str, Any], bound: float) -> Any:
-    return lake.config(
-        mechanism=mechanism,
-        input={"author": "author"},
-        text=POLICY,
-        evaluation=SECTION,
-        gate={"attack_to_chance": bound},
-    )
-
-
-def test_the_gate_refuses_a_release_whose_authors_are_found(spark, lake: Lake):
+def test_the_gate_refuses_a_release_whose_authors_are_found(spark, states: States):
     """And decides the same when it is asked again, draws nothing, and publishes no figure."""
-    lake.write(write_habits())
-    config = gate_of(lake, WEAK, 2.0)
+    lake = states.restore("drawn")
+    config = release_of(lake, gate=bounded_by(2.0))
     assert "gate" in config.shown
-    lake.run(config)
     first, second = (run_gate(config, lambda: spark) for _ in range(2))
     assert not first.result.passed
     (result,) = first.result.failures
@@ -235,26 +241,26 @@ def test_the_gate_refuses_a_release_whose_authors_are_found(spark, lake: Lake):
     assert 3.0 < result.value <= AUTHORS
     assert second.result == first.result
     assert len(lake.draws()) == AUTHORS * TEXTS
-    lake.release(loose := gate_of(lake, WEAK, float(AUTHORS)))
+    states.restore("published")
     manifest = json.loads((lake.public / "_manifest.json").read_text())["manifest"]
     (entry,) = [one for one in manifest["gate"] if one["name"] == "attack_to_chance"]
     assert "value" not in entry
     assert "gate" in manifest["exposes"]
-    assert loose.gate.rules.has_private_rules
+    assert config.gate.rules.has_private_rules
 
 
-def test_the_gate_lets_a_release_pass_whose_authors_are_not_found(spark, lake: Lake):
-    lake.write(write_habits())
-    config = gate_of(lake, TINY, 2.0)
+@pytest.mark.long
+def test_the_gate_lets_a_release_pass_whose_authors_are_not_found(spark, states: States):
+    lake = states.restore("written")
+    config = release_of(lake, TINY, gate=bounded_by(2.0))
     lake.run(config)
     (result,) = run_gate(config, lambda: spark).result.results
     assert result.passed
     assert 0 < result.value < 2
 
 
-def test_a_gate_that_cannot_measure_does_not_pass(spark, lake: Lake):
-    lake.write(write_habits().slice(0, 3))
-    config = gate_of(lake, TINY, 2.0)
-    lake.run(config)
+def test_a_gate_that_cannot_measure_does_not_pass(spark, states: States):
+    """No author has so many texts."""
+    config = release_of(states.restore("drawn"), gate=bounded_by(AUTHORS), evaluation={"min_texts": TEXTS + 1})
     (result,) = run_gate(config, lambda: spark).result.results
     assert (result.passed, result.value) == (False, None)
