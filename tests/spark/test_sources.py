@@ -43,13 +43,19 @@ def names(first: int, last: int) -> list[str]:
     return [f"r{i:05d}" for i in range(first, last)]
 
 
-@pytest.fixture
-def table(spark, tmp_path: Path) -> Path:
-    """Versions 0 to 2, of 3, 5 and 6 records, with a change data feed."""
-    path = tmp_path / "corpus"
+@pytest.fixture(scope="module")
+def written(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Delta table of versions 0 to 2, of 3, 5 and 6 records, with a change data feed. Tests only read it."""
+    path = tmp_path_factory.mktemp("written") / "corpus"
     for first, last in ((0, 3), (3, 5), (5, 6)):
         write_delta(spark, rows(first, last), path, feed=first == 0)
     return path
+
+
+@pytest.fixture
+def table(written: Path, tmp_path: Path) -> Path:
+    """The same table, to change."""
+    return shutil.copytree(written, tmp_path / "corpus")
 
 
 @pytest.fixture
@@ -60,24 +66,22 @@ def catalogue(spark):
     spark.sql("DROP DATABASE lake CASCADE")
 
 
-def test_a_delta_table_gives_the_rows_of_the_same_parquet_table(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(40), "as-parquet", files=2)
+def test_a_delta_table_gives_the_rows_of_the_same_parquet_table(spark, workspace: Workspace, written: Path):
+    workspace.write_corpus(corpus(6), "as-parquet", files=2)
     expected = workspace.config(input={"path": str(workspace.root / "as-parquet")})
     run_sanitise(expected, lambda: spark)
     reference = read_output(workspace.root / "output")
-    write_delta(spark, corpus(40).slice(0, 25), workspace.root / "corpus")
-    write_delta(spark, corpus(40).slice(25), workspace.root / "corpus")
-    report = run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark, overwrite=True)
-    assert report.records == 40
+    config = workspace.config(input={"path": str(written), "format": "delta"})
+    report = run_sanitise(config, lambda: spark, overwrite=True)
+    assert report.records == 6
     assert read_output(workspace.root / "output") == reference
 
 
-def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspace):
-    path = workspace.root / "corpus"
-    write_delta(spark, corpus(10), path)
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
-    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 'r00004'")
-    assert run_sanitise(workspace.config(input={"format": "delta"}), lambda: spark).records == 9
+def test_deleted_records_of_a_delta_table_are_not_read(spark, workspace: Workspace, table: Path):
+    spark.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 'r00001'")
+    assert list(table.glob("deletion_vector*.bin"))
+    assert ids(read_input(spark, workspace.config(input={"format": "delta"}))) == ["r00000", *names(2, 6)]
     with pytest.raises(
         ConfigError, match=r"is a Delta table. Read as Parquet, it would include deleted and replaced records"
     ):
@@ -108,11 +112,11 @@ def test_a_version_stays_what_it_was(spark, table: Path):
     assert open_input(spark, section(table)).latest_version == 3
 
 
-def test_a_version_or_a_time_is_chosen(spark, table: Path):
-    assert ids(open_input(spark, section(table, version=1)).read()) == names(0, 5)
-    commits = spark.sql(f"DESCRIBE HISTORY delta.`{table}`").orderBy("version").collect()
+def test_a_version_or_a_time_is_chosen(spark, written: Path):
+    assert ids(open_input(spark, section(written, version=1)).read()) == names(0, 5)
+    commits = spark.sql(f"DESCRIBE HISTORY delta.`{written}`").orderBy("version").collect()
     at = commits[1]["timestamp"].isoformat(sep=" ", timespec="milliseconds")
-    source = open_input(spark, section(table, timestamp=at))
+    source = open_input(spark, section(written, timestamp=at))
     assert source.latest_version == 1
     assert ids(source.read()) == names(0, 5)
 
@@ -129,9 +133,9 @@ def test_a_version_or_a_time_is_chosen(spark, table: Path):
         ({"timestamp": "2026-W01-1"}, "input.timestamp = 2026-W01-1: is not a date or time that Spark reads"),
     ],
 )
-def test_versions_that_are_not_there_are_named(spark, table: Path, settings, fault):
+def test_versions_that_are_not_there_are_named(spark, written: Path, settings, fault):
     with pytest.raises(ConfigError) as error:
-        open_input(spark, section(table, **settings))
+        open_input(spark, section(written, **settings))
     assert [str(found)[: len(fault)] for found in error.value.faults] == [fault]
 
 
@@ -196,14 +200,11 @@ def test_a_change_data_feed_that_was_off_is_named_with_its_fix(spark, tmp_path: 
         assert f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)" in str(error.value)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "delta"])
-def test_a_condition_filters_with_parameters(spark, workspace: Workspace, kind: str):
-    if kind == "delta":
-        write_delta(spark, corpus(30), workspace.root / "corpus")
-    else:
-        workspace.write_corpus(corpus(30))
+def test_a_condition_filters_with_parameters(spark, workspace: Workspace):
+    """test_the_command_line_takes_parameters does so with a Delta table."""
+    workspace.write_corpus(corpus(30))
     before = spark.conf.get(BIND_LATE)
-    config = workspace.config(input={"format": kind, "where": "day = :ds and note >= :least -- of the day"})
+    config = workspace.config(input={"where": "day = :ds and note >= :least -- of the day"})
     report = run_sanitise(config, lambda: spark, params={"ds": "d1", "least": "10"})
     assert report.records == 7
     assert {row["day"] for row in read_output(workspace.root / "output")} == {"d1"}
@@ -216,8 +217,7 @@ def test_a_condition_filters_with_parameters(spark, workspace: Workspace, kind: 
 @pytest.mark.parametrize("kind", ["parquet", "delta"])
 def test_a_sample_of_what_the_condition_lets_in(spark, workspace: Workspace, kind: str):
     if kind == "delta":
-        for part in range(4):
-            write_delta(spark, corpus(40).slice(part * 10, 10), workspace.root / "corpus")
+        spark.createDataFrame(corpus(40)).repartition(4).write.format("delta").save(str(workspace.root / "corpus"))
     else:
         workspace.write_corpus(corpus(40), files=4)
     config = workspace.config(input={"format": kind, "where": "note >= :least"})
@@ -283,8 +283,8 @@ def test_the_command_line_takes_parameters(spark, workspace: Workspace, capfd, m
         app.app(args=["plan", "--config", str(file), "--param", "1=2"], standalone_mode=False)
 
 
-def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, table: Path, monkeypatch):
+def test_a_first_configuration_of_a_delta_table(spark, tmp_path: Path, written: Path, monkeypatch):
     monkeypatch.setattr(app.signal, "signal", lambda *_: None)
-    app.app(args=["init", "--from", str(table), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
+    app.app(args=["init", "--from", str(written), "--output", str(tmp_path / "job.yaml")], standalone_mode=False)
     drafted = yaml.safe_load((tmp_path / "job.yaml").read_text())["input"]
-    assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(table), "delta", "id", "body")
+    assert (drafted["path"], drafted["format"], drafted["id"], drafted["text"]) == (str(written), "delta", "id", "body")
