@@ -5,76 +5,64 @@ and toys that are broken on purpose break them.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
-CONTRACTS = TESTS / "contracts" / "test_mechanisms.py"
+Outcomes = dict[str, dict[str, bool]]
+pytestmark = pytest.mark.xdist_group("plugin")
 
 
-def run_with_toy(toy: str, golden: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a process of its own in which the registry has the toy."""
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """What the toys did: for each run of ``plugin/running.py``, the tests and whether each passed."""
+    folder = tmp_path_factory.mktemp("toys")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     paths = [str(TESTS), str(TESTS.parent / "lib"), *filter(None, [environment.get("PYTHONPATH")])]
-    environment |= {"PYTHONPATH": os.pathsep.join(paths), "WORDVEIL_TOY": toy, "WORDVEIL_GOLDEN": str(golden), **more}
-    options = ["-p", "plugin.registering", "-p", "no:cacheprovider", "-q", "-n", "0"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *arguments],
-        cwd=TESTS.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def counts(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
-    """How many tests passed, failed, ..."""
+    command = [sys.executable, "-m", "plugin.running", folder]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    subprocess.run(command, cwd=TESTS.parent, env=environment, check=True)
+    assert (folder / "randomised-response.json").exists()
     return {
-        word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout.splitlines()[-1])
+        path.stem: {f"{test.get('classname')}::{test.get('name')}": len(test) == 0 for test in read_tests(path)}
+        for path in folder.glob("*.xml")
     }
 
 
-def test_a_sound_mechanism_keeps_every_contract(tmp_path: Path) -> None:
-    written = run_with_toy(
-        "RandomisedResponse", tmp_path, str(CONTRACTS), "-k", "randomised and golden", WORDVEIL_REGOLD="1"
-    )
-    assert written.returncode == 0, written.stdout
-    assert (tmp_path / "randomised-response.json").exists()
-    done = run_with_toy("RandomisedResponse", tmp_path, str(CONTRACTS), "-k", "randomised or say")
-    assert done.returncode == 0, done.stdout
-    assert counts(done)["passed"] > 25
+def read_tests(path: Path) -> list[ET.Element]:
+    """The tests of a report, of which those that failed or were skipped have a child."""
+    return [*ET.parse(path).iter("testcase")]  # noqa: S314 - pytest wrote it
 
 
-def test_the_configuration_and_the_comparison_know_it(tmp_path: Path) -> None:
-    done = run_with_toy("RandomisedResponse", tmp_path, str(TESTS / "plugin" / "check_toy.py"))
-    assert done.returncode == 0, done.stdout
-    assert counts(done) == {"passed": 6}
+def test_a_sound_mechanism_keeps_every_contract(outcomes: Outcomes) -> None:
+    assert outcomes["written"] == {"tests.contracts.test_mechanisms::test_golden_outputs[randomised-response]": True}
+    found = {name: passed for name, passed in outcomes["contracts"].items() if "randomised" in name or "say" in name}
+    assert all(found.values()), found
+    assert len(found) > 25
+    assert {*outcomes["written"]} < {*found}
 
 
-def test_the_configuration_knows_lists_and_public_files(tmp_path: Path) -> None:
-    done = run_with_toy("WellRead", tmp_path, str(TESTS / "plugin" / "check_files.py"))
-    assert done.returncode == 0, done.stdout
-    assert counts(done) == {"passed": 20}
-    done = run_with_toy("WellRead", tmp_path, str(CONTRACTS), "-k", "say")
-    assert done.returncode == 0, done.stdout
+def test_the_configuration_and_the_comparison_know_it(outcomes: Outcomes) -> None:
+    """And its lists and public files."""
+    assert all(outcomes["checks"].values()), outcomes["checks"]
+    files = [name for name in outcomes["checks"] if "check_files" in name]
+    assert (len(files), len(outcomes["checks"]) - len(files)) == (20, 6)
 
 
 @pytest.mark.parametrize(
     ("toy", "broken"),
     [
-        ("NoiseOfTheBatch", "test_batch_size_does_not_matter"),
-        ("NoKey", "test_noise_follows_key_context_and_release"),
-        ("TooLittleNoise", "test_two_words_are_told_apart_no_better_than_the_bound_allows"),
+        ("noise-of-the-batch", "test_batch_size_does_not_matter"),
+        ("no-key", "test_noise_follows_key_context_and_release"),
+        ("too-little-noise", "test_two_words_are_told_apart_no_better_than_the_bound_allows"),
     ],
 )
-def test_a_broken_mechanism_breaks_the_contract_that_it_breaks(tmp_path: Path, toy: str, broken: str) -> None:
-    done = run_with_toy(toy, tmp_path, str(CONTRACTS), "-k", "randomised and not golden and not threads")
-    assert done.returncode == 1, done.stdout
-    failed = re.findall(r"^FAILED \S+::(\w+)\[", done.stdout, re.MULTILINE)
-    assert broken in failed
-    assert counts(done)["passed"] > len(failed)
+def test_a_broken_mechanism_breaks_the_contract_that_it_breaks(outcomes: Outcomes, toy: str, broken: str) -> None:
+    found = {name: passed for name, passed in outcomes["contracts"].items() if toy in name}
+    failed = [name for name, passed in found.items() if not passed]
+    assert any(f"::{broken}[" in name for name in failed), failed
+    assert 2 * len(failed) < len(found)

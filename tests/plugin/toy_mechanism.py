@@ -110,6 +110,8 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
 class NoiseOfTheBatch(RandomisedResponse):
     """Broken on purpose: noise follows the place in the batch and not the record."""
 
+    name = "noise-of-the-batch"
+
     def random_words(self, batch: TokenBatch, keys: ReleaseKeys) -> NDArray[np.uint64]:
         offsets = np.array([0, len(batch.ids)])
         return KeyedStream(keys.noise, 1).record_words(np.zeros((1, 12), np.uint8), offsets)
@@ -117,6 +119,8 @@ class NoiseOfTheBatch(RandomisedResponse):
 
 class NoKey(RandomisedResponse):
     """Broken on purpose: noise does not follow the key."""
+
+    name = "no-key"
 
     def random_words(self, batch: TokenBatch, keys: ReleaseKeys) -> NDArray[np.uint64]:
         from helpers import KEYS
@@ -126,6 +130,8 @@ class NoKey(RandomisedResponse):
 
 class TooLittleNoise(RandomisedResponse):
     """Broken on purpose: the guarantee claims half of what a token loses."""
+
+    name = "too-little-noise"
 
     @classmethod
     def build(
