@@ -52,29 +52,6 @@ def test_a_table_that_is_not_there_is_named(spark, workspace: Workspace, run: Co
     assert not (workspace.root / "job.yaml").exists()
 
 
-def test_a_sentence_is_compared_without_key_or_bundle(spark, workspace: Workspace, run: Command):
-    workspace.write_corpus(corpus(5))
-    mechanism = {"name": "exponential", "epsilon": 4.0, "gamma": 2.0, "neighbours": 5}
-    file = workspace.root / "job.yaml"
-    settings = workspace.settings(mechanism=mechanism)
-    settings["key"] = {"env": "NO_SUCH_KEY"}
-    file.write_text(json.dumps(settings))
-    sentence = " ".join(EMBEDDING.words[:6].to_pylist())
-    code, out, err = run("plan", "--config", file, "--text", sentence, "--compare", "--json")
-    assert code == 0, err
-    comparison = json.loads(out)["comparison"]
-    assert comparison["configured"]["mechanism"] == "exponential, gamma 2, neighbours 5"
-    shown = {line["mechanism"].split(",")[0] for line in comparison["equal_pure"]}
-    assert shown == {"tree", "staircase", "exponential", "laplace", "syntf", "random"}
-    assert all(len(line["text"].split()) == 6 for line in comparison["equal_kept"])
-    code, out, _ = run("plan", "--config", file, "--compare", "--json")
-    assert code == 2
-    assert json.loads(out)["faults"][0]["where"] == "--compare"
-    code, out, _ = run("plan", "--config", file, "--text", sentence, "--json")
-    assert code == 4
-    assert "wordveil build" in json.loads(out)["message"]
-
-
 def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     spark, workspace: Workspace, run: Command, monkeypatch: pytest.MonkeyPatch
 ):
@@ -104,6 +81,8 @@ def test_a_delta_table_becomes_a_release_that_plans_as_the_dag_does(
     plan = json.loads(out)
     assert (plan["has_records"], plan["output_format"]) == (True, "delta")
     assert json.loads(run(*arguments, "--param", "ds=1999-01-01")[1])["has_records"] is False
+    unasked = [argument for argument in arguments if argument != "--has-records"]
+    assert json.loads(run(*unasked, "--param", f"ds={day}")[1])["has_records"] is None
 
     workspace.write_corpus(corpus(3), name="plain")
     code, _, err = run("init", "--from", "plain", "--release", "--output", "other.yaml")

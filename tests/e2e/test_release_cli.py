@@ -1,28 +1,46 @@
-"""The commands of a release as a user types them, from the first run until a withdrawn record is gone from the disk."""
+"""Every command as a user types it, over one release: from its first run until a withdrawn record is gone from the
+disk.
+"""
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import json
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer.main
 
-from releasing import Lake, corpus_with_authors
-from sparking import KEY, Command, Workspace, clean_environment, delta_jars
+from calling import Commands, keep_signals, list_commands, wordveil_group
+from releasing import Lake, corpus_with_authors, read_delta
+from sparking import KEY, Workspace, clean_environment, delta_jars, write_delta
+from wordveil.cli import key as key_commands
 from wordveil.crypto.keys import encode_public_key, load_key
 
-
-def run_process(*arguments: object) -> tuple[int, str, str]:
-    """A command in a process of its own."""
-    command = [sys.executable, "-m", "wordveil", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean_environment())
-    return done.returncode, done.stdout, done.stderr
+# The command in a process of its own, whose Java prints as Delta's VACUUM does, and worse.
+NOISY = """
+import sys
+from wordveil.cli.app import main
+from wordveil.spark.platform import session
+from wordveil.spark.platform.jvm import java_class
+build = session.build_session
+def build_noisy(*arguments, **options):
+    spark = build(*arguments, **options)
+    java_class(spark, "scala.Predef").println("Deleted 3 files")
+    java_class(spark, "java.lang.System").out.println("a library's word")
+    return spark
+session.build_session = build_noisy
+main(sys.argv[1:])
+"""
 
 
 @pytest.fixture
@@ -33,6 +51,12 @@ def lake(spark: Any, workspace: Workspace) -> Lake:
     return found
 
 
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    with keep_signals():
+        yield Commands(capfd, tmp_path_factory.mktemp("report"))
+
+
 def write_config(lake: Lake, **sections: Any) -> Path:
     """The release's configuration as a file."""
     base = {
@@ -40,11 +64,10 @@ def write_config(lake: Lake, **sections: Any) -> Path:
         "input": {"path": str(lake.input), "format": "delta", "author": "author"},
         "output": {"path": str(lake.home), "format": "delta"},
         "ledger": {"path": str(lake.ledger)},
+        "budgets": {"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6},
         "spark": {"delta_jars": str(delta_jars())},
     }
-    for name, value in sections.items():
-        base[name] = {**base.get(name, {}), **value}
-    return lake.workspace.write_config("release.yaml", **base)
+    return lake.workspace.write_config("release.yaml", **base, **sections)
 
 
 def read_all_files(path: Path) -> str:
@@ -58,23 +81,116 @@ def read_all_files(path: Path) -> str:
     return "\n".join(found)
 
 
-def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lake, run: Command):
-    config = write_config(lake, gate={"min_records": 100, "quarantine_rate": 0.5})
+def run_process(*arguments: object, **environment: str) -> str:
+    """Standard output of a process of Python."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**clean_environment(), **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
-    code, out, _ = run("sanitise", "--config", config, "--run-id", "night-1")
-    assert code == 0
+
+def test_a_release_by_all_commands(lake: Lake, call: Commands):
+    config = write_config(lake, gate={"min_records": 100, "quarantine_rate": 0.5})
+    refuse_what_cannot_be_done(lake, call, config)
+    prepare(lake, call, config)
+    text = draw(lake, call, config)
+    published = publish(lake, call, config)
+    measure(lake, call, config)
+    count_terms(lake, call)
+    verify(lake, call, published)
+    withdraw(lake, call, config, text)
+    freeze(lake, call, config)
+    assert call.read_as_json == set(list_commands(wordveil_group(), "--json"))
+
+
+def refuse_what_cannot_be_done(lake: Lake, call: Commands, config: Path) -> None:
+    """Before the first run."""
+    call("evaluate", "-c", config, code=4)  # no bundle
+    _, err = call("sanitise", "-c", config, "--overwrite", code=2)
+    assert "never overwritten" in err
+    plain = lake.workspace.write_config("plain.yaml")
+    call("sanitise", "-c", plain, "--full-snapshot", code=2)
+    call("release", "gate", "-c", plain, code=2)
+    call("release", "withdraw", "-c", config, code=2)
+    call("release", "withdraw", "-c", config, "--ids", lake.root / "none", code=2)
+    for command in ("gate", "publish", "purge", "compact"):
+        call("release", command, "-c", config, code=9)
+    call("release", "withdraw", "--id", "r00001", "-c", config, code=9)
+    call("release", "reset", "--yes", "-c", config, code=9)
+    call.read("release", "abandon", "night-1", "-c", config, code=9)
+    assert call.read("release", "show", "-c", config)["runs"] == []
+    call("ledger", "-c", config, "--ledger", lake.ledger, code=2)
+    call("ledger", "--ledger", lake.root / "nothing", code=9)
+    faults = call.read("plan", "-c", config, "--set", "releas=x", code=2)["faults"]
+    assert [fault["where"] for fault in faults] == ["releas"]
+    assert call.report()["error"]["faults"] == faults
+
+
+def prepare(lake: Lake, call: Commands, config: Path) -> None:
+    """What needs no draws."""
+    file, chosen = lake.root / "other", ("--config", config)
+    assert call.read("docs")
+    made = call.read("key", "new", file)["fingerprint"]
+    assert call.read("key", "fingerprint", "--file", file)["fingerprint"] == made
+    assert call.read("key", "rotate", file)
+    drafted = call.read("init", "--from", lake.input, "--output", lake.root / "drafted.yaml")
+    assert (drafted["id"], drafted["text"]) == ("id", "body")
+    assert call.read("build", *chosen)["words"] == 300
+    asked = ("calibrate", *chosen, "--epsilon", 4, "--words", 40, "--runs", 50)
+    assert call.read(*asked, "--on-spark") == call.read(*asked), "executors find the same"
+    assert call.read("audit", "bundle", *chosen, "--draws", 100)
+    assert call.read("audit", "release", *chosen, "--copies", 48)
+    deterministic = ("--metric", "operator:ne", "--words", "keyword:kwlist", "--epsilon", 1, "--draws", 100)
+    assert call.read("audit", "callable", "string:capwords", *deterministic, code=3)
+    ngrams = ("--text", "body", "--output", lake.root / "ngrams", "--public", "--min-count", 1)
+    assert call.read("ngrams", "--input", lake.input, *ngrams)
+    has_jax = importlib.util.find_spec("jax") is not None
+    assert call.read("train", "--config", generator_config(lake.root), code=0 if has_jax else 7)
+    assert call.read("plan", *chosen, "--sample", 5)["sample"]["records"] == 5
+
+
+def generator_config(root: Path) -> Path:
+    """The configuration of a generator that one step trains."""
+    pq.write_table(pa.table({"text": ["The old house was quiet."] * 8}), root / "texts.parquet")
+    sizes = {"length": 2, "cells": 2, "latent": 1, "encoder_layers": 1, "generator_layers": 1}
+    generator = {
+        "output": "weights.npz",
+        "embedding": "demo",
+        "public": True,
+        "corpus": "public",
+        "texts": {"path": "texts.parquet", "validation": 0.0},
+        "text": {"types": "none"},
+        "shape": sizes,
+        "reward": {"reward": 0.0},
+        "training": {"steps": 1},
+    }
+    file = root / "generator.yaml"
+    file.write_text(json.dumps({"format_version": 1, "generator": generator}), "utf-8")
+    return file
+
+
+def draw(lake: Lake, call: Commands, config: Path) -> str:
+    """Draw once; a second run has nothing to do. Returns a text of the draws."""
+    out, _ = call("sanitise", "-c", config, "--run-id", "night-1")
     for words in ("all: no record of this input was known yet", "withdrawn", "input version", "night-1", "12"):
         assert words in out
-    code, out, _ = run("sanitise", "--config", config)
-    assert code == 0
-    assert "none: the input has not changed; nothing was read" in out
-    text = lake.newest()["r00003"]["text"]
+    again = call.read("sanitise", "-c", config)
+    assert (again["changes"], again["records"]) == ("none", 0)
+    text = str(lake.newest()["r00003"]["text"])
     assert text in read_all_files(lake.home)
+    call("evaluate", "-c", config, "--published", code=9)
+    return text
 
+
+def publish(lake: Lake, call: Commands, config: Path) -> dict[str, Any]:
+    """A gate that does not pass, and a night that finds its draws there. Returns what was published."""
     page = lake.root / "gate.html"
-    code, out, err = run("release", "gate", "--config", config, "--json", "--html", page)
-    assert code == 3
-    gated = json.loads(out)
+    gated = call.read("release", "gate", "-c", config, "--html", page, code=3)
     shown = page.read_text("utf-8")
     for value in ("did not pass", "night-1", gated["rules"], *gated["fingerprints"].values()):
         assert value in shown
@@ -87,71 +203,137 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
         ("min_records", False),
         ("quarantine_rate", True),
     ]
-    assert "did not pass: min_records" in err
-    code, out, err = run("release", "publish", "--config", config)
-    assert (code, out) == (9, "")
-    assert "did not pass the gate" in err
+    error = call.report()["error"]
+    assert (error["type"], "did not pass: min_records" in error["message"]) == ("GateError", True)
+    out, err = call("release", "publish", "-c", config, code=9)
+    assert (out, "did not pass the gate" in err) == ("", True)
 
-    config = write_config(lake, gate={"min_records": 5, "quarantine_rate": 0.5})
-    code, out, _ = run("release", "gate", "-c", config)
-    assert code == 0
-    for words in ("min_records", "output-only", "quarantine_rate", "private", "yes"):
-        assert words in out
-    code, out, _ = run("release", "publish", "-c", config, "--json")
-    assert code == 0
-    published = json.loads(out)
-    assert published["manifest"]["gate"][1] == {"name": "quarantine_rate", "kind": "private", "bound": "0.5"}
-    planned = json.loads(run("plan", "--config", config, "--json")[1])["recovery"]
-    assert published["manifest"]["recovery"]["uniform"]["before"] == repr(planned["uniform"]["before"])
-
+    write_config(lake, gate={"min_records": 5, "quarantine_rate": 0.5})
+    night = call.read("release", "night", "-c", config, "--run-id", "night-1")
+    assert (night["sanitise"]["run_id"], night["gate"]["passed"]) == ("night-1", True)
+    assert sum(lake.spent().values()) == 12 * 24, "it was charged once"
+    published: dict[str, Any] = night["publish"]
+    manifest = published["manifest"]
+    assert (published["table"], published["manifest_path"]) == (str(lake.public), f"{lake.public}/_manifest.json")
+    assert manifest["run_ids"] == ["night-1"]
+    assert manifest["gate"][1] == {"name": "quarantine_rate", "kind": "private", "bound": "0.5"}
+    planned = call.read("plan", "--config", config)["recovery"]
+    assert manifest["recovery"]["uniform"]["before"] == repr(planned["uniform"]["before"])
     key = encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
     assert published["public_key"] == key
-    code, out, err = run_process(
-        "release", "verify", "--table", lake.public, "--public-key", key, "--delta-jars", delta_jars(), "--json"
-    )
-    assert code == 0, err
-    assert json.loads(out)["pinned"] is True
-    assert json.loads(out)["recovery"] == planned
-    code, out, err = run("release", "verify", "--table", lake.public)
-    assert code == 0
+
+    without_java = {"PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
+    alone = json.loads(run_process("-m", "wordveil", "release", "show", "-c", config, "--json", **without_java))
+    assert alone == call.read("release", "show", "-c", config)
+    assert (alone["records"], alone["open_runs"]) == ({"released": 12}, [])
+    return published
+
+
+def measure(lake: Lake, call: Commands, config: Path) -> None:
+    """What was charged, and what an attacker finds in the draws."""
+    out, _ = call("ledger", "-c", config)
+    for words in ("support", "any_text", "corpus", "left"):
+        assert words in out
+    authors = call.read("ledger", "-c", config, "--by", "author")
+    assert [one["author"] for one in authors] == ["a0", "a1", "a2", "a3"]
+    assert all(one["contexts"] == 3 and one["left"] == 1e6 - one["spent"] for one in authors)
+    assert {(one["unit"], one["for"], one["unbounded"]) for one in authors} == {("pure", "any_text", False)}
+    out, _ = call("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", "a1")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["record_id"] for row in rows] == ["r00001", "r00005", "r00009"]
+    assert {(row["state"], row["tokens"]) for row in rows} == {("spent", "24")}
+    _, err = call("ledger", "-c", config, "--by", "record", "--limit", "2")
+    assert "the first 2 rows" in err
+
+    found = call.read("evaluate", "-c", config, "--seed", 5)
+    assert (found["facts"]["seed"], found["is_private"]) == ("5", True)
+
+
+def count_terms(lake: Lake, call: Commands) -> None:
+    """In a table whose terms are known."""
+    texts = [
+        *("The cat sat. A cat's cat!", "cat dog DOG", "river bank river", "bank river", None),
+        *("of the and", "únique Ünder"),
+    ]
+    table, output = lake.root / "table", lake.root / "terms"
+    write_delta(lake.spark, pa.table({"id": list(map(str, range(7))), "text": pa.array(texts, pa.string())}), table)
+    write_delta(lake.spark, pa.table({"id": ["9"], "text": ["later later"]}), table)
+    command = ("analytics", "--table", table, "--output", output, "--topics", 2)
+    found = call.read(*command, "--version", 0, "--terms", 3)
+    known = {"records": 7, "documents": 5, "terms": 3, "occurrences": 8, "public_version": 0}
+    assert {name: found[name] for name in known} == known
+    assert len(found["topics"]) == 2
+    terms = {row["term"]: (row["count"], row["documents"]) for row in read_delta(output / "terms")}
+    assert terms == {"cat": (3, 2), "river": (3, 2), "bank": (2, 2)}
+    topics = read_delta(output / "topics")
+    assert Counter(row["topic"] for row in topics) == {0: 3, 1: 3}
+    assert {row["term"] for row in topics} == set(terms)
+
+    assert "8, 6 with a term" in call(*command, "--min-documents", 1)[0]
+    assert {row["public_version"] for row in read_delta(output / "terms")} == {1}
+    nothing = call.read(*command, "--min-documents", 9)
+    assert (nothing["terms"], nothing["topics"], read_delta(output / "topics")) == (0, [], [])
+
+    for arguments, code, words in (
+        (("--text", "body"), 4, "--text = body: the table has no such column. It has: id, text."),
+        (("--table", lake.root / "none"), 4, "there is no Delta table"),
+        (("--version", 7), 4, "version 7"),
+        (("--output", table / "out"), 2, "is the table, inside it or above it"),
+    ):
+        assert words in call(*command, *arguments, code=code)[1]
+
+
+def verify(lake: Lake, call: Commands, published: dict[str, Any]) -> None:
+    """In a process and a session of its own, and after each kind of damage."""
+    pinned = ("--public-key", published["public_key"])
+    table = ("release", "verify", "--table", lake.public)
+    found = json.loads(run_process("-c", NOISY, *table, *pinned, "--delta-jars", delta_jars(), "--json"))
+    assert found["pinned"] is True
+    assert found["recovery"]["uniform"]["before"] == float(published["manifest"]["recovery"]["uniform"]["before"])
+    out, err = call(*table)
     assert "Verified" in out
     assert "words recovered" in out
     assert "no public key was pinned" in err
+    facts = call.read(*table)
+    assert facts["manifest_sha256"] == published["manifest_sha256"]
+    assert facts["public_version"] == published["manifest"]["public_version"]
     file = next(lake.public.glob("**/*.parquet"))
     sound = file.read_bytes()
     file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-    code, _, err = run("release", "verify", "--table", lake.public)
-    assert code == 9
-    assert f"changed: {file.relative_to(lake.public)}" in err
+    assert f"changed: {file.relative_to(lake.public)}" in call(*table, code=9)[1]
     file.unlink()
-    code, _, err = run("release", "verify", "--table", lake.public)
-    assert code == 9
-    assert f"missing: {file.relative_to(lake.public)}" in err
+    assert f"missing: {file.relative_to(lake.public)}" in call(*table, code=9)[1]
     file.write_bytes(sound)
 
-    code, _, err = run("release", "withdraw", "-c", config, "--id", "r00003", "--id", "nobody")
-    assert code == 9
+
+def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
+    """Withdraw two records, and delete what is left of them, until ``text`` is gone."""
+    _, err = call("release", "withdraw", "-c", config, "--id", "r00003", "--id", "nobody", code=9)
     assert "1 of the ids" in err
     wanted = lake.root / "ids"
     wanted.write_text("r00003\n\n")
-    code, out, err = run("release", "withdraw", "-c", config, "--ids", wanted, "--run-id", "gone-1")
-    assert code == 0
+    out, err = call("release", "withdraw", "-c", config, "--ids", wanted, "--run-id", "gone-1")
     assert "withdraw: records were withdrawn as asked" in out
     assert "release purge" in err
-    code, out, _ = run("release", "show", "-c", config)
-    assert "still exists: 1 records in the draws, 1 in the public table" in " ".join(out.replace("│", " ").split())
-    assert json.loads(run("release", "purge", "-c", config, "--json")[1]) == {"release": "support", "rows": 1}
-    assert run("release", "gate", "-c", config)[0] == 0
-    assert run("release", "publish", "-c", config)[0] == 0
-    shown = json.loads(run("release", "show", "-c", config, "--json")[1])
-    assert not shown["withdrawn"]["gone"]
+    assert call.read("release", "withdraw", "-c", config, "--id", "r00004", "--run-id", "gone-2")["withdrawn"] == 1
+    out, _ = call("release", "show", "-c", config)
+    assert "still exists: 2 records in the draws, 2 in the public table" in " ".join(out.replace("│", " ").split())
+    assert call.read("release", "purge", "-c", config) == {"release": "support", "rows": 2}
+    _, err = call("release", "publish", "-c", config, code=9)
+    assert "and the gate has seen version" in err
+    assert call.report()["error"]["type"] == "OutdatedGateError"
+    assert "result" not in call.report()
+    out, _ = call("release", "gate", "-c", config)
+    for words in ("min_records", "output-only", "quarantine_rate", "private", "yes"):
+        assert words in out
+    published = call.read("release", "publish", "-c", config)
+    assert published["manifest"]["records"] == 10
+    assert not call.read("release", "show", "-c", config)["withdrawn"]["gone"]
     assert text in read_all_files(lake.home)
-    code, out, _ = run("release", "compact", "-c", config, "--retain-hours", 0)
-    assert code == 0
-    assert "public table" in out
-    shown = json.loads(run("release", "show", "-c", config, "--json")[1])
+    call.read("release", "compact", "-c", config, "--retain-hours", 0)
+    shown = call.read("release", "show", "-c", config)
     assert shown["withdrawn"] == {
-        "records": 1,
+        "records": 2,
         "in_draws": 0,
         "in_public_table": 0,
         "files_of_old_versions": {"draws": 0, "public table": 0},
@@ -160,90 +342,31 @@ def test_a_release_from_its_first_run_until_a_withdrawn_record_is_gone(lake: Lak
     assert [(one["run_id"], one["kind"], one["state"]) for one in shown["runs"]] == [
         ("night-1", "sanitise", "finished"),
         ("gone-1", "withdraw", "finished"),
+        ("gone-2", "withdraw", "finished"),
     ]
     assert text not in read_all_files(lake.home)
-    assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
 
-    code, out, err = run("key", "destroy", "-c", config)
-    assert code == 2
+
+def freeze(lake: Lake, call: Commands, config: Path) -> None:
+    """Destroy the key: nothing is drawn or published any more, and what was published can still be verified."""
+    call.read("release", "reset", "-c", config, "--yes", code=9)
+    _, err = call("key", "destroy", "-c", config, code=2)
     assert "Add --yes" in err
-    code, out, _ = run("key", "destroy", "-c", config, "--yes", "--json")
-    assert code == 0
-    assert json.loads(out)["frozen"] == json.loads(run("release", "show", "-c", config, "--json")[1])["frozen"]
+    destroyed = call.read("key", "destroy", "-c", config, "--yes")
+    assert destroyed["frozen"] == call.read("release", "show", "-c", config)["frozen"]
     assert KEY not in (lake.root / "key").read_text()
-    assert run("sanitise", "-c", config)[0] == 5
-    code, _, err = run("release", "gate", "-c", config)
-    assert code == 9
-    assert "has been frozen since" in err
-    lake.workspace.write_key("key", KEY)
-    code, _, err = run("release", "publish", "-c", config)
-    assert code == 9
-    assert "has been frozen since" in err
-    assert run("release", "verify", "--table", lake.public, "--public-key", key)[0] == 0
+    call("sanitise", "-c", config, code=5)
+    assert "has been frozen since" in call("release", "gate", "-c", config, code=9)[1]
+    public_key = load_key(str(lake.workspace.write_key("key", KEY)), None).signing_key("support")
+    assert "has been frozen since" in call("release", "publish", "-c", config, code=9)[1]
+    call("release", "verify", "--table", lake.public, "--public-key", encode_public_key(public_key))
 
 
-def test_a_night_by_one_command(lake: Lake, run: Command):
-    """As a user types it, in words and in JSON; the state is then told without Java, in a process of its own."""
-    config = write_config(lake, gate={"min_records": 5})
-    code, out, err = run("release", "night", "-c", config, "--run-id", "night-1")
-    assert code == 0, err
-    for words in ("all: no record of this input was known yet", "night-1", "min_records", "Published support"):
-        assert words in out
-    code, out, _ = run("release", "night", "-c", config, "--run-id", "night-1", "--json")
-    assert code == 0
-    again = json.loads(out)
-    assert (again["sanitise"]["run_id"], again["gate"]["passed"]) == ("night-1", True)
-    assert again["publish"]["manifest"]["run_ids"] == ["night-1"]
-    assert sum(lake.spent().values()) == 12 * 24, "it was charged once"
-    command = [sys.executable, "-m", "wordveil", "release", "show", "-c", str(config), "--json"]
-    without_java = {**clean_environment(), "PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=without_java)
-    assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown == json.loads(run("release", "show", "-c", config, "--json")[1])
-    assert (shown["records"], shown["open_runs"]) == ({"released": 12}, [])
-
-
-def test_the_ledger_as_table_json_and_csv(lake: Lake, run: Command):
-    config = write_config(
-        lake, budgets={"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6}
-    )
-    assert run("sanitise", "-c", config)[0] == 0
-    code, out, _ = run("ledger", "-c", config)
-    assert code == 0
-    for words in ("support", "any_text", "corpus", "left"):
-        assert words in out
-    authors = json.loads(run("ledger", "-c", config, "--by", "author", "--json")[1])
-    assert [one["author"] for one in authors] == ["a0", "a1", "a2", "a3"]
-    assert all(one["contexts"] == 3 and one["left"] == 1e6 - one["spent"] for one in authors)
-    assert {(one["unit"], one["for"], one["unbounded"]) for one in authors} == {("pure", "any_text", False)}
-    code, out, _ = run("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", "a1")
-    rows = list(csv.DictReader(io.StringIO(out)))
-    assert [row["record_id"] for row in rows] == ["r00001", "r00005", "r00009"]
-    assert {(row["state"], row["tokens"]) for row in rows} == {("spent", "24")}
-    code, out, err = run("ledger", "-c", config, "--by", "record", "--limit", "2")
-    assert "the first 2 rows" in err
-    assert run("ledger", "-c", config, "--ledger", lake.ledger)[0] == 2
-    assert run("ledger", "--ledger", lake.root / "nothing")[0] == 9
-
-
-def test_commands_refuse_what_they_cannot_do(lake: Lake, run: Command):
-    config = write_config(lake)
-    code, _, err = run("sanitise", "-c", config, "--overwrite")
-    assert code == 2
-    assert "never overwritten" in err
-    plain = lake.workspace.write_config("plain.yaml")
-    assert run("sanitise", "-c", plain, "--full-snapshot")[0] == 2
-    assert run("release", "gate", "-c", plain)[0] == 2
-    assert run("release", "withdraw", "-c", config)[0] == 2
-    assert run("release", "withdraw", "-c", config, "--ids", lake.root / "none")[0] == 2
-    for command in (
-        ("gate",),
-        ("publish",),
-        ("purge",),
-        ("compact",),
-        ("withdraw", "--id", "r00001"),
-        ("abandon", "night-1"),
-    ):
-        assert run("release", *command, "-c", config)[0] == 9, command
-    assert json.loads(run("release", "show", "-c", config, "--json")[1])["runs"] == []
+def test_commands_are_found_by_their_option():
+    new = typer.Typer()
+    new.command("plain")(lambda: None)
+    new.command("other")(key_commands.fingerprint)
+    outer = typer.Typer()
+    outer.add_typer(new, name="group")
+    outer.command("top")(lambda: None)
+    assert list(list_commands(typer.main.get_command(outer), "--json")) == ["group other"]

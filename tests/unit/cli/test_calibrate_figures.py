@@ -1,4 +1,4 @@
-"""``wordveil calibrate`` from a configuration to a table, a page, and a configuration to commit."""
+"""``wordveil calibrate`` from a configuration to a table, a page, and a configuration to commit; without Java."""
 
 from __future__ import annotations
 
@@ -81,9 +81,3 @@ def test_draws_are_counted_where_probabilities_are_not_known(workspace: Workspac
     assert not any(figure["is_exact"] for figure in found["meanings"][0]["words"])
     assert found["facts"]["words measured"] == "40 of 300"
     assert found["meanings"][0]["utility"]["points_95"] > found["meanings"][0]["utility"]["points_50"]
-
-
-def test_executors_find_the_same(spark: Any, workspace: Workspace, run: Command):
-    config = workspace.write_config()
-    asked = ("-c", config, "--epsilon", "4", "--words", "40", "--runs", "50")
-    assert read(run, *asked, "--on-spark") == read(run, *asked)
