@@ -16,93 +16,125 @@ from sparking import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fre
 from wordveil.config.load import parse_config
 from wordveil.spark.sanitise.job import run_sanitise
 
-RECORDS = 400
+RECORDS = 60
+TWINS = (20, 41)
+"""Records with the same text."""
+READABLE = {"profile": "readable"}
+STRICT = {"profile": "strict", "n_max": 24}
 
 
-@pytest.fixture
-def filled(workspace: Workspace) -> Workspace:
-    workspace.write_corpus(corpus(RECORDS), files=2)
+def records() -> pa.Table:
+    table = corpus(RECORDS)
+    bodies = table["body"].to_pylist()
+    for number in TWINS:
+        bodies[number] = " ".join(["waaa"] * 20)
+    return table.set_column(1, "body", pa.array(bodies))
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The records as a table of two files, and ``parts``, the same in another order in seven."""
+    workspace = Workspace(tmp_path_factory.mktemp("identity"))
+    workspace.write_corpus(records(), files=2)
+    workspace.write_corpus(records().sort_by([("body", "descending")]), "parts", files=7)
+    helpers.toy_embedding(WORDS, EMBEDDING.vectors * 0.15).save(workspace.root / "ball")
     return workspace
 
 
-def rows_of(spark, workspace: Workspace, name: str, **sections):
+@pytest.fixture(scope="module")
+def reference(spark, filled: Workspace) -> list[dict]:
+    """The rows of Laplace's mechanism under the profile strict."""
+    found = rows_of(spark, filled, "reference")
+    assert len(found) == RECORDS
+    return found
+
+
+def rows_of(spark, workspace: Workspace, name: str, **sections) -> list[dict]:
     config = workspace.config(output={"path": str(workspace.root / name)}, **sections)
-    run_sanitise(config, lambda: spark)
+    run_sanitise(config, lambda: spark, overwrite=True)
     return read_output(workspace.root / name)
 
 
-def repartition_corpus(spark, workspace: Workspace, parts: int) -> str:
-    path = str(workspace.root / f"corpus-{parts}")
-    spark.read.parquet(str(workspace.root / "corpus")).repartition(parts, "note").write.parquet(path)
-    return path
-
-
-@pytest.mark.parametrize(
-    "text",
-    [{"profile": "strict", "n_max": 24}, {"profile": "readable"}, {"length": "sample", "n_max": 10, "output": "bag"}],
-)
-def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
-    text = {"profile": "strict", **text}
-    reference = rows_of(spark, filled, "reference", text=text)
-    assert len(reference) == RECORDS
-    for parts in (1, 7):
-        source = {"path": repartition_corpus(spark, filled, parts)}
-        assert rows_of(spark, filled, f"parts-{parts}", text=text, input=source) == reference
+def rows_of_parts(spark, workspace: Workspace, **sections) -> list[dict]:
+    """Of the files in another order, with each record in a batch of its own."""
     option = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(option)
     try:
         spark.conf.set(option, "1")
-        assert rows_of(spark, filled, "batches", text=text) == reference
+        return rows_of(spark, workspace, "other", input={"path": str(workspace.root / "parts")}, **sections)
     finally:
         spark.conf.set(option, before)
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [
-        {"name": "exponential", "epsilon": 3.0, "gamma": 3.0, "neighbours": 12, "tight": True},
-        {"name": "exponential", "epsilon": 3.0, "metric": "manhattan"},
-        {"name": "syntf", "epsilon": 20.0, "neighbours": 12},
-    ],
-    ids=["exponential", "whole", "syntf"],
+    "text", [READABLE, {"profile": "strict", "length": "sample", "n_max": 10, "output": "bag"}], ids=["readable", "bag"]
 )
-@pytest.mark.parametrize("profile", ["strict", "readable"])
-def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, mechanism, profile):
-    text = {"profile": profile, **({"n_max": 24} if profile == "strict" else {})}
-    reference = rows_of(spark, filled, "reference", text=text, mechanism=mechanism)
-    assert len(reference) == RECORDS
-    assert {row["privacy"]["mechanism"] for row in reference if row["privacy"]} == {mechanism["name"]}
-    source = {"path": repartition_corpus(spark, filled, 5)}
-    assert rows_of(spark, filled, "parts", text=text, mechanism=mechanism, input=source) == reference
+def test_partitions_and_batches_change_nothing(spark, filled: Workspace, text):
+    expected = rows_of(spark, filled, "one", text=text)
+    assert len(expected) == RECORDS
+    assert rows_of_parts(spark, filled, text=text) == expected
+
+
+def test_partitions_and_batches_change_nothing_under_strict(spark, filled: Workspace, reference):
+    assert rows_of_parts(spark, filled) == reference
+
+
+TIGHT = {"name": "exponential", "epsilon": 3.0, "gamma": 3.0, "neighbours": 12, "tight": True}
+WHOLE = {"name": "exponential", "epsilon": 3.0, "metric": "manhattan"}
+SYNTF = {"name": "syntf", "epsilon": 20.0, "neighbours": 12}
+
+
+@pytest.mark.parametrize(
+    ("text", "mechanism"),
+    [
+        pytest.param(STRICT, TIGHT, id="strict-tight"),
+        pytest.param(READABLE, SYNTF, id="readable-syntf"),
+        *(
+            pytest.param(text, mechanism, id=f"{text['profile']}-{name}", marks=pytest.mark.long)
+            for text, mechanism, name in (
+                (STRICT, WHOLE, "whole"),
+                (STRICT, SYNTF, "syntf"),
+                (READABLE, TIGHT, "tight"),
+                (READABLE, WHOLE, "whole"),
+            )
+        ),
+    ],
+)
+def test_partitions_change_nothing_for_a_table_either(spark, filled: Workspace, text, mechanism):
+    """tests/contracts/test_mechanisms.py shows of every mechanism that cuts and orders of batches change nothing."""
+    expected = rows_of(spark, filled, "one", text=text, mechanism=mechanism)
+    assert len(expected) == RECORDS
+    assert {row["privacy"]["mechanism"] for row in expected if row["privacy"]} == {mechanism["name"]}
+    assert rows_of_parts(spark, filled, text=text, mechanism=mechanism) == expected
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        {"name": "hyperbolic-laplace", "epsilon": 12.0},
-        {"name": "hyperbolic-fdd", "epsilon": 3.0},
-        {"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
+        pytest.param({"name": "hyperbolic-fdd", "epsilon": 3.0}, id="fdd"),
+        pytest.param({"name": "hyperbolic-laplace", "epsilon": 12.0}, id="laplace", marks=pytest.mark.long),
+        pytest.param(
+            {"name": "exponential", "epsilon": 3.0, "metric": "hyperbolic", "gamma": 3.0},
+            id="exponential",
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["laplace", "fdd", "exponential"],
 )
 def test_partitions_change_nothing_in_hyperbolic_space_either(spark, filled: Workspace, mechanism):
-    embedding = helpers.toy_embedding(WORDS, EMBEDDING.vectors * 0.15)
-    embedding.save(filled.root / "ball")
     settings = {
         "text": {"length": "sample", "n_max": 10},
         "mechanism": {**mechanism, "embedding": str(filled.root / "ball")},
     }
-    reference = rows_of(spark, filled, "reference", **settings)
-    assert {row["privacy"]["metric"].split(":")[0] for row in reference if row["privacy"]} <= {
+    expected = rows_of(spark, filled, "one", **settings)
+    assert {row["privacy"]["metric"].split(":")[0] for row in expected if row["privacy"]} <= {
         "hyperbolic",
         "hyperbolic-capped",
     }
     true = 3.0 + 8 if mechanism["name"] == "hyperbolic-fdd" else mechanism["epsilon"]
-    assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in reference if row["privacy"]} == {
+    assert {(row["privacy"]["nominal_epsilon"], row["privacy"]["epsilon"]) for row in expected if row["privacy"]} == {
         (mechanism["epsilon"], true)
     }
-    source = {"path": repartition_corpus(spark, filled, 5)}
-    assert rows_of(spark, filled, "parts", input=source, **settings) == reference
+    assert rows_of_parts(spark, filled, **settings) == expected
 
 
 def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):
@@ -114,9 +146,9 @@ def test_random_keeps_no_word_and_costs_nothing(spark, filled: Workspace):
     assert {len(row["text"].split()) for row in read_output(filled.root / "random")} == {24}
 
 
-def test_cores_change_nothing_and_a_rerun_repeats_the_rows(spark, filled: Workspace):
-    """Two cores here, three in a process of their own."""
-    reference = rows_of(spark, filled, "reference")
+@pytest.mark.long
+def test_cores_change_nothing_and_a_rerun_repeats_the_rows(filled: Workspace, reference):
+    """Two cores here, three in a process of their own. tests/e2e/test_cluster.py has two workers of a core."""
     config = filled.write_config(output={"path": str(filled.root / "cores")}, spark={"master": "local[3]"})
     command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=clean_environment())
@@ -124,28 +156,26 @@ def test_cores_change_nothing_and_a_rerun_repeats_the_rows(spark, filled: Worksp
     assert read_output(filled.root / "cores") == reference
 
 
-def test_key_release_policy_and_bundle_change_the_noise(spark, filled: Workspace):
-    reference = [row["text"] for row in rows_of(spark, filled, "reference")]
+def test_key_release_policy_and_bundle_change_the_noise(spark, filled: Workspace, reference):
     other_key = filled.write_key("second.key", fresh_key())
     changes = {
         "key": {"key": {"file": str(other_key)}},
         "release": {"release": "another"},
-        "policy": {"text": {"profile": "strict", "n_max": 24, "hyphens": "inner"}},
+        "policy": {"text": {**STRICT, "hyphens": "inner"}},
         "bundle": {"mechanism": {"epsilon": 4.000001}},
     }
     for name, change in changes.items():
-        texts = [row["text"] for row in rows_of(spark, filled, f"other-{name}", **change)]
-        same = sum(mine == theirs for mine, theirs in zip(reference, texts, strict=True))
+        rows = rows_of(spark, filled, "other", **change)
+        same = sum(mine["text"] == theirs["text"] for mine, theirs in zip(reference, rows, strict=True))
         assert same < RECORDS / 20, name
 
 
-def test_an_edited_record_gets_fresh_noise_and_the_others_keep_theirs(spark, filled: Workspace):
-    reference = rows_of(spark, filled, "reference")
-    table = corpus(RECORDS)
+def test_an_edited_record_gets_fresh_noise_and_the_others_keep_theirs(spark, filled: Workspace, reference):
+    table = records()
     bodies = table["body"].to_pylist()
     bodies[17] += " waaa"
     filled.write_corpus(table.set_column(1, "body", pa.array(bodies)), name="edited")
-    edited = rows_of(spark, filled, "after", input={"path": str(filled.root / "edited")})
+    edited = rows_of(spark, filled, "other", input={"path": str(filled.root / "edited")})
     changed = [mine["id"] for mine, theirs in zip(reference, edited, strict=True) if mine != theirs]
     assert changed == ["r00017"]
     assert reference[17]["content_tag"] != edited[17]["content_tag"]
@@ -153,9 +183,7 @@ def test_an_edited_record_gets_fresh_noise_and_the_others_keep_theirs(spark, fil
     assert sum(mine == theirs for mine, theirs in zip(before, after, strict=False)) < len(before) / 2
 
 
-def test_equal_texts_of_two_records_get_unequal_noise(spark, workspace: Workspace):
-    text = " ".join(["waaa"] * 20)
-    workspace.write_corpus(pa.table({"id": ["a", "b"], "body": [text] * 2, "day": ["d"] * 2}))
-    first, second = rows_of(spark, workspace, "output")
+def test_equal_texts_of_two_records_get_unequal_noise(reference):
+    first, second = (reference[number] for number in TWINS)
     assert first["text"] != second["text"]
     assert first["content_tag"] != second["content_tag"]

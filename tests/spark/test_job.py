@@ -22,25 +22,38 @@ def run(spark, config, **options):
     return run_sanitise(config, lambda: spark, **options)
 
 
-def test_all_records_come_out_with_their_columns(spark, workspace: Workspace):
-    table = corpus(300)
+def test_all_records_come_out_with_their_columns_and_their_accounting(spark, workspace: Workspace):
+    table = corpus(30).append_column("who", pa.array(["x"] * 30))
     workspace.write_corpus(table, files=3)
-    report = run(spark, workspace.config(output={"partition_by": ["day"]}))
+    report = run(spark, workspace.config(input={"author": "who"}, output={"partition_by": ["day"]}))
     rows = read_output(workspace.root / "output")
     assert [row["id"] for row in rows] == table["id"].to_pylist()
     assert [row["day"] for row in rows] == table["day"].to_pylist()
-    assert set(rows[0]) == {"id", "day", *RESERVED_COLUMNS} - {"run_id"}
+    assert set(rows[0]) == {"id", "day", *RESERVED_COLUMNS} - {"run_id"}, "the author is dropped unless it is kept"
     assert {path.name for path in (workspace.root / "output").glob("day=*")} == {"day=d0", "day=d1", "day=d2"}
     assert all(row["status"] == "released" and row["reason"] is None for row in rows)
-    assert (report.records, report.released, report.quarantined, report.tokens) == (300, 300, {}, 300 * 24)
+    assert (report.records, report.released, report.quarantined, report.tokens) == (30, 30, {}, 30 * 24)
+    privacy = rows[0]["privacy"]
+    assert privacy["tokens"] == 24
+    assert privacy["epsilon"] == privacy["nominal_epsilon"] == 4.0
+    assert privacy["relation"] == "any_text"
+    assert privacy["composition"] == "sequence"
+    assert privacy["epsilon_pure"] == privacy["epsilon_bound"] == pytest.approx(24 * 4.0 * diameter(workspace))
+    assert privacy["exposes"] == ["presence", "column:day"]
+    assert privacy["bundle"] == report.mechanism_fingerprint
+    assert privacy["metric"].startswith("euclidean:")
+
+    small = workspace.root / "small"
+    run(spark, workspace.config(input={"author": "who"}, output={"path": str(small), "records_per_file": 9}))
+    assert sorted(pq.read_metadata(path).num_rows for path in small.glob("*.parquet")) == [3, 9, 9, 9]
+    assert read_output(small) == rows
 
 
-@pytest.mark.parametrize("output", [{}, {"partition_by": ["day"]}], ids=["plain", "directories"])
-def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace, output):
+def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace):
     """Readers such as polars and DuckDB take all files of a directory, hidden ones too."""
-    table = corpus(60)
+    table = corpus(30)
     workspace.write_corpus(table)
-    for overwrite in (False, True):
+    for overwrite, output in ((False, {"partition_by": ["day"]}), (True, {})):
         run(spark, workspace.config(output=output), overwrite=overwrite)
         place = workspace.root / "output"
         files = [path for path in place.rglob("*") if path.is_file()]
@@ -57,31 +70,6 @@ def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace, output)
             path.write_bytes(raw)
             with pytest.raises(OSError, match="CRC checksum"):
                 pq.ParquetFile(path, page_checksum_verification=True).read()
-
-
-def test_files_hold_no_more_records_than_allowed(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(100))
-    run(spark, workspace.config())
-    whole = read_output(workspace.root / "output")
-    config = workspace.config(output={"path": str(workspace.root / "small"), "records_per_file": 30})
-    run(spark, config)
-    sizes = [pq.read_metadata(path).num_rows for path in (workspace.root / "small").glob("*.parquet")]
-    assert sorted(sizes) == [10, 30, 30, 30]
-    assert read_output(workspace.root / "small") == whole
-
-
-def test_accounting_stands_beside_the_text(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(5))
-    report = run(spark, workspace.config())
-    privacy = read_output(workspace.root / "output")[0]["privacy"]
-    assert privacy["tokens"] == 24
-    assert privacy["epsilon"] == privacy["nominal_epsilon"] == 4.0
-    assert privacy["relation"] == "any_text"
-    assert privacy["composition"] == "sequence"
-    assert privacy["epsilon_pure"] == privacy["epsilon_bound"] == pytest.approx(24 * 4.0 * diameter(workspace))
-    assert privacy["exposes"] == ["presence", "column:day"]
-    assert privacy["bundle"] == report.mechanism_fingerprint
-    assert privacy["metric"].startswith("euclidean:")
 
 
 def diameter(workspace: Workspace) -> float:
@@ -135,20 +123,15 @@ def test_bad_rows_are_quarantined_with_their_reason(spark, workspace: Workspace)
 
 def test_undecodable_strings_are_refused_before_python(spark, workspace: Workspace):
     """A string column can hold bytes that are no UTF-8; Arrow's kernels would raise on them."""
-    broken = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\4\0\0\0\6\0\0\0"), pa.py_buffer(b"waaa\xff\xfe"))
-    workspace.write_corpus(pa.table({"id": ["a", "b"], "body": broken, "day": ["x", "y"]}))
-    run(spark, workspace.config())
-    assert [(row["id"], row["reason"]) for row in read_output(workspace.root / "output")] == [
-        ("a", None),
-        ("b", "undecodable"),
-    ]
-
-
-def test_undecodable_ids_are_quarantined(spark, workspace: Workspace):
-    ids = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xff\xfe"))
-    workspace.write_corpus(pa.table({"id": ids, "body": ["waaa", "waab"]}))
+    body = pa.array([b"waaa", b"wa\xff\xfe", b"waab"], pa.binary())
+    ids = pa.array([b"a", b"b", b"c\xff\xfe"], pa.binary())
+    broken = [pa.StringArray.from_buffers(3, *array.buffers()[1:]) for array in (ids, body)]
+    workspace.write_corpus(pa.table({"id": broken[0], "body": broken[1]}))
     report = run(spark, workspace.config(input={"keep": []}))
-    assert report.quarantined == {"invalid_id": 1}
+    assert (report.released, report.quarantined) == (1, {"undecodable": 1, "invalid_id": 1})
+    read = ds.dataset(workspace.root / "output").to_table(columns=["id", "reason"])
+    found = zip(read["id"].cast(pa.binary()).to_pylist(), read["reason"].to_pylist(), strict=True)
+    assert sorted(found) == [(b"a", None), (b"b", "undecodable"), (b"c\xff\xfe", "invalid_id")]
 
 
 def test_refused_texts_can_enter_as_the_empty_text(spark, workspace: Workspace):
@@ -171,12 +154,14 @@ def test_kept_columns_of_many_types_pass_unchanged(spark, workspace: Workspace):
         "price": pa.array([decimal.Decimal("1.25"), None], pa.decimal128(10, 2)),
         "tags": pa.array([["x", None], None], pa.list_(pa.string())),
         "nested": pa.array([{"k": 1}, None], pa.struct([("k", pa.int64())])),
+        "who": pa.array(["x", "y"]),
     }
     workspace.write_corpus(pa.table({"id": pa.array([7, 8]), "body": ["waaa", "waab"], **kept}))
-    run(spark, workspace.config(input={"keep": list(kept)}))
+    run(spark, workspace.config(input={"keep": list(kept), "author": "who"}))
     rows = read_output(workspace.root / "output")
     for name, array in kept.items():
         assert [row[name] for row in rows] == array.to_pylist()
+        assert f"column:{name}" in rows[0]["privacy"]["exposes"]
 
 
 def test_partitioned_input_keeps_its_partition_column(spark, workspace: Workspace):
@@ -197,17 +182,6 @@ def test_an_empty_corpus_gives_an_empty_table(spark, workspace: Workspace):
     assert read_output(workspace.root / "output") == []
 
 
-def test_the_author_is_dropped_unless_kept(spark, workspace: Workspace):
-    table = corpus(3).append_column("who", pa.array(["x", "y", "z"]))
-    workspace.write_corpus(table)
-    run(spark, workspace.config(input={"author": "who"}))
-    assert "who" not in read_output(workspace.root / "output")[0]
-    run(spark, workspace.config(input={"author": "who", "keep": ["who"]}), overwrite=True)
-    row = read_output(workspace.root / "output")[0]
-    assert row["who"] == "x"
-    assert "column:who" in row["privacy"]["exposes"]
-
-
 def test_an_existing_output_is_left_alone(spark, workspace: Workspace):
     workspace.write_corpus(corpus(3))
     (workspace.root / "output").mkdir()
@@ -217,30 +191,21 @@ def test_an_existing_output_is_left_alone(spark, workspace: Workspace):
     assert [path.name for path in (workspace.root / "output").iterdir()] == ["mine"]
 
 
-def test_overwriting_replaces_the_table_and_leaves_nothing_beside_it(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(3))
-    run(spark, workspace.config())
-    run(spark, workspace.config(), overwrite=True)
-    assert len(read_output(workspace.root / "output")) == 3
-    assert not list(workspace.root.glob(".output*"))
-
-
-def test_a_failing_job_leaves_the_old_output_and_no_draft(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(300), files=3)
-    run(spark, workspace.config())
-    before = read_output(workspace.root / "output")
-    (workspace.root / "corpus" / "part-1.parquet").write_bytes(b"PAR1 not a table PAR1")
+def test_an_output_is_replaced_whole_or_not_at_all(spark, workspace: Workspace):
+    """And nothing is left beside it; what a killed run left there is reported."""
+    workspace.write_corpus(corpus(3), "before")
+    path = workspace.write_corpus(corpus(6, seed=1), files=2)
+    run(spark, workspace.config(input={"path": str(workspace.root / "before")}))
+    (workspace.root / ".output.wordveil-killed").mkdir()
+    report = run(spark, workspace.config(), overwrite=True)
+    assert any(".output.wordveil-killed" in note for note in report.notes)
+    replaced = read_output(workspace.root / "output")
+    assert len(replaced) == 6
+    (path / "part-1.parquet").write_bytes(b"PAR1 not a table PAR1")
     with pytest.raises(SparkJobError, match="part-1"):
         run(spark, workspace.config(), overwrite=True)
-    assert read_output(workspace.root / "output") == before
-    assert not list(workspace.root.glob(".output*"))
-
-
-def test_a_draft_of_a_killed_run_is_reported(spark, workspace: Workspace):
-    workspace.write_corpus(corpus(3))
-    (workspace.root / ".output.wordveil-killed").mkdir()
-    report = run(spark, workspace.config())
-    assert any(".output.wordveil-killed" in note for note in report.notes)
+    assert read_output(workspace.root / "output") == replaced
+    assert [left.name for left in workspace.root.glob(".output*")] == [".output.wordveil-killed"]
 
 
 def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: Workspace, monkeypatch):
@@ -261,22 +226,15 @@ def test_an_output_that_appears_meanwhile_is_not_merged_into(spark, workspace: W
     assert not list(workspace.root.glob(".output*"))
 
 
-@pytest.mark.parametrize(
-    ("columns", "fault"),
-    [
-        ({"id": "idd"}, "input.id = idd: the table has no such column. Did you mean id?"),
-        ({"text": "ratio"}, "input.text = ratio: is of type double. A text must be a string"),
-        ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
-        ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
-        ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),
-        ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
-    ],
-)
-def test_columns_are_checked_before_any_row_is_read(spark, workspace: Workspace, columns, fault):
+def test_columns_are_checked_before_any_row_is_read(spark, workspace: Workspace):
+    """All faults at once. tests/unit/spark/test_columns.py has each fault there is."""
     workspace.write_corpus(corpus(3).append_column("ratio", pa.array([0.5] * 3)))
-    with pytest.raises(ConfigError, match="fault") as error:
-        run(spark, workspace.config(input=columns))
-    assert fault in str(error.value)
+    with pytest.raises(ConfigError) as error:
+        run(spark, workspace.config(input={"id": "idd", "text": "ratio", "keep": ["zzz"]}))
+    assert "input.id = idd: the table has no such column. Did you mean id?" in str(error.value)
+    assert "input.text = ratio: is of type double. A text must be a string" in str(error.value)
+    assert "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio" in str(error.value)
+    assert not (workspace.root / "output").exists()
 
 
 def test_a_missing_input_is_named(spark, workspace: Workspace):

@@ -1,0 +1,54 @@
+"""The columns that a configuration names, held against a table's schema before any row is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql.types import DoubleType, LongType, StringType, StructType
+
+from wordveil.config.schema import ColumnsSection
+from wordveil.errors import ConfigError
+from wordveil.spark.platform.columns import check_columns
+
+SCHEMA = (
+    StructType()
+    .add("id", StringType())
+    .add("body", StringType())
+    .add("day", StringType())
+    .add("note", LongType())
+    .add("ratio", DoubleType())
+)
+
+
+def find_faults(**columns: Any) -> list[str]:
+    """What is wrong with the columns, by the setting."""
+    section = ColumnsSection.model_validate({"id": "id", "text": "body", "keep": ["day"], **columns})
+    try:
+        check_columns(SCHEMA, section, "corpus")
+    except ConfigError as error:
+        assert str(error).startswith("corpus")
+        return str(error).splitlines()[1:]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ({"id": "idd"}, "input.id = idd: the table has no such column. Did you mean id?"),
+        ({"text": "bodi"}, "input.text = bodi: the table has no such column. Did you mean body?"),
+        ({"text": "ratio"}, "input.text = ratio: is of type double. A text must be a string"),
+        ({"id": "ratio"}, "input.id = ratio: is of type double. Ids must be strings or whole numbers"),
+        ({"keep": ["zzz"]}, "input.keep = zzz: the table has no such column. It has: id, body, day, note, ratio"),
+        ({"keep": ["a`b"]}, "input.keep = a`b: Spark cannot quote a backtick in a column's name"),
+        ({"author": "bod"}, "input.author = bod: the table has no such column. Did you mean body?"),
+    ],
+)
+def test_a_wrong_column_is_named_with_its_fix(columns: dict[str, Any], fault: str):
+    (found,) = find_faults(**columns)
+    assert fault in found
+
+
+def test_columns_of_the_right_types_are_no_fault():
+    assert find_faults() == []
+    assert find_faults(id="note", text="note", author="day") == []
