@@ -1,0 +1,63 @@
+"""What earlier versions of the package left on a disk, as ``tests/releases/make.py`` wrote it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wordveil.config.artifacts import find_bundle, find_ngrams
+from wordveil.config.load import Config
+from wordveil.crypto.keys import load_key
+from wordveil.records.sanitiser import RecordSanitiser
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+
+VERSIONS = sorted(path for path in (Path(__file__).parent / "releases").iterdir() if (path / "expected.json").exists())
+
+
+def place_of(version: Path) -> Path:
+    """Where the files of a version were made. A release knows the path of its ledger."""
+    return Path("/tmp") / f"wordveil-{version.name}"
+
+
+def copy(version: Path, target: Path) -> Path:
+    """Copy a version's files to where they may change. Git does not keep the mode that a key needs."""
+    shutil.copytree(version, target, copy_function=shutil.copy)  # Delta ages its log by the times of files
+    for key in target.glob("*.key"):
+        key.chmod(0o600)
+    return target
+
+
+@contextlib.contextmanager
+def put_back(version: Path) -> Iterator[Path]:
+    """Copy a version's files to where they were made, for as long as the context lasts; one process at a time."""
+    place = place_of(version)
+    with place.with_name(f"{place.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            yield copy(version, place)
+        finally:
+            shutil.rmtree(place)
+
+
+def draw(config: Config, table: pa.Table, *, epoch: int = 1, run_id: str = "kept") -> list[dict[str, Any]]:
+    """Draw what a configuration makes of records, without Spark, as rows of an output. ``epoch``: the key's."""
+    keys = load_key(config.key.file, config.key.env).for_release(config.release, epoch)
+    sanitiser = RecordSanitiser(config.record_settings(run_id), find_bundle(config), keys, find_ngrams(config))
+    columns = {name: table[name] for name in (config.input.id, *config.input.keep)}
+    reasons = pa.array([None] * len(table), pa.string())
+    whole = pa.table({**columns, TEXT_COLUMN: table[config.input.text], REASON_COLUMN: reasons}).combine_chunks()
+    return [row for batch in whole.to_batches() for made in sanitiser.sanitise(batch) for row in made.to_pylist()]
+
+
+def read_corpus(config: Config) -> pa.Table:
+    """Read the input of a Parquet job."""
+    assert config.input.path is not None
+    return pq.read_table(config.input.path)

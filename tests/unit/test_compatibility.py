@@ -1,0 +1,246 @@
+"""What version 0.1.0 and later ones left on a disk is read, and draws the same rows. A format of another version is
+refused with what to do. ``docs/compatibility.md`` promises both; ``tests/spark/test_compatibility.py`` goes on with
+what only Spark reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import kept
+from releasing import read_delta
+from wordveil.artifacts import ngram_model
+from wordveil.config.artifacts import find_bundle
+from wordveil.config.generators import load_generator_config
+from wordveil.config.load import Config, load_config
+from wordveil.crypto.keys import encode_public_key, load_key
+from wordveil.embeddings import embedding as embeddings
+from wordveil.errors import WordveilError
+from wordveil.evaluation.audit.store import BUNDLE, load_audit
+from wordveil.generators.npz_file import read_npz, write_npz
+from wordveil.generators.weights import load_weights
+from wordveil.release.manifest import Manifest, verify
+from wordveil.spark.platform.local_delta import read_log
+from wordveil.spark.release.local_state import read_local_state
+from wordveil.spark.sanitise.report import RunReport
+
+JOBS = [
+    pytest.param(version, file.stem, id=f"{version.name} {file.stem}")
+    for version in kept.VERSIONS
+    for file in sorted(version.glob("*.yaml"))
+    if file.stem in json.loads((version / "expected.json").read_text("utf-8"))
+]
+
+
+@pytest.fixture(params=kept.VERSIONS, ids=lambda version: version.name)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return kept.copy(request.param, tmp_path / "kept")
+
+
+def expect(home: Path, name: str) -> dict[str, Any]:
+    return dict(json.loads((home / "expected.json").read_text("utf-8"))[name])
+
+
+def test_there_are_files_of_the_first_version():
+    assert kept.VERSIONS[0].name == "0.1.0"
+    assert len(JOBS) >= 9
+
+
+@pytest.mark.parametrize(("version", "name"), JOBS)
+def test_a_configuration_finds_its_bundle_and_draws_the_same_rows(version: Path, name: str, tmp_path: Path):
+    home = kept.copy(version, tmp_path / "kept")
+    expected, config = expect(home, name), load_config(home / f"{name}.yaml")
+    assert config.policy.fingerprint == expected["policy"]
+    assert str(config.relation) == expected["relation"]
+    bundle = find_bundle(config)
+    assert bundle.fingerprint == expected["bundle"]
+    assert (bundle.recovery is None) == bundle.mechanism.reads_context
+    rows = kept.draw(config, kept.read_corpus(config))
+    assert [{**row, "content_tag": row["content_tag"].hex()} for row in rows] == expected["rows"]
+
+
+def test_an_output_has_the_rows_that_its_job_draws(home: Path):
+    config = load_config(home / "tree.yaml")
+    rows = ds.dataset(home / "output-tree").to_table().to_pylist()
+    drawn = kept.draw(config, kept.read_corpus(config))
+    assert len(rows) == 5
+    for row in rows:
+        (same,) = (one for one in drawn if one["id"] == row["id"])
+        assert row == {name: same[name] for name in row}
+    report = json.loads((home / "report.json").read_text("utf-8"))
+    assert set(report["result"]) <= {*RunReport.__dataclass_fields__, "unknown_rate", "tokens_per_second"}
+    assert report["exit_code"] == 0
+
+
+def test_what_mechanisms_are_made_from_is_read(home: Path):
+    words = embeddings.load(str(home / "embedding"))
+    assert words.digest == embeddings.load(str(home / "words.txt")).digest
+    assert load_weights(home / "generator.npz").shape.size == words.size
+    assert load_generator_config(home / "training.yaml").schedule.epochs > 0
+    fingerprint = find_bundle(load_config(home / "tree.yaml")).fingerprint
+    audit = load_audit(home / "bundles", BUNDLE, fingerprint)
+    assert audit is not None
+    assert audit.is_passed
+
+
+def test_a_release_is_what_it_was(home: Path):
+    config = load_config(home / "release.yaml")
+    state = read_local_state(config)
+    assert state is not None
+    assert [(run["run_id"], run["kind"], run["epoch"], run["state"]) for run in state["runs"]] == [
+        ("night-1", "sanitise", 1, "finished"),
+        ("withdrawal", "withdraw", 2, "finished"),
+        ("night-2", "sanitise", 2, "finished"),
+    ]
+    assert state["published"]["public_version"] == read_log(home / "release" / "public").version
+    assert state["withdrawn"] == {
+        "records": 1,
+        "in_draws": 1,
+        "in_public_table": 0,
+        "files_of_old_versions": {"draws": 0, "public table": 1},
+        "gone": False,
+    }
+
+
+def test_published_rows_are_drawn_from_bundle_and_key(home: Path):
+    """Under the key's first epoch, and after its rotation under the second: r2 was changed then, and r5 withdrawn."""
+    config = load_config(home / "release.yaml")
+    drawn = {}
+    for epoch, place in ((1, home / "corpus.parquet"), (2, home / "input")):
+        rows = read_delta(place) if place.is_dir() else pq.read_table(place).to_pylist()
+        table = pa.table({name: [row[name] for row in rows] for name in ("id", "day", "text")})
+        drawn |= {(row["id"], epoch): row for row in kept.draw(config, table, epoch=epoch)}
+    draws = [row for row in read_delta(home / "release" / "draws") if row["status"] == "released"]
+    assert sorted((row["id"], row["__epoch"]) for row in draws) == [*((f"r{n}", 1) for n in (1, 2)), ("r2", 2),
+                                                                     *((f"r{n}", 1) for n in (3, 4, 5))]  # fmt: skip
+    for row in draws:
+        same = drawn[row["id"], row["__epoch"]]
+        assert (row["text"], row["content_tag"]) == (same["text"], same["content_tag"])
+    public = {row["id"]: row["text"] for row in read_delta(home / "release" / "public")}
+    epochs = {"r1": 1, "r2": 2, "r3": 1, "r4": 1}
+    assert public == {name: drawn[name, epoch]["text"] for name, epoch in epochs.items()}
+
+
+def test_manifests_verify(home: Path):
+    config = load_config(home / "release.yaml")
+    table = home / "release" / "public"
+    public_key = encode_public_key(load_key(config.key.file, None).signing_key(config.release))
+    files = []
+    for name in read_log(table).list_files():
+        data = (table / name).read_bytes()
+        files.append((name, len(data), hashlib.sha256(data).hexdigest()))
+    manifest = verify(json.loads((table / "_manifest.json").read_text("utf-8")), files, public_key)
+    assert manifest.records == 4
+    assert manifest.mechanism == find_bundle(config).fingerprint
+    earlier = sorted((home / "release" / "manifests").glob("*.json"))
+    versions = [Manifest.from_dict(json.loads(place.read_text("utf-8"))["manifest"]).draws_version for place in earlier]
+    assert versions == sorted(set(versions))
+    assert len(versions) == 2
+
+
+def test_ledger_and_journal_add_up(home: Path):
+    entries = read_delta(home / "ledger")
+    spent = {(row["record_id"], row["author"]): 0 for row in entries if row["spent_tokens"]}
+    for row in entries:
+        if row["spent_tokens"]:
+            spent[row["record_id"], row["author"]] += row["spent_tokens"]
+    assert sum(row["reserved_tokens"] for row in entries) == 0
+    assert spent == {("r1", "ann"): 10, ("r2", "ann"): 20, ("r3", "bob"): 10, ("r4", "bob"): 10, ("r5", "cy"): 10}
+
+
+def change_version(place: Path) -> None:
+    text, count = re.subn(r"""("?format_version"?: )\d+""", r"\g<1>99", place.read_text("utf-8"))
+    assert count == 1
+    place.write_text(text, "utf-8")
+
+
+def change_weights(place: Path) -> None:
+    about, arrays = read_npz(place)
+    write_npz(place, {**about, "format_version": 99}, arrays)
+
+
+def first(pattern: str) -> Callable[[Path], Path]:
+    return lambda home: min(home.glob(pattern))
+
+
+def open_tree(home: Path) -> Config:
+    config = load_config(home / "tree.yaml")
+    find_bundle(config)
+    return config
+
+
+LATER: dict[str, tuple[Callable[[Path], Path], Callable[[Path], None], Callable[[Path], object], str]] = {
+    "configuration": (first("tree.yaml"), change_version, open_tree, "this wordveil reads format_version 2"),
+    "training": (
+        first("training.yaml"),
+        change_version,
+        lambda home: load_generator_config(home / "training.yaml"),
+        "this wordveil reads format_version 1 of generators",
+    ),
+    "bundle": (
+        first("bundles/*/manifest.json"),
+        change_version,
+        open_tree,
+        "Use the wordveil that wrote it, or build the bundle with this one in another store.",
+    ),
+    "n-gram model": (
+        first("ngrams/*/manifest.json"),
+        change_version,
+        lambda home: ngram_model.open_model(ngram_model.find_model(home / "ngrams")),
+        "Use the wordveil that wrote it, or build the n-gram model with this one in another store.",
+    ),
+    "embedding": (
+        first("embedding/embedding.json"),
+        change_version,
+        lambda home: embeddings.load(str(home / "embedding")),
+        "format_version 99 is not 1. Write it again with this version of wordveil.",
+    ),
+    "weights": (
+        first("generator.npz"),
+        change_weights,
+        lambda home: load_weights(home / "generator.npz"),
+        "its format is version 99, and this version of wordveil reads 1. Train it again.",
+    ),
+    "manifest": (
+        first("release/public/_manifest.json"),
+        change_version,
+        lambda home: verify(json.loads((home / "release/public/_manifest.json").read_text("utf-8")), [], None),
+        "this wordveil reads manifests of format_version 1. Use the version of wordveil that wrote it.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_a_later_format_is_refused_with_what_to_do(kind: str, tmp_path: Path):
+    home = kept.copy(kept.VERSIONS[-1], tmp_path / "kept")
+    find, change, read, message = LATER[kind]
+    if kind != "manifest":  # of which no files are given: the version is looked at first
+        read(home)
+    change(find(home))
+    with pytest.raises(WordveilError, match=re.escape(message)):
+        read(home)
+
+
+def test_an_audit_of_a_later_format_does_not_count(home: Path):
+    fingerprint = find_bundle(load_config(home / "tree.yaml")).fingerprint
+    change_version(home / "bundles" / ".audits" / fingerprint / "bundle.json")
+    assert load_audit(home / "bundles", BUNDLE, fingerprint) is None
+
+
+def test_a_table_of_a_later_format_is_left_to_spark(home: Path):
+    """Which says what it is; see ``tests/spark/test_compatibility.py``."""
+    log = home / "release" / "draws" / "_delta_log" / f"{0:020d}.json"
+    text = log.read_text("utf-8")
+    assert '"wordveil.formatVersion":"3"' in text
+    log.write_text(text.replace('"wordveil.formatVersion":"3"', '"wordveil.formatVersion":"99"'), "utf-8")
+    assert read_local_state(load_config(home / "release.yaml")) is None
