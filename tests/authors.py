@@ -1,16 +1,10 @@
-"""Made texts of authors with habits, for tests of attackers; and the corpora that stand beside the repository."""
+"""Made texts of authors with habits, for tests of attackers."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 
-from wordveil.evaluation.datasets import load_documents
-from wordveil.evaluation.documents import UNKNOWN, Documents
-
-DATA = Path(__file__).parents[2] / "shared" / "data"
+from wordveil.evaluation.documents import Documents
 
 
 def make_documents(
@@ -30,13 +24,3 @@ def make_documents(
 def shuffle_labels(documents: Documents, seed: int) -> Documents:
     """The same texts, each with the label of another."""
     return Documents(documents.texts, np.random.default_rng(seed).permutation(documents.labels), documents.names)
-
-
-def load_parts(name: str, label: str, train: str, test: str) -> tuple[Documents, Documents]:
-    """The training part of a corpus, and the test part with labels that occur in training. Skips where it is absent."""
-    path = DATA / f"{name}.jsonl.xz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    known = load_documents(path, label, where={"split": train})
-    tested = load_documents(path, label, where={"split": test}, names=known.names)
-    return known, tested.take(np.flatnonzero(tested.labels != UNKNOWN))

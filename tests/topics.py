@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.evaluation.documents import Documents
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-"""Data sets that are not part of the project."""
 NAMES = ("animals", "music", "weather")
 _WORDS, _SHARED, _LENGTH = 20, 30, 12
-
-
-def needs_data(*names: str) -> pytest.MarkDecorator:
-    """The mark of a test that needs data sets: it is skipped where one is not there."""
-    missing = [str(DATA / name) for name in names if not (DATA / name).exists()]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not there")
 
 
 def _spell(number: int) -> str:

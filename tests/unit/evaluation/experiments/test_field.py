@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from corpora import DATA, needs_data
 from wordveil.evaluation.experiments.base import Surroundings
 from wordveil.evaluation.experiments.field import Field
 from wordveil.evaluation.experiments.field_notes import list_lines, write_notes
-from wordveil.evaluation.experiments.field_parts import AuthorPart, TaskPart, load_authors, load_task
+from wordveil.evaluation.experiments.field_parts import FILES, AuthorPart, TaskPart, load_authors, load_task
 from wordveil.evaluation.experiments.field_rows import AS_IT_IS, Block, find_row, list_blocks, list_rows
 from wordveil.evaluation.experiments.field_summary import GAIN, add_gains, average_seeds, name_small_parts
 from wordveil.evaluation.report.scores import Group, Score
 
-DATA = Path(__file__).parents[5] / "shared" / "data"
 BLOCK = Block("loss", 8.0)
 
 
 def around(**changes) -> Surroundings:
-    return replace(Surroundings(DATA, Path("/nowhere")), **changes)
+    return replace(Surroundings(Path("/nowhere"), Path("/nowhere")), **changes)
 
 
 def score(subject: str, value: float | None, **changes) -> Score:
@@ -185,10 +185,9 @@ def test_no_snippet_is_among_the_known_texts(files, splits):
     assert not set(found.known.texts) & set(found.snippets.texts)
 
 
-@pytest.mark.long
-@pytest.mark.skipif(not DATA.exists(), reason="the data directory is not there")
+@needs_data(*FILES)
 def test_a_row_is_measured_on_real_texts(tmp_path):
-    experiment, where = Field(), around(work=tmp_path, is_quick=True, seeds=1)
+    experiment, where = Field(), around(data=DATA, work=tmp_path, is_quick=True, seeds=1)
     names = {"original": AS_IT_IS, "tree 80, representative": list_blocks(is_quick=True)[0]}
     results = {
         cell.name: experiment.measure(cell, where)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora import DATA, needs_data
 from wordveil.embeddings.embedding import load
 from wordveil.errors import PlatformError
 from wordveil.evaluation.experiments.base import Cell, Experiment, Surroundings
@@ -29,8 +30,8 @@ from wordveil.evaluation.report.page import render_evaluation
 from wordveil.evaluation.report.scores import Group, Score
 
 TRAINED = [ERAETable1, ERAETables] if find_spec("jax") else [ERAETable1]
+CORPORA = ("c50_reuters", "news20_bydate", "pan11_small", "enron_jstylo50", "aclImdb", *TASKS)
 PAPERS = [F19Table1, FDDTable3, FDDTable4, FDDTable6, *TRAINED]
-REAL = Path(__file__).parents[4] / ".." / "shared" / "data"
 # Both embeddings have them, and the first ones of `demo` are those of quick generators.
 _KNOWN = set(load("demo-poincare").words.to_pylist())
 WORDS = [word for word in load("demo").words.to_pylist()[:500] if word in _KNOWN]
@@ -196,11 +197,10 @@ def test_gains_are_of_what_is_above_chance():
     assert share(None) == "not measured"
 
 
-@pytest.mark.long
-@pytest.mark.skipif(not REAL.exists(), reason=f"{REAL} is not there")
+@needs_data(*(f"{name}.jsonl.xz" for name in CORPORA), NOVELS)
 @pytest.mark.parametrize("kind", PAPERS, ids=lambda kind: kind.name)
 def test_quick_runs_on_real_data(kind, tmp_path):
-    experiment, places = kind(), Surroundings(REAL, tmp_path, seeds=1, is_quick=True)
+    experiment, places = kind(), Surroundings(DATA, tmp_path, seeds=1, is_quick=True)
     results = {cell.name: experiment.measure(cell, places) for cell in experiment.plan(places)}
     assert all(results.values())
     assert render_evaluation(experiment.report(places, results))

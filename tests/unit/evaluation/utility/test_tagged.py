@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from topics import DATA, needs_data
+from corpora import DATA, needs_data
 from wordveil.errors import InputError
 from wordveil.evaluation.utility.slots import SlotTagger, load_intents, measure_slots
 from wordveil.evaluation.utility.tagged import TaggedTexts, count_spans, load_tagged
@@ -171,6 +172,15 @@ def test_a_tagger_needs_tags():
         SlotTagger.fit(tagged("a/O b/O"), 0)
     with pytest.raises(ValueError, match="at least one span"):
         measure_slots(orders(9, 1), tagged("a/O b/O"), "original", "made", 0)
+
+
+def test_intents_are_read_in_two_parts_with_the_labels_of_the_first(tmp_path: Path):
+    rows = [("play", "music", "train"), ("rain?", "weather", "train"), ("sing", "music", "valid")]
+    with lzma.open(tmp_path / "snips7.jsonl.xz", "wt") as file:
+        file.writelines(json.dumps({"text": a, "label": b, "split": c}) + "\n" for a, b, c in rows)
+    train, test = load_intents(tmp_path)
+    assert (train.texts, train.names, test.texts) == (["play", "rain?"], ("music", "weather"), ["sing"])
+    assert (train.labels.tolist(), test.labels.tolist(), test.names) == ([0, 1], [0], train.names)
 
 
 @needs_data("snips7.jsonl.xz")
