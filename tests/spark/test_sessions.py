@@ -88,14 +88,18 @@ try:
     with job_errors():
         spark.range(3).selectExpr("raise_error(concat('zqxcanary', id))").collect()
 except SparkJobError as error:
-    print(json.dumps([*refused, str(error)]))
+    failed = str(error)
+lacking = refusal(SparkSection(), delta=True)
+spark.stop()
+without_jars = refusal(SparkSection(delta_jars=sys.argv[1], options=options), delta=True)
+print(json.dumps([*refused, failed, lacking, without_jars]))
 """
-    command = [sys.executable, "-c", PREAMBLE + code]
+    command = [sys.executable, "-c", PREAMBLE + code, str(delta_jars())]
     environment = {name: value for name, value in clean_environment().items() if name != "JAVA_HOME"}
     environment["TMPDIR"] = str(tmp_path)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
-    no_java, no_memory, no_class, failed = json.loads(done.stdout)
+    no_java, no_memory, no_class, failed, lacking, without_jars = json.loads(done.stdout)
     assert no_java.startswith("Java at /nowhere/bin/java cannot be run. Install Java 17 or newer")
     assert "Spark did not start: " in no_memory
     assert "Invalid maximum heap size: -Xmx12q" in no_memory
@@ -104,6 +108,9 @@ except SparkJobError as error:
     text = Path(failed.rsplit(" is ", 1)[1].rstrip(".")).read_text("utf-8")
     assert "\n  at org.apache.spark." in text
     assert "zqxcanary" not in text
+    # And a session that runs without Delta is not used.
+    assert "but the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in lacking
+    assert "its Java process started without Delta's jars" in without_jars
 
 
 def test_a_session_that_nobody_asked_about_leaves_no_log(tmp_path: Path):
@@ -135,19 +142,8 @@ def test_under_spark_submit_java_prints_to_the_log_alone(tmp_path: Path):
     assert "Deleted 3 files" in done.stderr
 
 
-def test_a_session_that_lacks_delta_is_refused(tmp_path: Path):
-    code = """
-first = build_session(SparkSection(master="local[1]"))
-running = refusal(SparkSection(), delta=True)
-first.stop()
-print(json.dumps([running, refusal(SparkSection(delta_jars=sys.argv[1]), delta=True)]))
-"""
-    running, without_jars = in_a_process(code, delta_jars())
-    assert "but the Spark session has no Delta extension. Start it with spark.sql.extensions=io.delta.sql" in running
-    assert "its Java process started without Delta's jars" in without_jars
-
-
 # local-cluster writes beside pyspark, where test_distribution.py counts files: the two never run at once.
+@pytest.mark.long
 @pytest.mark.xdist_group("cluster")
 def test_a_session_of_several_processes_is_encrypted_or_allowed_not_to_be(tmp_path: Path):
     code = """
@@ -184,6 +180,31 @@ def test_sessions_of_ones_own_are_checked_too():
             assert str(error.value).count("=true") == 1
     with pytest.raises(PlatformError, match="allow_unencrypted=True in code"):
         require_encryption(session("yarn"), allow_unencrypted=False)
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_session_of_several_processes_without_encryption_is_refused(
+    monkeypatch: pytest.MonkeyPatch, is_running: bool
+):
+    """Whether it was started for this or runs already; and taken where the configuration allows it."""
+    from pyspark.sql import SparkSession
+
+    section = SparkSection(master="local-cluster[1,1,512]", options=dict.fromkeys(ENCRYPTION, "false"))
+
+    def start(options: dict[str, str]) -> SimpleNamespace:
+        return session(options["spark.master"], **{name.replace(".", "_"): options[name] for name in ENCRYPTION})
+
+    running = session("local-cluster[1,1,512]") if is_running else None
+    if running is not None:
+        running.conf.isModifiable = lambda _: False
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
+    monkeypatch.setattr("wordveil.spark.platform.session._start", start)
+    with pytest.raises(PlatformError, match=r"spark\.allow_unencrypted: true") as error:
+        build_session(section)
+    assert all(f"{name}=true" in str(error.value) for name in ENCRYPTION)
+    build_session(section.model_copy(update={"allow_unencrypted": True}))
+    if not is_running:
+        build_session(SparkSection(master="local-cluster[1,1,512]"))
 
 
 def test_a_standalone_cluster_needs_a_secret(monkeypatch: pytest.MonkeyPatch):
