@@ -15,7 +15,7 @@ import pytest
 
 import helpers
 import slotting
-from sparking import Workspace, clean_environment, corpus, java_options, read_output
+from sparking import SMALL, Workspace, clean_environment, corpus, java_options, read_output
 from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records.sanitiser import RecordSettings
@@ -40,7 +40,10 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
         mechanism=SEARCH,
         text=text,
         output={"path": str(workspace.root / "clustered")},
-        spark={"master": "local-cluster[2,1,1024]", "options": {"spark.executor.extraJavaOptions": java_options()}},
+        spark={
+            "master": "local-cluster[2,1,1024]",
+            "options": {**SMALL, "spark.executor.extraJavaOptions": java_options()},
+        },
     )
     script = workspace.root / "cluster.py"
     script.write_text(CLUSTER_SCRIPT)
