@@ -22,14 +22,25 @@ POLICY = {"profile": "strict", "n_max": 24}
 DOC = Path(__file__).parents[2] / "docs" / "in-code.md"
 
 
-@pytest.fixture
-def workspace(tmp_path):
-    return Workspace(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace with a corpus and a bundle, which tests only read."""
+    workspace = Workspace(tmp_path_factory.mktemp("made"))
+    workspace.write_corpus(corpus(50))
+    build_bundle(workspace.config())
+    return workspace
 
 
-@pytest.fixture
-def bundle(workspace: Workspace) -> Path:
-    return build_bundle(workspace.config()).path
+@pytest.fixture(scope="module")
+def bundle(made: Workspace) -> Path:
+    return build_bundle(made.config()).path
+
+
+@pytest.fixture(scope="module")
+def job_rows(spark, made: Workspace) -> list[dict]:
+    """What the job makes of the corpus."""
+    run_sanitise(made.config(), lambda: spark)
+    return read_output(made.root / "output")
 
 
 def recorded(workspace: Workspace, **changes: str) -> Run:
@@ -41,18 +52,10 @@ def recorded(workspace: Workspace, **changes: str) -> Run:
     return Run.recorded(**{**settings, **changes})
 
 
-def job_rows(spark, workspace: Workspace, path: Path) -> list[dict]:
-    config = workspace.config(input={"path": str(path)})
-    run_sanitise(config, lambda: spark)
-    return read_output(config.output.path)
-
-
-def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: Path):
-    path = workspace.write_corpus(corpus(60))
-    expected = job_rows(spark, workspace, path)
+def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Workspace, bundle: Path, job_rows):
     run = recorded(workspace)
     frame = sanitise(
-        spark.read.parquet(str(path)).repartition(5),
+        spark.read.parquet(str(made.root / "corpus")).repartition(5),
         bundle=bundle,
         run=run,
         id="id",
@@ -64,7 +67,7 @@ def test_a_frame_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: 
     for _ in range(2):  # computed twice, the same rows
         rows = frame.toArrow()
         assert set(rows["run_id"].to_pylist()) == {run.run_id}
-        assert sorted(rows.drop_columns(["run_id"]).to_pylist(), key=lambda row: row["id"]) == expected
+        assert sorted(rows.drop_columns(["run_id"]).to_pylist(), key=lambda row: row["id"]) == job_rows
 
 
 def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle: Path):
@@ -83,16 +86,14 @@ def test_bad_rows_of_a_frame_are_quarantined(spark, workspace: Workspace, bundle
     assert found == {*expected, ("d", None, False)}
 
 
-def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, bundle: Path):
-    path = workspace.write_corpus(corpus(50))
-    expected = job_rows(spark, workspace, path)
+def test_sql_gives_the_rows_of_the_job(spark, workspace: Workspace, made: Workspace, bundle: Path, job_rows):
     register(spark, bundle=bundle, run=recorded(workspace), policy=POLICY, name="sanitise_tests")
-    spark.read.parquet(str(path)).createOrReplaceTempView("tickets")
+    spark.read.parquet(str(made.root / "corpus")).createOrReplaceTempView("tickets")
     table = spark.sql("select id, inline(array(sanitise_tests(id, body))) from tickets")
     assert table.columns == ["id", "text", "status", "reason", "privacy"]
     found = sorted(table.toArrow().to_pylist(), key=lambda row: row["id"])
     # Beside the job's column the table keeps `day`, which the caller selects himself and accounts for himself.
-    for row, other in zip(found, expected, strict=True):
+    for row, other in zip(found, job_rows, strict=True):
         assert {name: row[name] for name in ("id", "text", "status", "reason")} == {
             name: other[name] for name in ("id", "text", "status", "reason")
         }
