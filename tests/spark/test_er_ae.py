@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import wordveil
 from releasing import Lake, corpus_with_authors
 from sparking import EMBEDDING, Workspace, corpus, read_output
 from wordveil.config.artifacts import find_bundle
+from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, ReleaseError
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import GeneratorWeights, save_weights
+from wordveil.records.sanitiser import release_terms
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, sample_table
+from wordveil.spark.release.ledger import Terms
+from wordveil.spark.release.record_limit import check_record_limit
 from wordveil.spark.sanitise.job import run_sanitise
 
 TEXT = {"profile": "strict", "n_max": 12}
@@ -140,22 +145,27 @@ def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
     lake.sql("delete from {input} where id = 'r00015'")
     assert lake.run(config).released == 3
     assert len(lake.spent()) == 15
-    again = other_release(lake, "again")
+    again = {"release": "again", "output": {"path": str(lake.root / "again")}}
     with pytest.raises(ReleaseError, match=r"15 records have been drawn .* 15 more, 15 too many"):
         lake.run(lake.config(mechanism=section, text=TEXT, **again))
     assert lake.reserved() == 0
 
-    # At another price the records that have been charged would not have paid for it.
-    for name, changes in (("dearer", {"epsilon": 14.0}), ("more", {"max_records": 1000})):
-        with pytest.raises(ReleaseError, match="at another price"):
-            lake.run(lake.config(mechanism={**section, **changes}, text=TEXT, **other_release(lake, name)))
+    for changes in ({"epsilon": 14.0}, {"max_records": 1000}):
+        check_that_another_price_is_refused(lake, lake.config(mechanism={**section, **changes}, text=TEXT))
     with pytest.raises(ReleaseError, match="max_records is 1000 now and was 15"):
         lake.run(lake.config(mechanism={**section, "max_records": 1000}, text=TEXT))
     check_what_is_refused_without_a_ledger(lake, section)
 
 
-def other_release(lake: Lake, name: str) -> dict[str, Any]:
-    return {"release": name, "output": {"path": str(lake.root / name)}}
+def check_that_another_price_is_refused(lake: Lake, config: Config) -> None:
+    """Records that have been charged would not have paid for it."""
+    priced = release_terms(config.record_settings(""), wordveil.build_bundle(config))
+    terms = Terms.of(priced, tables="another", run_id="run", epoch=1, epoch_key="key")
+    asked = lake.spark.createDataFrame(pa.table({"record_id": ["r"], "reason": pa.nulls(1, pa.string())}))
+    ledger = lake.spark.read.format("delta").load(str(lake.ledger))
+    assert priced.max_records is not None
+    with pytest.raises(ReleaseError, match="at another price"):
+        check_record_limit(asked, ledger, terms, priced.max_records)
 
 
 def check_what_is_refused_without_a_ledger(lake: Lake, section: dict[str, Any]) -> None:
