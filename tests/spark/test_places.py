@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from releasing import EXPONENTIAL, Lake, corpus_with_authors
+from restoring import States
 from sparking import Workspace, corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError
@@ -19,12 +20,19 @@ from wordveil.spark.platform.errors import describe_cause
 from wordveil.spark.sanitise.job import run_sanitise
 
 
+@pytest.fixture(scope="module")
+def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """A release that has not run (``written``), over 6 records."""
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("places")))
+    lake.write(corpus_with_authors(6))
+    states = States(lake)
+    states.keep("written")
+    return states
+
+
 @pytest.fixture
-def lake(spark: Any, workspace: Workspace) -> Lake:
-    """A release that has not run, over 6 records."""
-    found = Lake(spark, workspace)
-    found.write(corpus_with_authors(6))
-    return found
+def lake(states: States) -> Lake:
+    return states.restore("written")
 
 
 def relative(lake: Lake) -> dict[str, Any]:
@@ -62,7 +70,6 @@ def test_a_release_of_relative_paths_runs_from_anywhere(
 
 def test_nothing_is_written_into_a_release_or_a_delta_table(lake: Lake):
     lake.run()
-    before = sorted(lake.root.rglob("*"))
     inside, ledger = f"{lake.home}/sub/table", f"{lake.ledger}/sub"
     home = f"the directory of a release, {lake.home}"
     cases: list[tuple[dict[str, Any], str]] = [
@@ -88,16 +95,10 @@ def test_nothing_is_written_into_a_release_or_a_delta_table(lake: Lake):
         with pytest.raises(ConfigError, match=message):
             lake.run(lake.config(**{**other, **sections}))
     assert sorted(lake.root.rglob("*")) == before
-    assert lake.run(lake.config(**other)).released == 6, "one ledger for both"
-
-
-def test_a_ledger_that_is_there_stays_where_it_is(lake: Lake):
-    """Earlier versions made it anywhere, and its releases go on."""
-    lake.run()
+    # A ledger that is there serves further releases where it is: earlier versions made it anywhere.
     moved = lake.home / "ledger"
     lake.ledger.rename(moved)
-    config = lake.config(release="other", output={"path": str(lake.root / "other")}, ledger={"path": str(moved)})
-    assert lake.run(config).released == 6
+    assert lake.run(lake.config(**other, ledger={"path": str(moved)})).released == 6, "one ledger for both"
 
 
 def test_a_first_run_that_failed_leaves_nothing_in_the_way(lake: Lake, monkeypatch: pytest.MonkeyPatch):
