@@ -60,8 +60,9 @@ def test_a_release_draws_again_where_the_language_of_a_record_is_corrected(spark
     first = {name: row["reason"] for name, row in lake.newest().items()}
     assert first["tagged"] == "other_language"
     assert first["claimed"] is None
-    lake.sql("UPDATE {input} SET lang = 'ru' WHERE id = 'claimed'")
-    lake.sql("UPDATE {input} SET lang = 'en' WHERE id = 'tagged'")
+    lake.sql(
+        "UPDATE {input} SET lang = CASE id WHEN 'claimed' THEN 'ru' ELSE 'en' END WHERE id IN ('claimed', 'tagged')"
+    )
     lake.run(config)
     second = {name: row["reason"] for name, row in lake.newest().items()}
     assert second == {**first, "tagged": None, "claimed": "other_language"}

@@ -84,10 +84,10 @@ def make_entries() -> list[Entry]:
 ENTRIES = make_entries()
 
 
-@pytest.fixture
-def path(spark, tmp_path: Path) -> str:
-    """The entries as a ledger."""
-    store = DeltaTable(spark, str(tmp_path / "ledger"), "ledger")
+@pytest.fixture(scope="module")
+def path(spark, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The entries as a ledger, which tests only read."""
+    store = DeltaTable(spark, str(tmp_path_factory.mktemp("report") / "ledger"), "ledger")
     Ledger(store).create()
     store.append(
         spark.createDataFrame([tuple(one[name] for name in NAMES) for one in ENTRIES], SCHEMA),

@@ -121,8 +121,10 @@ def test_a_release_of_two_columns_follows_its_input(spark, workspace: Workspace)
     assert lake.spent() == {f"r{number:05d}": 24 for number in range(20)}
     before = lake.newest()
     # One record's subject changes, in another subject and body change places, a third is deleted.
-    lake.sql("UPDATE {input} SET subject = 'waaa waab' WHERE id = 'r00001'")
-    lake.sql("UPDATE {input} SET subject = body, body = subject WHERE id = 'r00002'")
+    lake.sql(
+        "UPDATE {input} SET subject = CASE id WHEN 'r00001' THEN 'waaa waab' ELSE body END, "
+        "body = CASE id WHEN 'r00001' THEN body ELSE subject END WHERE id IN ('r00001', 'r00002')"
+    )
     lake.sql("DELETE FROM {input} WHERE id = 'r00004'")
     report = lake.run(config)
     assert (report.records, report.released, report.withdrawn) == (2, 2, 1)
