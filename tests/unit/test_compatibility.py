@@ -20,15 +20,16 @@ import pytest
 import kept
 from releasing import read_delta
 from wordveil.artifacts import ngram_model
-from wordveil.config.artifacts import find_bundle
+from wordveil.config.artifacts import build_bundle, find_bundle
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import Config, load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.embeddings import embedding as embeddings
-from wordveil.errors import WordveilError
+from wordveil.errors import BundleError, WordveilError
 from wordveil.evaluation.audit.store import BUNDLE, load_audit
 from wordveil.generators.npz_file import read_npz, write_npz
 from wordveil.generators.weights import load_weights
+from wordveil.mechanisms.tree import Tree
 from wordveil.release.manifest import Manifest, verify
 from wordveil.spark.platform.local_delta import read_log
 from wordveil.spark.release.local_state import read_local_state
@@ -229,6 +230,17 @@ def test_a_later_format_is_refused_with_what_to_do(kind: str, tmp_path: Path):
     change(find(home))
     with pytest.raises(WordveilError, match=re.escape(message)):
         read(home)
+
+
+def test_a_bundle_that_draws_otherwise_is_refused_until_it_is_built_in_another_store(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Tree, "sampler_version", 99)
+    for name in ("tree", "laplace"):
+        with pytest.raises(BundleError, match=r"sampler version.*build the bundle with this one in another store"):
+            find_bundle(load_config(home / f"{name}.yaml"))
+    config = load_config(home / "tree.yaml", [f"bundle_store={home}/others"])
+    assert build_bundle(config).fingerprint == find_bundle(config).fingerprint != expect(home, "tree")["bundle"]
 
 
 def test_an_audit_of_a_later_format_does_not_count(home: Path):

@@ -371,6 +371,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if known is None or known.sampler_version != manifest["content"]["sampler_version"]:
         file = path / content_store.MANIFEST
         raise BundleError(
-            f"{file}: this version of wordveil does not know its mechanism or sampler version. Build the bundle again."
+            f"{file}: this version of wordveil does not know its mechanism or sampler version. Use the wordveil that "
+            "wrote it, or build the bundle with this one in another store."
         )
     return manifest
