@@ -159,6 +159,9 @@ sentences: $(VENV)/.spark  ## make the public sentences that come with the packa
 lists: $(VENV)/.lists  ## make the public lists that come with the package; WORDNET=WordNet 3.0's dictionary, BOOKS=as for bigrams
 	$(BIN)/python scripts/lists.py $(WORDNET) $(BOOKS)
 
+release: $(VENV)/.release  ## build sdist and wheel into dist/, check them, install the wheel into an empty environment and run it
+	@$(BIN)/python scripts/release.py
+
 docs: $(VENV)/.docs  ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "wordveil: open build/site/index.html; for its search run: $(BIN)/python -m http.server -d build/site"
