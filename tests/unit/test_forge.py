@@ -80,7 +80,8 @@ def test_each_python_of_the_package_is_tested():
     pythons = [name.rsplit(" ", 1)[1] for name in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", name)]
     oldest, newest = pythons[0], pythons[-1]
     assert PROJECT["requires-python"] == f">={oldest}"
-    assert {python for run, python in runs(WORKFLOWS["check"]) if run == "make test-fast"} == set(pythons)
+    for target in ("quickstart", "test-fast"):
+        assert {python for run, python in runs(WORKFLOWS["check"]) if run == f"make {target}"} == set(pythons)
     others = {("make test", newest), ("make test-oldest", oldest), ("make check-import", oldest)}
     assert others <= set(runs(WORKFLOWS["check"]))
     assert {("make test-newest", oldest), ("make test-newest", newest)} == set(runs(WORKFLOWS["canary"]))
