@@ -6,12 +6,14 @@ import json
 import shutil
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from releasing import Lake
+from restoring import States
 from sparking import Workspace, corpus, delta_jars
 from wordveil.errors import ReleaseError
-from wordveil.spark.platform import local_delta
+from wordveil.spark.platform import delta_table, local_delta
 from wordveil.spark.release import local_state, maintenance
 from wordveil.spark.release.maintenance import compact, purge, show
 from wordveil.spark.release.run import withdraw
@@ -21,11 +23,22 @@ class SparkStartedError(Exception):
     """Java would have been started."""
 
 
-@pytest.fixture
-def lake(spark: Any, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A release that has not run; as if no session ran."""
+@pytest.fixture(scope="module")
+def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """A release without an input (``empty``), and one that has run over four records (``drawn``)."""
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("local")))
+    states = States(lake)
+    states.keep("empty")
+    lake.write(corpus(4))
+    lake.run()
+    states.keep("drawn")
+    return states
+
+
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no session ran."""
     monkeypatch.setattr(local_delta, "is_plain", lambda _: True)
-    return Lake(spark, workspace)
 
 
 def refuse() -> Any:
@@ -45,48 +58,47 @@ def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("partition_by", [[], ["day"]])
-def test_the_state_is_the_same_without_spark(lake: Lake, partition_by: list[str]):
-    """From the first run until a withdrawn record is gone, over a log with a checkpoint."""
+@pytest.mark.parametrize("partition_by", [["day"], pytest.param([], marks=pytest.mark.long)])
+def test_the_state_is_the_same_without_spark(states: States, monkeypatch: pytest.MonkeyPatch, partition_by: list[str]):
+    """From the first run until a withdrawn record is gone, over logs with checkpoints and without."""
+    lake = states.restore("empty")
+    monkeypatch.setitem(delta_table.PROPERTIES, "delta.checkpointInterval", "4")
     config = lake.config(output={"partition_by": partition_by}, input={"changes": "feed"})
     table = corpus(9).to_pylist()
     table += [{**table[0], "id": None}, {**table[0], "id": "empty", "body": None}]
-    lake.write(corpus(9).schema.empty_table().from_pylist(table, schema=corpus(9).schema))
+    lake.write(pa.Table.from_pylist(table, schema=corpus(9).schema))
     lake.run(config, run_id="night-1")
-    first = assert_as_spark(lake, config)
-    assert (first["records"], first["published"]) == ({"quarantined": 1, "released": 9}, None)
     lake.release(config)
     lake.sql("UPDATE {input} SET body = 'zebra apple' WHERE id = 'r00001'")
     lake.sql("DELETE FROM {input} WHERE id = 'r00002'")
     lake.run(config)
+    assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
     withdraw(config, lambda: lake.spark, ["r00003", "r00004"])
     found = assert_as_spark(lake, config)
+    assert found["records"] == {"quarantined": 1, "released": 6, "withdrawn": 3}
     still = found["withdrawn"]
     assert (still["records"], still["in_draws"], still["in_public_table"], still["gone"]) == (3, 3, 3, False)
-    purge(config, lambda: lake.spark)
+    assert purge(config, lambda: lake.spark) == 3
     lake.release(config)
     found = assert_as_spark(lake, config)
     assert (found["withdrawn"]["in_draws"], found["withdrawn"]["in_public_table"]) == (0, 0)
     assert all(found["withdrawn"]["files_of_old_versions"].values())
     compact(config, lambda: lake.spark, retain_hours=0)
     assert assert_as_spark(lake, config)["withdrawn"]["gone"]
-    lake.release(config)
-    assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
-    assert_as_spark(lake, config)
 
 
-def test_what_is_wrong_is_told_by_spark(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_wrong_is_told_by_spark(states: States, monkeypatch: pytest.MonkeyPatch):
+    lake = states.restore("empty")
     config = lake.config()
     assert assert_as_spark(lake, config)["runs"] == []
-    lake.write(corpus(3))
-    lake.run(config)
+    lake = states.restore("drawn")
     assert local_state.read_local_state(config) is not None
     other = lake.config(release="another")
     assert local_state.read_local_state(other) is None
     with pytest.raises(ReleaseError, match="holds the release support"):
         show(other, lambda: lake.spark)
     with monkeypatch.context() as patch:
-        patch.setattr(local_state, "MAX_ROWS", 2)
+        patch.setattr(local_state, "MAX_ROWS", 3)
         assert local_state.read_local_state(config) is None, "so many are counted by Spark"
     with monkeypatch.context() as patch:
         patch.setattr(local_state, "TABLE_VERSION", 9)
@@ -103,21 +115,20 @@ def test_what_is_wrong_is_told_by_spark(lake: Lake, monkeypatch: pytest.MonkeyPa
         show(config, lambda: lake.spark)
 
 
-def test_tables_with_deletion_vectors_are_left_to_spark(lake: Lake):
+def test_tables_with_deletion_vectors_are_left_to_spark(states: States):
     """No release has them; a table that someone has changed so is read by Delta."""
-    lake.write(corpus(4))
-    lake.run()
+    lake = states.restore("drawn")
     draws = f"delta.`{lake.home / 'draws'}`"
     lake.spark.sql(f"ALTER TABLE {draws} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
-    assert_as_spark(lake, lake.config())
+    first = assert_as_spark(lake, lake.config())
+    assert (first["records"], first["published"]) == ({"released": 4}, None)
     lake.spark.sql(f"DELETE FROM {draws} WHERE id = 'r00001'")
     assert local_state.read_local_state(lake.config()) is None
     assert show(lake.config(), lambda: lake.spark)["records"] == {"released": 3}
 
 
-def test_options_and_other_places_are_left_to_spark(lake: Lake, monkeypatch: pytest.MonkeyPatch):
-    lake.write(corpus(3))
-    lake.run()
+def test_options_and_other_places_are_left_to_spark(states: States, monkeypatch: pytest.MonkeyPatch):
+    lake = states.restore("drawn")
     monkeypatch.undo()
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     plain = lake.config(spark={"delta_jars": str(delta_jars())})
