@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
+from calling import keep_signals
 from sparking import SMALL, clean_environment, delta_jars
 from wordveil.cli.app import main
 
@@ -115,19 +116,15 @@ class Airflow:
             stderr=subprocess.STDOUT,
             text=True,
             pass_fds=[write],
+            start_new_session=True,
         )
         os.close(write)
         self.answers = os.fdopen(read)
 
     def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:  # a run that did not end
-            self.process.kill()
+        """End the process and those that it started. All runs have ended; by itself it takes seconds."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
         self.answers.close()
         self.log_file.close()
         self.listener.close()
@@ -193,16 +190,18 @@ class Airflow:
             self.keys.append(key)
             given = [Path(application).stem, *arguments]
             output = io.StringIO()
-            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             code = 1
             held = {"WORDVEIL_KEY": key} if key else {}
-            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), patch.dict(os.environ, held):
+            with (
+                keep_signals(),
+                contextlib.redirect_stdout(output),
+                contextlib.redirect_stderr(output),
+                patch.dict(os.environ, held),
+            ):
                 try:
                     main(given)
                 except SystemExit as left:
                     code = int(left.code or 0)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
             self.after(given)
             line.sendall(json.dumps({"output": output.getvalue(), "code": code}).encode() + b"\n")
         return given

@@ -22,9 +22,11 @@ from wordveil.cli.app import app, main
 def keep_signals() -> Iterator[None]:
     """Commands handle signals as a process of their own does: have them handled as before afterwards."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def list_commands(group: TyperGroup, option: str, *path: str) -> Iterator[str]:

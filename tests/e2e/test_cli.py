@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparking import KEY, Command, Workspace, clean_environment, corpus, random_texts, read_output
+from sparking import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.platform.filesystem import replace_file
 
@@ -70,9 +70,9 @@ def test_a_report_elsewhere_is_written_through_spark(spark, tmp_path: Path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_killed_job_leaves_no_output_and_no_draft(workspace: Workspace, number: int):
     """The texts are enough for many seconds of work; the signal comes once the draft is being written."""
-    texts = [" ".join(random_texts(30, seed=i)) for i in range(1000)]
+    texts = [" ".join(random_texts(100))] * 1000
     workspace.write_corpus(pa.table({"id": list(range(1000)), "body": texts, "day": ["d"] * 1000}), files=8)
-    config = workspace.write_config(text={"profile": "strict", "n_max": 2000})
+    config = workspace.write_config(text={"profile": "strict", "n_max": 2000}, spark={"options": SMALL})
     command = [sys.executable, "-m", "wordveil", "sanitise", "--config", str(config)]
     process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster import Cluster, namespace
-from sparking import Workspace, random_texts, read_output
+from sparking import SMALL, Workspace, random_texts, read_output
 from wordveil.config.artifacts import build_bundle
 from wordveil.config.load import load_config
 from wordveil.spark.sanitise.job import run_sanitise
@@ -52,16 +52,16 @@ def cluster(workspace: Workspace) -> Iterator[Cluster]:
         yield running
 
 
-def config_file(workspace: Workspace, name: str, **spark: object) -> Path:
+def config_file(workspace: Workspace, name: str) -> Path:
     """A job of a dozen tasks that writes to ``name``."""
     sections = {
         "key": {"file": str(workspace.root / "keys" / "key")},
         "output": {"path": str(workspace.root / name)},
         "text": {"profile": "strict", "n_max": 64},
     }
-    options = {"spark.sql.files.maxPartitionBytes": "65536", "spark.sql.files.openCostInBytes": "65536"}
+    many_tasks = {"spark.sql.files.maxPartitionBytes": "65536", "spark.sql.files.openCostInBytes": "65536"}
     settings = workspace.settings(**sections)
-    settings["spark"] = {"options": options, **spark}
+    settings["spark"] = {"options": {**SMALL, **many_tasks}}
     path = workspace.root / f"{name}.yaml"
     path.write_text(json.dumps(settings))  # JSON is YAML
     return path

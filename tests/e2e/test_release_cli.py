@@ -331,6 +331,16 @@ def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
     assert not call.read("release", "show", "-c", config)["withdrawn"]["gone"]
     assert text in read_all_files(lake.home)
     call.read("release", "compact", "-c", config, "--retain-hours", 0)
+    assert text not in read_all_files(lake.home)
+
+
+def freeze(lake: Lake, call: Commands, config: Path) -> None:
+    """Destroy the key: nothing is drawn or published any more, and what was published can still be verified."""
+    call.read("release", "reset", "-c", config, "--yes", code=9)
+    _, err = call("key", "destroy", "-c", config, code=2)
+    assert "Add --yes" in err
+    destroyed = call.read("key", "destroy", "-c", config, "--yes")
+    # What was withdrawn is gone, too.
     shown = call.read("release", "show", "-c", config)
     assert shown["withdrawn"] == {
         "records": 2,
@@ -344,16 +354,7 @@ def withdraw(lake: Lake, call: Commands, config: Path, text: str) -> None:
         ("gone-1", "withdraw", "finished"),
         ("gone-2", "withdraw", "finished"),
     ]
-    assert text not in read_all_files(lake.home)
-
-
-def freeze(lake: Lake, call: Commands, config: Path) -> None:
-    """Destroy the key: nothing is drawn or published any more, and what was published can still be verified."""
-    call.read("release", "reset", "-c", config, "--yes", code=9)
-    _, err = call("key", "destroy", "-c", config, code=2)
-    assert "Add --yes" in err
-    destroyed = call.read("key", "destroy", "-c", config, "--yes")
-    assert destroyed["frozen"] == call.read("release", "show", "-c", config)["frozen"]
+    assert shown["frozen"] == destroyed["frozen"]
     assert KEY not in (lake.root / "key").read_text()
     call("sanitise", "-c", config, code=5)
     assert "has been frozen since" in call("release", "gate", "-c", config, code=9)[1]
