@@ -60,13 +60,17 @@ def build(
 
 
 def build_artifact(
-    mechanism: type[Mechanism[Any]], embedding: Embedding, settings: MechanismSettings, *, padding: bool
+    mechanism: type[Mechanism[Any]],
+    embedding: Embedding,
+    settings: MechanismSettings,
+    *,
+    padding: bool,
+    kept: Path | None = None,
 ) -> MechanismArtifact:
-    """The same from the mechanism's own settings, with the public data of its examples."""
+    """The same from the mechanism's own settings, with the public data of its examples. ``kept``: for found lists."""
     inputs = mechanism.examples()[""].inputs(embedding)
-    return mechanism.build(
-        embedding, settings, padding=padding, work=BuildContext(kept=Path(_KEPT.name)), inputs=inputs
-    )
+    work = BuildContext(kept=kept or Path(_KEPT.name))
+    return mechanism.build(embedding, settings, padding=padding, work=work, inputs=inputs)
 
 
 def build_mechanism(

@@ -15,8 +15,11 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,7 @@ from helpers import (
     sanitise,
     sequences,
     token_batch,
+    toy_embedding,
 )
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import MasterKey
@@ -61,7 +65,10 @@ CASES: dict[str, tuple[type[Mechanism[Any]], Example]] = {
 }
 
 GOLDEN = Path(os.environ.get("WORDVEIL_GOLDEN", Path(__file__).parents[1] / "golden"))
+# What is built for one test serves others of the same process.
+pytestmark = pytest.mark.xdist_group("contracts")
 SIZE, PAD, UNKNOWN = 300, 300, 301
+TOY = random_embedding(SIZE, 12)
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
@@ -109,11 +116,6 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def toy() -> Embedding:
-    return random_embedding(SIZE, 12)
-
-
-@pytest.fixture(scope="module")
 def demo() -> Embedding:
     return load("demo")
 
@@ -130,16 +132,28 @@ def fit(name: str, embedding: Embedding) -> Embedding:
     return replace(embedding, vectors=embedding.vectors * np.float32(0.6 / longest))
 
 
-def build(name: str, embedding: Embedding, settings: MechanismSettings | None = None, *, padding: bool) -> Any:
+def build(
+    name: str,
+    embedding: Embedding,
+    settings: MechanismSettings | None = None,
+    *,
+    padding: bool,
+    kept: Path | None = None,
+) -> Any:
     """What the mechanism of a case puts into a bundle, by its small example unless other settings are given."""
     mechanism, example = CASES[name]
-    return build_artifact(mechanism, embedding, settings or example.small, padding=padding)
+    return build_artifact(mechanism, embedding, settings or example.small, padding=padding, kept=kept)
 
 
-def toy_mechanism(name: str, embedding: Embedding, *, padding: bool | None = None) -> Mechanism[Any]:
-    padded = pads(name) if padding is None else padding
-    built = build(name, fit(name, embedding), padding=padded)
-    return load_built(CASES[name][0], embedding.size, built)
+@cache
+def build_toy(name: str, *, padding: bool) -> Any:
+    return build(name, fit(name, TOY), padding=padding)
+
+
+@cache
+def toy_mechanism(name: str, *, padding: bool | None = None) -> Mechanism[Any]:
+    built = build_toy(name, padding=pads(name) if padding is None else padding)
+    return load_built(CASES[name][0], SIZE, built)
 
 
 def symbols(size: int, *, padding: bool) -> NDArray[np.int64]:
@@ -177,18 +191,18 @@ def test_a_mechanism_says_what_others_need_to_know_of_it() -> None:
 
 
 @REGISTERED
-def test_a_mechanism_that_cannot_pad_refuses_to(name: str, toy: Embedding) -> None:
+def test_a_mechanism_that_cannot_pad_refuses_to(name: str) -> None:
     if pads(name):
-        assert build(name, fit(name, toy), padding=True).parameters.get("padding", True)
+        assert build_toy(name, padding=True).parameters.get("padding", True)
         return
     with pytest.raises(BundleError, match=re.escape(MECHANISMS[name].padding_advice)):
-        build(name, fit(name, toy), padding=True)
+        build_toy(name, padding=True)
 
 
 @EVERY_PADDED
-def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
+def test_offsets_and_range(name: str, padding: bool) -> None:
     batch = token_batch(records(padding=padding))
-    drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
+    drawn = toy_mechanism(name, padding=padding).draw(batch, KEYS)
     assert np.array_equal(drawn.offsets, batch.offsets)
     assert np.array_equal(drawn.contexts, batch.contexts)
     assert drawn.ids.dtype == np.int32
@@ -197,18 +211,18 @@ def test_offsets_and_range(name: str, padding: bool, toy: Embedding) -> None:
 
 
 @EVERY
-def test_input_is_left_as_it_is(name: str, toy: Embedding) -> None:
+def test_input_is_left_as_it_is(name: str) -> None:
     batch = token_batch(records(padding=pads(name)))
     before = [array.copy() for array in (batch.ids, batch.offsets, batch.contexts)]
-    toy_mechanism(name, toy).draw(batch, KEYS)
+    toy_mechanism(name).draw(batch, KEYS)
     assert all(np.array_equal(*pair) for pair in zip(before, (batch.ids, batch.offsets, batch.contexts), strict=True))
 
 
 @EVERY_PADDED
-def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
+def test_outputs_vary(name: str, padding: bool) -> None:
     """The other tests would mean little if every token came back, or every output were the same."""
     batch = token_batch([symbols(SIZE, padding=padding).tolist()] * 5)
-    drawn = toy_mechanism(name, toy, padding=padding).draw(batch, KEYS)
+    drawn = toy_mechanism(name, padding=padding).draw(batch, KEYS)
     kept = np.mean(drawn.ids == batch.ids)
     assert kept < 0.99
     assert kept > 0.01 or not has_epsilon(name)
@@ -216,28 +230,26 @@ def test_outputs_vary(name: str, padding: bool, toy: Embedding) -> None:
 
 
 @EVERY
-def test_no_record_no_output(name: str, toy: Embedding) -> None:
-    mechanism = toy_mechanism(name, toy)
+def test_no_record_no_output(name: str) -> None:
+    mechanism = toy_mechanism(name)
     assert sequences(mechanism.draw(token_batch([]), KEYS)) == []
     assert sequences(mechanism.draw(token_batch([[], []]), KEYS)) == [[], []]
 
 
 @EVERY
-@pytest.mark.parametrize("batch_size", [1, 2, 7])
-def test_batch_size_does_not_matter(name: str, batch_size: int, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
+def test_batch_size_does_not_matter(name: str) -> None:
+    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
-    parts: list[list[int]] = []
-    for start in range(0, len(ids), batch_size):
-        part = slice(start, start + batch_size)
-        parts += sequences(mechanism.draw(token_batch(ids[part], context[part]), KEYS))
-    assert parts == whole
+    for size in (1, 2, 7):
+        parts = [slice(start, start + size) for start in range(0, len(ids), size)]
+        drawn = [mechanism.draw(token_batch(ids[part], context[part]), KEYS) for part in parts]
+        assert list(chain.from_iterable(map(sequences, drawn))) == whole, size
 
 
 @EVERY
-def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
+def test_every_split_and_order_gives_the_same(name: str) -> None:
+    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     for cut in range(len(ids) + 1):
@@ -250,8 +262,8 @@ def test_every_split_and_order_gives_the_same(name: str, toy: Embedding) -> None
 
 
 @EVERY
-def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
+def test_empty_records_do_not_matter(name: str) -> None:
+    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
     context = counted_contexts(len(ids))
     whole = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     full = [row for row, record in enumerate(ids) if record]
@@ -261,9 +273,9 @@ def test_empty_records_do_not_matter(name: str, toy: Embedding) -> None:
 
 
 @EVERY
-def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
+def test_large_batches_do_not_matter(name: str) -> None:
     """More tokens than any inner chunk holds."""
-    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name)) * 12
+    mechanism, ids = toy_mechanism(name), records(padding=pads(name)) * 12
     context = np.tile(counted_contexts(len(ids) // 12), (12, 1))
     drawn = sequences(mechanism.draw(token_batch(ids, context), KEYS))
     assert drawn == drawn[: len(ids) // 12] * 12
@@ -271,19 +283,21 @@ def test_large_batches_do_not_matter(name: str, toy: Embedding) -> None:
 
 @EVERY
 def test_threads_do_not_matter(name: str, demo: Embedding) -> None:
-    built = build(name, fit(name, demo), CASES[name][1].large, padding=pads(name))
-    mechanism = load_built(CASES[name][0], demo.size, built)
+    """Neither in what is built of so many words that a product takes two, nor in draws."""
+    some = toy_embedding(demo.words[:3000].to_pylist(), demo.vectors[:3000])
     batch = token_batch(records(size=20, padding=pads(name))[:-2])
-    drawn = []
+    found = []
     for threads in (1, 2):
-        with threadpool_limits(threads, "blas"):
-            drawn.append(sequences(mechanism.draw(batch, KEYS)))
-    assert drawn[0] == drawn[1]
+        with threadpool_limits(threads, "blas"), TemporaryDirectory() as kept:
+            built = build(name, fit(name, some), CASES[name][1].large, padding=pads(name), kept=Path(kept))
+            drawn = sequences(load_built(CASES[name][0], some.size, built).draw(batch, KEYS))
+            found.append((drawn, built.parameters, {key: array.tobytes() for key, array in built.arrays.items()}))
+    assert found[0] == found[1]
 
 
 @EVERY
-def test_noise_follows_key_context_and_release(name: str, toy: Embedding) -> None:
-    mechanism, ids = toy_mechanism(name, toy), records(padding=pads(name))
+def test_noise_follows_key_context_and_release(name: str) -> None:
+    mechanism, ids = toy_mechanism(name), records(padding=pads(name))
     drawn = mechanism.draw(token_batch(ids), KEYS).ids
 
     def share_of_equals(batch: TokenBatch, keys: Any) -> float:
@@ -297,29 +311,29 @@ def test_noise_follows_key_context_and_release(name: str, toy: Embedding) -> Non
 
 
 @EVERY
-def test_positions_and_records_have_their_own_noise(name: str, toy: Embedding) -> None:
-    drawn = sequences(toy_mechanism(name, toy).draw(token_batch([[5] * 40] * 2), KEYS))
+def test_positions_and_records_have_their_own_noise(name: str) -> None:
+    drawn = sequences(toy_mechanism(name).draw(token_batch([[5] * 40] * 2), KEYS))
     assert len(set(drawn[0])) > 5
     assert drawn[0] != drawn[1]
 
 
 @EVERY
-def test_a_record_holds_max_tokens(name: str, toy: Embedding) -> None:
+def test_a_record_holds_max_tokens(name: str) -> None:
     """Beyond it noise would repeat, so there must be room for any text; and it is finite."""
-    assert 2**20 <= toy_mechanism(name, toy).max_tokens <= 2**32
+    assert 2**20 <= toy_mechanism(name).max_tokens <= 2**32
 
 
 @EPSILON_PADDED
-@pytest.mark.parametrize("epsilon", [math.nan, math.inf, -math.inf, 0.0, -1.0])
-def test_epsilon_must_be_positive_and_finite(name: str, padding: bool, epsilon: float, toy: Embedding) -> None:
-    with pytest.raises(ValueError, match="epsilon"):
-        build(name, fit(name, toy), CASES[name][1].small.at_epsilon(epsilon), padding=padding)
+def test_epsilon_must_be_positive_and_finite(name: str, padding: bool) -> None:
+    for epsilon in (math.nan, math.inf, -math.inf, 0.0, -1.0):
+        with pytest.raises(ValueError, match="epsilon"):
+            build(name, fit(name, TOY), CASES[name][1].small.at_epsilon(epsilon), padding=padding)
 
 
 @EVERY_PADDED
-def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
+def test_guarantee(name: str, padding: bool) -> None:
     mechanism, example = CASES[name]
-    built = build(name, fit(name, toy), padding=padding)
+    built = build_toy(name, padding=padding)
     guarantee = built.guarantee
     assert guarantee.nominal_epsilon == example.small.nominal_epsilon
     # Where any two words differ by 1, what is true is computed and may be less.
@@ -335,9 +349,9 @@ def test_guarantee(name: str, padding: bool, toy: Embedding) -> None:
 
 
 @EVERY_PADDED
-def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool, toy: Embedding) -> None:
+def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool) -> None:
     """One word's probabilities, the laws of all words at once, and what is drawn."""
-    mechanism = toy_mechanism(name, toy, padding=padding)
+    mechanism = toy_mechanism(name, padding=padding)
     law, laws = mechanism.probabilities(7), mechanism.word_laws()
     if law is None:
         assert laws is None
@@ -363,8 +377,8 @@ def test_laws_that_are_known_are_those_of_the_draws(name: str, padding: bool, to
 
 
 @EVERY_PADDED
-def test_what_an_attacker_recovers_is_measured(name: str, padding: bool, toy: Embedding) -> None:
-    mechanism = toy_mechanism(name, toy, padding=padding)
+def test_what_an_attacker_recovers_is_measured(name: str, padding: bool) -> None:
+    mechanism = toy_mechanism(name, padding=padding)
     found = measure_recovery(mechanism, rank_frequencies(SIZE))
     if mechanism.reads_context:  # single words say nothing of a text
         assert found is None
@@ -378,17 +392,17 @@ def test_what_an_attacker_recovers_is_measured(name: str, padding: bool, toy: Em
 
 
 @PADDED
-def test_laplace_diameter_covers_every_symbol(padding: bool, toy: Embedding) -> None:
-    built = build("laplace", toy, padding=padding)
+def test_laplace_diameter_covers_every_symbol(padding: bool) -> None:
+    built = build_toy("laplace", padding=padding)
     points = built.arrays["index"][symbols(SIZE, padding=padding), :-1].astype(np.float64)
     largest = max(float(np.sqrt(((points - point) ** 2).sum(axis=1)).max()) for point in points)
     assert largest <= built.guarantee.diameter <= largest * (1 + 1e-4)
 
 
 @EVERY
-def test_metric_is_named_by_its_points(name: str, toy: Embedding) -> None:
+def test_metric_is_named_by_its_points(name: str) -> None:
     """Epsilons of two embeddings, or with and without padding, must never be added as if of one metric."""
-    toy, other = fit(name, toy), fit(name, random_embedding(SIZE, 12, seed=1))
+    toy, other = fit(name, TOY), fit(name, random_embedding(SIZE, 12, seed=1))
     cases = [(toy, False), (other, False), *([(toy, True)] if pads(name) else [])]
     metrics = [build(name, of, padding=padding).guarantee.metric for of, padding in cases]
     assert len(set(metrics)) == len(cases)
@@ -410,11 +424,9 @@ def chances(drawn: NDArray[np.int32], word: int) -> tuple[float, float]:
 
 
 @EVERY_PADDED
-def test_two_words_are_told_apart_no_better_than_the_bound_allows(name: str, padding: bool, toy: Embedding) -> None:
+def test_two_words_are_told_apart_no_better_than_the_bound_allows(name: str, padding: bool) -> None:
     """By the likeliest sign of a word, that it stays itself: between it and its nearest neighbour, and a far word."""
-    embedding = fit(name, toy)
-    built = build(name, embedding, padding=padding)
-    mechanism = load_built(CASES[name][0], SIZE, built)
+    embedding, built, mechanism = fit(name, TOY), build_toy(name, padding=padding), toy_mechanism(name, padding=padding)
     metric = built.guarantee.metric.name.removesuffix("-capped")
     word = 7
     if metric in SPACES:

@@ -14,6 +14,7 @@ import pytest
 
 import helpers
 from hostile import HOSTILE, random_texts
+from unit.support import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records.drawing import write_words
@@ -59,9 +60,14 @@ def rows(toy: RecordSanitiser, texts: list[str], ids: list[str] | None = None) -
     return helpers.sanitise(toy, helpers.record_batch(texts, ids)).to_pylist()
 
 
-def words_of(text: str) -> list[str]:
+def words_of_each(texts: list[str]) -> list[list[str]]:
     """As they are looked up."""
-    return fold_words(Tokeniser().cut_words(pa.array([text])).words).to_pylist()
+    cut = Tokeniser().cut_words(pa.array(texts))
+    return unravel(fold_words(cut.words), cut.offsets)
+
+
+def words_of(text: str) -> list[str]:
+    return words_of_each([text])[0]
 
 
 def blocks(words: list[str]) -> list[list[int]]:
@@ -74,8 +80,8 @@ def test_the_same_word_becomes_the_same_word_known_or_not(bundles, policy):
     """In every record, and where it does not repeat, every word has a draw of its own."""
     before = words_of(TEXT)
     apart = 0
-    for row in rows(sanitiser(bundles, **policy), [TEXT] * 60):
-        after = words_of(row["text"])
+    found = rows(sanitiser(bundles, **policy), [TEXT] * 60)
+    for row, after in zip(found, words_of_each([row["text"] for row in found]), strict=True):
         if policy == PADDED:  # what is padding leaves no trace, so that places move
             assert row["privacy"]["tokens"] == 20
             continue
@@ -88,7 +94,7 @@ def test_the_same_word_becomes_the_same_word_known_or_not(bundles, policy):
 
 def test_under_each_the_same_word_becomes_different_ones(bundles):
     before = words_of(TEXT)
-    found = [words_of(row["text"]) for row in rows(sanitiser(bundles, "each"), [TEXT] * 20)]
+    found = words_of_each([row["text"] for row in rows(sanitiser(bundles, "each"), [TEXT] * 20)])
     split = [len({after[place] for place in places}) for after in found for places in blocks(before) if len(places) > 1]
     assert np.mean(np.array(split) > 1) > 0.8
 
@@ -141,8 +147,7 @@ def test_versions_that_differ_in_the_pattern_alone_share_neither_tag_nor_noise(b
     """
     toy = sanitiser(bundles, **policy)
     drawn = [
-        [words_of(row["text"])[-6:] for row in rows(toy, [text] * 40, [f"r{number}" for number in range(40)])]
-        for text in (one, two)
+        [words[-6:] for words in words_of_each([row["text"] for row in rows(toy, [text] * 40)])] for text in (one, two)
     ]
     alike = np.mean([[a == b for a, b in zip(*pair, strict=True)] for pair in zip(*drawn, strict=True)])
     assert alike < 0.3
@@ -270,19 +275,21 @@ def test_hostile_texts(bundles, policy):
     toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
     found = rows(toy, texts)
     (inspected,) = toy.inspect(helpers.record_batch(texts))
-    codec = Codec(made, bundles[made.pads].vocabulary)
+    encoded = Codec(made, bundles[made.pads].vocabulary).encode(pa.array(texts))
+    firsts = np.split(encoded.pattern.firsts, encoded.offsets[1:-1])
+    normal = Tokeniser().normalise(pa.array(texts)).to_pylist()
     released = 0
-    for text, row, tokens in zip(texts, found, inspected["__tokens"].to_pylist(), strict=True):
+    for text, places, row, tokens in zip(normal, firsts, found, inspected["__tokens"].to_pylist(), strict=True):
         if row["status"] != "released":
             assert tokens is None
             continue
         released += 1
         assert row["privacy"]["tokens"] == tokens
         if made == TextPolicy(repeat="same"):
-            before, after = words_of(Tokeniser().normalise(pa.array([text]))[0].as_py()), row["text"].split()
+            before, after = words_of(text), row["text"].split()
             assert len(before) == len(after)
             assert len(set(zip(before, after, strict=True))) == len(set(before)) == tokens
-        assert made.n_max or tokens == len(set(codec.encode(pa.array([text])).pattern.firsts.tolist()))
+        assert made.n_max or tokens == len(set(places.tolist()))
     assert released > 250
 
 

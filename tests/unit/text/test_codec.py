@@ -394,33 +394,37 @@ def is_unseen(character):
     return unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\r\n"
 
 
-@settings(max_examples=200, deadline=None)
+# Characters that Python's tables do not know yet may be format characters in newer ones.
+KNOWN_CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cn"))
+
+
+@settings(max_examples=30, deadline=None)
 @given(
-    st.text(
-        # Characters that Python's tables do not know yet may be format characters in newer ones.
-        st.characters(codec="utf-8", exclude_categories=("Cs", "Cn"))
-        | st.sampled_from([*"aA7’' .,", *CONTROL, *FORMAT]),
-        max_size=30,
+    st.lists(
+        st.text(KNOWN_CHARACTERS | st.sampled_from([*"aA7’' .,", *CONTROL, *FORMAT]), max_size=30),
+        min_size=1,
+        max_size=14,
     )
 )
-def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(text):
+def test_what_cannot_be_seen_is_never_copied_where_it_is_dropped(texts):
+    array = pa.array(texts, pa.string())
     for policy in (
         {**READABLE, "tokeniser": "characters"},
         {**READABLE, "tokeniser": "whitespace", "unknown": "keep", "digits": "keep"},
         {"punctuation": "keep", "unknown": "quarantine", "repeat": "same"},
     ):
         toy = codec(**policy, controls="drop")
-        encoded = toy.encode(pa.array([text], pa.string()))
-        out = toy.decode(np.zeros_like(encoded.ids), encoded.offsets, encoded.skeleton)[0].as_py()
-        assert not any(map(is_unseen, out))
-        refused = codec(**policy, controls="quarantine").encode(pa.array([text], pa.string())).refused[0]
-        assert (refused == "control_characters") == any(map(is_unseen, text))
+        encoded = toy.encode(array)
+        out = toy.decode(np.zeros_like(encoded.ids), encoded.offsets, encoded.skeleton)
+        assert not any(map(is_unseen, "".join(out.to_pylist())))
+        refused = codec(**policy, controls="quarantine").encode(array).refused
+        assert [reason == "control_characters" for reason in refused] == [any(map(is_unseen, text)) for text in texts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30), min_size=1, max_size=3
+        st.text(st.characters(codec="utf-8") | st.sampled_from("aA7’' .,\x01\x02"), max_size=30), min_size=1, max_size=9
     )
 )
 def test_any_text_passes_every_kind_of_policy(texts):

@@ -9,6 +9,7 @@ import json
 import operator
 import re
 import string
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
     rng = np.random.default_rng(8)
     alphabet = ["a", "aa", "b", "c", "ab", "ba", "é", "aab", "7", "quux"]
     changed = 0
-    for _ in range(300):
+    for _ in range(100):
         words = rng.choice(alphabet, size=12)
         mask = kept(model, [" ".join(words)], 0.2, 0.1)[0]
         places = np.flatnonzero(~np.array(mask))
@@ -92,12 +93,11 @@ def test_a_hidden_word_decides_nothing_but_itself(model_of_letters):
         if not any(again[place] for place in places):
             assert again == mask
             changed += (words != other).any()
-    assert changed > 20
+    assert changed > 5
 
 
 @pytest.mark.parametrize("max_n", [2, 3, 4, 8])
-@pytest.mark.parametrize("threshold", [0.05, 0.3, 1.0])
-def test_decisions_are_those_of_the_definition(tmp_path, max_n, threshold):
+def test_decisions_are_those_of_the_definition(tmp_path, max_n):
     """The definition counts everything; the model has pruned, and decides alike."""
     rng = np.random.default_rng(max_n)
     letters = [*list("abcdefgh"), "x1", "don't"]
@@ -106,16 +106,16 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n, threshold):
     def text():
         return " ".join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
 
-    public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(200)]
+    public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(100)]
+    counts = slotting.all_counts(public, max_n)
     for min_count in (1, 3, 40):
         chosen = NgramSettings(max_n, min_count)
         model = slotting.make_model(tmp_path / str(min_count), public, chosen)
-        counts = slotting.all_counts(public, max_n)
-        for start in (0.08, 1.0):
+        for threshold, start in product((0.05, 0.3, 1.0), (0.08, 1.0)):
             wanted = [slotting.expected(item, counts, chosen, threshold, start) for item in private]
             assert kept(model, private, threshold, start) == wanted
-        if threshold < 0.5:
-            assert 0 < sum(map(sum, kept(model, private, threshold, 0.08))) < sum(map(len, wanted))
+            if threshold < 0.5 and start < 0.5:
+                assert 0 < sum(map(sum, wanted)) < sum(map(len, wanted))
 
 
 @settings(max_examples=60, deadline=None)

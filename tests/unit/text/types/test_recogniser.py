@@ -367,20 +367,21 @@ HOSTILE = [
 
 def seconds(text: str) -> float:
     texts = pa.array([text])
-    best = np.inf
-    for _ in range(3):
-        started = time.process_time()
-        EVERY.find(texts)
-        best = min(best, time.process_time() - started)
-    return best
+    started = time.process_time()
+    EVERY.find(texts)
+    return time.process_time() - started
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_any_text_takes_linear_time(piece: str) -> None:
+def is_linear(piece: str) -> bool:
     """Sixteen times the text takes sixteen times as long, not 256 times, and no byte more than two microseconds."""
-    short, long = (f"{piece * (size // len(piece))}a" for size in (2**16, 2**20))
-    EVERY.find(pa.array([short]))
-    assert seconds(long) < 2 and seconds(long) < 64 * seconds(short) + 0.02
+    short, long = (f"{piece * (size // len(piece))}a" for size in (2**14, 2**18))
+    return seconds(long) < min(0.5, 64 * seconds(short) + 0.01)
+
+
+def test_any_text_takes_linear_time() -> None:
+    """By one of three attempts: the machine may have other work."""
+    seconds("a")
+    assert [piece for piece in HOSTILE if not any(is_linear(piece) for _ in range(3))] == []
 
 
 def test_addresses_are_those_of_the_standard_library() -> None:
