@@ -82,8 +82,8 @@ def test_each_python_of_the_package_is_tested():
     assert PROJECT["requires-python"] == f">={oldest}"
     for target in ("quickstart", "test-fast"):
         assert {python for run, python in runs(WORKFLOWS["check"]) if run == f"make {target}"} == set(pythons)
-    others = {("make test", newest), ("make test-oldest", oldest), ("make check-import", oldest)}
-    assert others <= set(runs(WORKFLOWS["check"]))
+    others = {("test", newest), ("release", newest), ("test-oldest", oldest), ("check-import", oldest)}
+    assert {(f"make {target}", python) for target, python in others} <= set(runs(WORKFLOWS["check"]))
     assert {("make test-newest", oldest), ("make test-newest", newest)} == set(runs(WORKFLOWS["canary"]))
 
 
