@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pyspark
 import pytest
 
-from sparking import Workspace, clean_environment
-from wordveil import build_bundle
+from sparking import Workspace
+from wordveil import Run, build_bundle, register, sanitise
+from wordveil.errors import PlatformError
 from wordveil.spark.platform import workers
 from wordveil.spark.platform.workers import MODULES, WorkerPython, describe_problem, require_workers
 from wordveil.version import __version__
@@ -66,69 +66,33 @@ def pythons(tmp_path: Path) -> dict[str, Path]:
     }
 
 
-SCRIPT = """
-import json, os, sys
-from pyspark.sql import SparkSession
-from wordveil import Run, WordveilError, register, sanitise
-from wordveil.spark.platform.workers import require_workers
-
-settings = json.loads(sys.argv[1])
-os.environ["PYSPARK_PYTHON"] = settings["pythons"]["empty"]
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-frame = spark.createDataFrame([("a", "x y")], "id string, body string")
-common = {"bundle": settings["bundle"], "policy": {"n_max": 8}}
-
-def refusal(use):
-    run = Run.recorded(release="tests", run_log_dir=settings["runs"], key_file=settings["key"])
-    try:
-        use(run)
-    except WordveilError as error:
-        return f"{type(error).__name__}: {error}"
-
-found = {}
-for name, path in settings["pythons"].items():
-    spark.sparkContext.pythonExec = path
-    found[name] = refusal(lambda run: sanitise(frame, run=run, id="id", text="body", **common))
-found["register"] = refusal(lambda run: register(spark, run=run, **common))
-found["recorded"] = os.path.exists(settings["runs"])
-
-spark.sparkContext.pythonExec = sys.executable
-require_workers(spark.sparkContext)
-jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-require_workers(spark.sparkContext)
-found["asked again"] = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) - jobs
-rows = sanitise(frame, run=Run.throwaway(), id="id", text="body", **common).collect()
-found["status"] = [row.status for row in rows]
-print(json.dumps(found))
-"""
-
-
-def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(workspace: Workspace, pythons):
-    bundle = build_bundle(workspace.config())
-    settings = {
-        "pythons": {name: str(path) for name, path in pythons.items()},
-        "bundle": str(bundle.path),
-        "runs": str(workspace.root / "runs"),
-        "key": str(workspace.root / "key"),
-    }
-    command = [sys.executable, "-c", SCRIPT, json.dumps(settings)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=clean_environment(), cwd=workspace.root
-    )
-    assert done.returncode == 0, done.stderr[-6000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+def test_workers_that_cannot_sanitise_are_found_before_anything_is_drawn(
+    spark, workspace: Workspace, pythons, monkeypatch: pytest.MonkeyPatch
+):
+    frame = spark.createDataFrame([("a", "x y")], "id string, body string")
+    options = {"bundle": build_bundle(workspace.config()), "policy": {"n_max": 8}}
+    recorded = {"run_log_dir": str(workspace.root / "runs"), "key_file": str(workspace.root / "key")}
+    found = {}
+    with monkeypatch.context() as patch:
+        for name, path in pythons.items():
+            patch.setattr(spark.sparkContext, "pythonExec", str(path))
+            with pytest.raises(PlatformError) as refused:
+                sanitise(frame, run=Run.recorded(release="tests", **recorded), id="id", text="body", **options)
+            found[name] = str(refused.value)
+        with pytest.raises(PlatformError, match=re.escape(found["none"])):
+            register(spark, run=Run.recorded(release="tests", **recorded), **options)
+    assert not (workspace.root / "runs").exists()
     for name, path in pythons.items():
-        assert found[name].startswith(f"PlatformError: Spark's workers run {'' if name == 'empty' else path}"), found
+        assert found[name].startswith(f"Spark's workers run {'' if name == 'empty' else path}"), found
         assert f"Set PYSPARK_PYTHON={sys.executable}" in found[name]
         assert "\n" not in found[name]
     assert f"(Python {HERE}), which cannot import {', '.join(MODULES[:-1])} and {MODULES[-1]}." in found["empty"]
     assert "which cannot import pyspark." in found["isolated"]
     assert f"(Python 3.10), and the driver runs Python {HERE}." in found["old"]
     assert "which does not start." in found["none"]
-    assert found["register"] == found["none"]
-    assert found["recorded"] is False
-    assert found["asked again"] == 0
-    assert found["status"] == ["released"]
+    monkeypatch.setattr(workers, "_checked_contexts", WeakKeyDictionary())
+    rows = sanitise(frame, run=Run.throwaway(), id="id", text="body", **options).collect()
+    assert [row.status for row in rows] == ["released"]
 
 
 def test_a_worker_that_fits_is_no_problem():
