@@ -113,6 +113,7 @@ print(json.dumps([*refused, failed, lacking, without_jars]))
     assert "its Java process started without Delta's jars" in without_jars
 
 
+@pytest.mark.long
 def test_a_session_that_nobody_asked_about_leaves_no_log(tmp_path: Path):
     environment = {**clean_environment(), "TMPDIR": str(tmp_path)}
     code = 'print(json.dumps(build_session(SparkSection(master="local[1]"), is_short=True).range(3).count()))'
