@@ -76,15 +76,8 @@ FAST := JAVA_HOME=/nonexistent $(PYTEST) tests/unit tests/contracts tests/statis
 test-without-java: $(VENV)/.tests
 	@$(FAST)
 
-# Goldens and the kept rows of 0.1.0 are among these tests: releases draw the same rows on every machine.
 test-processors: $(VENV)/.tests  ## long: the tests without Java, as on three kinds of processors
-	@for processor in Prescott:generic Haswell: SkylakeX:; do \
-		if [ $$processor = SkylakeX: ] && ! grep -q avx512f /proc/cpuinfo; then \
-			echo "wordveil: SkylakeX is left out, since this processor has no AVX-512"; continue; fi; \
-		echo "== OpenBLAS $${processor%:*}, Numba $${processor#*:}"; \
-		kernel=$${processor%:*} name=$${processor#*:}; \
-		env OPENBLAS_CORETYPE=$$kernel $${name:+NUMBA_CPU_NAME=$$name} $(FAST) || exit 1; \
-	done
+	@MAKE="$(MAKE)" scripts/test_processors.sh
 
 # Without the linters: other versions have other rules.
 test-oldest:  ## the quickstart and all tests without Java, with the oldest dependencies that pyproject.toml allows

@@ -47,8 +47,13 @@ def load_news() -> list[str]:
     return (Path(found.origin).parent / "test" / "test_data" / "lee_background.cor").read_text("utf-8").splitlines()
 
 
+def load_examples(count: int) -> list[str]:
+    """Examples of WordNet, which come with the package: ``count`` from the whole alphabet."""
+    examples = parquet.read_table(_SENTENCES).column("text").to_pylist()
+    return examples[:: len(examples) // count][:count]
+
+
 def load_sentences(count: int) -> Documents:
     """First sentences of news and examples of WordNet, ``count`` of each, cut to ten words."""
-    examples = parquet.read_table(_SENTENCES).column("text").to_pylist()
-    chosen = [*load_news()[:count], *examples[:: len(examples) // count][:count]]
+    chosen = [*load_news()[:count], *load_examples(count)]
     return Documents.of([" ".join(text.split()[:10]) for text in chosen], ["news"] * count + ["examples"] * count)

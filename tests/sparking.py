@@ -36,8 +36,6 @@ Command = Callable[..., tuple[int, str, str]]
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Delta's store for its checksums starts `readlink` and `chmod` six times for each commit.
-    "spark.databricks.delta.writeChecksumFile.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
+from corpora import load_examples
 from helpers import (
     KEYS,
     MASTER_KEY,
@@ -103,7 +105,7 @@ POLICIES = {
     "bag": with_profile("strict", n_max=12, output="bag", types={}),
     "sampled": TextPolicy(length="sample", n_max=8),
 }
-TEXTS = [
+TEXTS: list[str | None] = [
     "The President said the city is ready for Winter.",
     "don\u2019t; 42 QUICKLY-grown qwxzv cafe\u0301s!",
     "",
@@ -470,9 +472,9 @@ def golden_draws(bundle: Bundle, size: int, *, padding: bool) -> list[list[int]]
     return sequences(bundle.mechanism.draw(token_batch(ids), KEYS))
 
 
-def golden_texts(bundle: Bundle, policy: TextPolicy) -> list[dict[str, Any]]:
-    reasons = ["null_text" if text is None else None for text in TEXTS]
-    table = sanitise(record_sanitiser(bundle, policy), record_batch(TEXTS, reasons=reasons))
+def draw_rows(bundle: Bundle, policy: TextPolicy, texts: list[str | None]) -> list[dict[str, Any]]:
+    reasons = ["null_text" if text is None else None for text in texts]
+    table = sanitise(record_sanitiser(bundle, policy), record_batch(texts, reasons=reasons))
     rows = table.select(["id", "status", "reason", "text", "content_tag"]).to_pylist()
     return [{**row, "content_tag": row["content_tag"] and row["content_tag"].hex()} for row in rows]
 
@@ -485,6 +487,12 @@ def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
         form: make_bundle(store, embedding, settings, padding=padding, mechanism=name)
         for form, padding in forms(name).items()
     }
+    policies = {
+        form: (bundles["padded" if policy.pads else "plain"], policy)
+        for form, policy in POLICIES.items()
+        if pads(name) or not policy.pads
+    }
+    night = [*TEXTS, *load_examples(1000)]
     return {
         "sampler_version": MECHANISMS[name].sampler_version,
         "settings": settings,
@@ -493,10 +501,10 @@ def golden(name: str, embedding: Embedding, store: Path) -> dict[str, Any]:
             form: golden_draws(bundles[form], embedding.size, padding=padding) for form, padding in forms(name).items()
         },
         "fingerprints": {form: bundle.fingerprint for form, bundle in bundles.items()},
-        "records": {
-            form: golden_texts(bundles["padded" if policy.pads else "plain"], policy)
-            for form, policy in POLICIES.items()
-            if pads(name) or not policy.pads
+        "records": {form: draw_rows(*drawn, TEXTS) for form, drawn in policies.items()},
+        # On every machine the same: near ties, and numbers that a product rounds otherwise, come with many words.
+        "night": {
+            form: sha256(json.dumps(draw_rows(*drawn, night)).encode()).hexdigest() for form, drawn in policies.items()
         },
     }
 

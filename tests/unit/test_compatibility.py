@@ -44,7 +44,9 @@ JOBS = [
 
 
 @pytest.fixture(params=kept.VERSIONS, ids=lambda version: version.name)
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A version's files. A session of another test in this process would leave tables to Spark."""
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     return kept.copy(request.param, tmp_path / "kept")
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +45,13 @@ def test_corpora_beside_the_repository_are_for_long_tests(request: pytest.Fixtur
     assert all(item.get_closest_marker("long") for item in asking)
     beside = [path.name for path in (ROOT / "tests").rglob("*.py") if '"shared" / "data"' in path.read_text("utf-8")]
     assert sorted(beside) == ["corpora.py", "test_suite.py"]
+
+
+def test_products_are_those_of_the_processor_that_was_asked_for():
+    """`make test-processors` asks for three."""
+    asked = os.environ.get("OPENBLAS_CORETYPE")
+    kernels = {found["architecture"] for found in threadpool_info() if found["internal_api"] == "openblas"}
+    assert not asked or not kernels or {kernel.lower() for kernel in kernels} == {asked.lower()}
 
 
 def test_the_long_suite_runs_every_long_target():

@@ -21,6 +21,8 @@ from wordveil.mechanisms.staircase import Staircase, StaircaseSettings
 from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.text.policy import with_profile
 
+# Comparisons are made once.
+pytestmark = pytest.mark.xdist_group("comparison")
 TEXT = "Waab waac, waad waae zzz waaf waag."
 READABLE = with_profile("readable", stop_word_list=("and", "the"))
 CONFIGURED: dict[str, MechanismSettings] = {

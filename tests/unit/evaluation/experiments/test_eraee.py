@@ -32,6 +32,7 @@ from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.syntf import SynTFSettings
 from wordveil.neighbours.blocks import BuildContext
 
+pytestmark = pytest.mark.xdist_group("jax")
 SIZES = GeneratorSizes(
     words=300, length=5, cells=24, latent=16, known_words=2_000, epochs=20, plain_epochs=15, batch=16
 )

@@ -20,6 +20,7 @@ from wordveil.generators.training.loss import Losses, find_likeliest, find_units
 from wordveil.generators.training.model import Generator, collect_arrays, make_product  # noqa: E402
 from wordveil.generators.training.settings import RewardSettings, TrainingSettings  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("jax")
 SHAPE = GeneratorShape(size=12, dimension=5, cells=6, latent=4, length=6)
 Arrays = dict[str, Any]
 

@@ -22,6 +22,8 @@ from wordveil.generators.training.metrics import METRICS, MetricsFile  # noqa: E
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings  # noqa: E402
 from wordveil.generators.training.train import Task, Trained, train  # noqa: E402
 
+# One process loads JAX, and trains what several tests look at.
+pytestmark = pytest.mark.xdist_group("jax")
 # One width, so that one step is compiled.
 SHAPE = GeneratorShape(size=30, dimension=16, cells=64, latent=32, length=4, encoder_layers=1, generator_layers=1)
 SETTINGS = TrainingSettings(learning_rate=0.01, batch=25, reward=RewardSettings(reward=0.2))
