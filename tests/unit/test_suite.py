@@ -49,9 +49,10 @@ def test_corpora_beside_the_repository_are_for_long_tests(request: pytest.Fixtur
 
 def test_products_are_those_of_the_processor_that_was_asked_for():
     """`make test-processors` asks for three."""
-    asked = os.environ.get("OPENBLAS_CORETYPE")
-    kernels = {found["architecture"] for found in threadpool_info() if found["internal_api"] == "openblas"}
-    assert not asked or not kernels or {kernel.lower() for kernel in kernels} == {asked.lower()}
+    asked = os.environ.get("OPENBLAS_CORETYPE", "").lower()
+    kernels = {found["architecture"].lower() for found in threadpool_info() if found["internal_api"] == "openblas"}
+    # OpenBLAS calls Prescott by the name of an older one with the same kernels.
+    assert not asked or kernels <= {{"prescott": "katmai"}.get(asked, asked)}
 
 
 def test_the_long_suite_runs_every_long_target():
