@@ -17,6 +17,8 @@ import pytest
 
 from unit.support import FILES, LIB, ROOT, offenders
 
+# Files are parsed once.
+pytestmark = pytest.mark.xdist_group("structure")
 # A module imports only from rooms that stand before its own, or from its own.
 ROOMS = (
     *("version", "errors", "compiled", "geometry", "crypto", "neighbours", "embeddings", "generators"),
