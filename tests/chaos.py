@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from cluster import SPARK_HOME, Cluster
+from cluster import Cluster
 from sparking import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
@@ -100,7 +100,7 @@ class Story:
         """One night on a cluster."""
         jars = ",".join(str(jar) for jar in sorted(delta_jars().glob("*.jar")))
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.master, "--jars", jars]
+        command = [*cluster.spark_submit, "--master", cluster.master, "--jars", jars]
         environment = {**cluster.environment, "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}"}
         return subprocess.Popen(
             [*command, str(ROOT / "jobs" / "sanitise.py"), "--config", str(config), "--run-id", night, "--json"],

@@ -40,8 +40,7 @@ def namespace() -> list[str]:
 
 
 class Cluster:
-    """``hidden``: directories that exist on the driver and are empty for the workers. ``options``: more for
-    ``spark-defaults.conf``.
+    """``hidden``: directories that exist on the driver and are empty for the workers. ``options``: more for Spark.
 
     The workers are two hosts to Spark, so that it will start a second copy of a slow task.
     """
@@ -57,18 +56,22 @@ class Cluster:
             listener.bind(("127.0.0.1", 0))
             self._port = listener.getsockname()[1]
         self.master = f"spark://127.0.0.1:{self._port}"
+        # A directory of Spark's configuration would be on the class path, where Java's archive of classes does not fit.
+        self._properties = home / "spark.conf"
+        self.spark_submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--properties-file", str(self._properties)]
+        self._java = f"{java_options()} -Dlog4j2.configurationFile={ROOT / 'lib/wordveil/data/log4j2.properties'}"
         self.environment = {
             **clean_environment(),
             "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_CONF_DIR": str(home / "conf"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
             "OMP_NUM_THREADS": "1",
-            "SPARK_DAEMON_JAVA_OPTS": java_options(),
+            "SPARK_DAEMON_JAVA_OPTS": self._java,
+            "SPARK_SUBMIT_OPTS": self._java,
         }
 
     def __enter__(self) -> Self:
-        (self._home / "conf").mkdir(parents=True)
+        self._home.mkdir(parents=True)
         options = {
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(32),
@@ -78,12 +81,11 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.task.maxFailures": "4",
-            "spark.executor.extraJavaOptions": java_options(),
+            "spark.executor.extraJavaOptions": self._java,
             **self._options,
         }
         lines = "".join(f"{name} {value}\n" for name, value in options.items())
-        (self._home / "conf" / "spark-defaults.conf").write_text(lines)
-        shutil.copy(ROOT / "lib" / "wordveil" / "data" / "log4j2.properties", self._home / "conf")
+        self._properties.write_text(lines)
         self._start(
             "master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port)
         )
@@ -120,7 +122,8 @@ class Cluster:
             process.wait()
 
     def _start(self, name: str, shell: Sequence[str], main: str, *arguments: str) -> None:
-        command = [*shell, str(SPARK_HOME / "bin" / "spark-class"), main, "--webui-port", "0", *arguments]
+        options = ("--webui-port", "0", "--properties-file", str(self._properties))
+        command = [*shell, str(SPARK_HOME / "bin" / "spark-class"), main, *options, *arguments]
         environment = {**self.environment, "SPARK_LOCAL_DIRS": str(self._home / name / "scratch")}
         with (self._home / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
@@ -132,7 +135,7 @@ class Cluster:
         given.
         """
         master = self.master if local is None else f"local[{local}]"
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, str(ROOT / "jobs" / "sanitise.py")]
+        command = [*self.spark_submit, "--master", master, str(ROOT / "jobs" / "sanitise.py")]
         environment = {**self.environment, "TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)}
         return subprocess.Popen(
             [*command, *map(str, arguments)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
