@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from calling import Commands, keep_signals
 from sparking import SMALL, Command, Workspace, delta_jars, java_options
 from wordveil.cli.app import main
 
@@ -81,7 +81,6 @@ def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
     """A command in this process: exit code, standard output, standard error. With ``spark`` it works in the session
     that is there.
     """
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def command(*arguments: object) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -90,6 +89,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
         out, err = capsys.readouterr()
         return int(left.value.code or 0), out, err
 
-    yield command
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with keep_signals():
+        yield command
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """The same, held to what every command promises of its output."""
+    with keep_signals():
+        yield Commands(capfd, tmp_path_factory.mktemp("report"))

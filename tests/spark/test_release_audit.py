@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from calling import Commands
 from canaries import refuted
 from releasing import EXPONENTIAL, Lake
 from sparking import Workspace, corpus
 from wordveil.config.artifacts import find_bundle
 from wordveil.config.audits import audit_store, identify_release
-from wordveil.config.load import Config
+from wordveil.config.load import Config, load_config
 from wordveil.errors import ConfigError, InputError
 from wordveil.evaluation.audit.bundle import audit_bundle
-from wordveil.evaluation.audit.findings import Verdict
+from wordveil.evaluation.audit.findings import Audit, Verdict
 from wordveil.evaluation.audit.store import counts, save_audit
 from wordveil.spark.evaluate import canaries as module
 from wordveil.spark.evaluate.canaries import audit_release
@@ -32,13 +33,16 @@ def config_of(workspace: Workspace, **sections: Any) -> Config:
     return workspace.config(mechanism=mechanism, **sections)
 
 
-def test_a_sound_release(spark: Any, workspace: Workspace):
-    """Several columns, of which one is in a struct, directories, cut files and a condition. Nothing but the audit is
-    left, and neither input nor key is there.
+def test_a_sound_release(spark: Any, workspace: Workspace, call: Commands):
+    """By its command. Several columns, of which one is in a struct, directories, cut files and a condition. Nothing but
+    the audit is left, and neither input nor key is there.
     """
+    mechanism = {**workspace.settings()["mechanism"], **EXPONENTIAL}
     output = {"partition_by": ["day"], "records_per_file": 500}
-    config = config_of(workspace, input=COLUMNS, text=STRICT, output=output, key={"file": str(workspace.root / "none")})
-    found = audit_release(config, lambda: spark, copies=COPIES)
+    key = {"file": str(workspace.root / "none")}
+    file = workspace.write_config(mechanism=mechanism, input=COLUMNS, text=STRICT, output=output, key=key)
+    found = Audit.from_dict(call.read("audit", "release", "-c", file, "--copies", COPIES))
+    config = load_config(file)
     assert refuted(list(found.findings)) == set()
     assert counts(found)
     assert found.identity == identify_release(config, found.facts["bundle"])
