@@ -20,6 +20,7 @@ from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.run import run_release
 from wordveil.spark.release.runner import ReleaseRunner
+from wordveil.spark.sanitise.report import RunReport
 
 
 class DiedError(Exception):
@@ -44,15 +45,15 @@ def die_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
+def made(spark, tmp_path_factory: pytest.TempPathFactory) -> tuple[States, RunReport]:
     """An input of six records with a release over it that has not run (``written``), whose run ``night-1`` died after
-    it had reserved (``reserved``), or that has run as ``night-1`` (``drawn``).
+    it had reserved (``reserved``), or that has run as ``night-1`` (``drawn``), and what that run reported.
     """
     lake = Lake(spark, Workspace(tmp_path_factory.mktemp("crashes")))
     states = States(lake)
     lake.write(corpus(6))
     states.keep("written")
-    lake.run(run_id="night-1")
+    report = lake.run(run_id="night-1")
     states.keep("drawn")
     states.restore("written")
     with pytest.MonkeyPatch.context() as patch:
@@ -61,7 +62,19 @@ def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
             lake.run(run_id="night-1")
     assert seen[-1] == "reserve"
     states.keep("reserved")
-    return states
+    return states, report
+
+
+@pytest.fixture
+def states(made: tuple[States, RunReport]) -> States:
+    """These states."""
+    return made[0]
+
+
+@pytest.fixture
+def undisturbed(made: tuple[States, RunReport]) -> RunReport:
+    """The report of the first run."""
+    return made[1]
 
 
 @pytest.fixture
@@ -82,10 +95,12 @@ def drawn(states: States) -> Lake:
     return states.restore("drawn")
 
 
-def test_a_run_that_dies_after_each_commit_is_finished(states: States, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_that_dies_after_each_commit_is_finished(
+    states: States, undisturbed: RunReport, monkeypatch: pytest.MonkeyPatch
+):
     """Each start makes one commit and dies; what it leaves on the disk is what the next one begins with."""
     reference = states.restore("drawn")
-    undisturbed, tables = reference.run(run_id="night-1"), (reference.draws(), reference.entries())
+    tables = reference.draws(), reference.entries()
     lake = states.restore("written")
     steps: list[str] = []
 
@@ -110,32 +125,40 @@ def test_a_run_that_dies_after_each_commit_is_finished(states: States, monkeypat
     ]
     report = lake.run(run_id="night-1")
     assert (report.run_id, report.records, report.released) == ("night-1", 6, 6)
-    same = {"seconds": report.seconds}
-    assert dataclasses.replace(undisturbed, **same) == report, "counted afterwards as on the way to the table"
+    assert dataclasses.replace(undisturbed, seconds=report.seconds) == report, (
+        "counted afterwards as on the way to the table"
+    )
     assert (lake.draws(), lake.entries()) == tables
 
 
-def test_what_was_interrupted_is_finished_as_it_began_though_the_input_moved_on(reserved: Lake):
-    """The open run keeps to its version; then the new one sees what came after."""
-    lake = reserved
+def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_key_moved_on(states: States):
+    """The open run keeps to its version and its epoch; then the new one sees what came after."""
+    undisturbed = states.restore("drawn").draws()
+    lake = states.restore("reserved")
     assert lake.reserved() == 6 * 24, "what is reserved counts until it is settled"
     lake.sql("DELETE FROM {input} WHERE id = 'r00001'")
     lake.write(corpus(7).slice(6, 1))
+    rotate_key(lake.root / "key")
     report = lake.run(lake.config(input={"changes": "feed"}), run_id="night-2")
     assert (report.changes, report.records, report.withdrawn) == ("feed", 1, 1)
-    runs = {row["id"]: row["run_id"] for row in lake.draws() if row["status"] == "released"}
-    assert runs["r00001"] == "night-1"
-    assert runs["r00006"] == "night-2"
+    assert [row for row in lake.draws() if row["run_id"] == "night-1"] == undisturbed
+    released = {row["id"]: (row["run_id"], row["__epoch"]) for row in lake.draws() if row["status"] == "released"}
+    assert released == {**{f"r{number:05d}": ("night-1", 1) for number in range(6)}, "r00006": ("night-2", 2)}
     assert lake.reserved() == 0
+    lake.workspace.write_key("key", KEY)
+    with pytest.raises(ReleaseError, match="epoch"):
+        lake.run(run_id="night-3")
+    lake.workspace.write_key("key", fresh_key())
+    with pytest.raises(ReleaseError, match="key"):
+        lake.run(run_id="night-3")
 
 
-def test_a_run_id_that_has_finished_reports_and_does_nothing(lake: Lake):
-    first = lake.run(run_id="night-1")
-    draws = lake.draws()
-    lake.write(corpus(8).slice(6, 2))
-    again = lake.run(run_id="night-1")
-    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(first, seconds=0.0)
-    assert lake.draws() == draws
+def test_a_run_id_that_has_finished_reports_and_does_nothing(drawn: Lake, undisturbed: RunReport):
+    draws = drawn.draws()
+    drawn.write(corpus(8).slice(6, 2))
+    again = drawn.run(run_id="night-1")
+    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(undisturbed, seconds=0.0)
+    assert drawn.draws() == draws
 
 
 def test_an_abandoned_run_is_charged_in_full_and_never_drawn(reserved: Lake):
@@ -206,24 +229,6 @@ def test_two_who_swap_at_once_both_come_in_and_know_of_each_other(lake: Lake, mo
     ]
     assert journal.events == Journal(place).events
     assert other.add("note", "", lambda _: {}, unless=lambda events: len(events) == 2) is None, "it knows of the first"
-
-
-def test_a_retry_draws_in_the_epoch_that_its_run_began_in(states: States):
-    """A key that was rotated in between serves later runs."""
-    undisturbed = states.restore("drawn").draws()
-    lake = states.restore("reserved")
-    rotate_key(lake.root / "key")
-    lake.run(run_id="night-1")
-    assert lake.draws() == undisturbed
-    lake.sql("UPDATE {input} SET body = 'apple' WHERE id = 'r00001'")
-    lake.run(run_id="night-2")
-    assert {row["run_id"]: row["__epoch"] for row in lake.draws()} == {"night-1": 1, "night-2": 2}
-    lake.workspace.write_key("key", KEY)
-    with pytest.raises(ReleaseError, match="epoch"):
-        lake.run(run_id="night-3")
-    lake.workspace.write_key("key", fresh_key())
-    with pytest.raises(ReleaseError, match="key"):
-        lake.run(run_id="night-3")
 
 
 def test_a_run_that_somebody_else_began_meanwhile_is_not_begun_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch):

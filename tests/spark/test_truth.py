@@ -79,10 +79,10 @@ def die_after(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     monkeypatch.setattr(delta_table, "after_commit", committed)
 
 
-def interrupt(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, config: Any) -> None:
+def interrupt(lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str, config: Any, run_id: str = "night-1") -> None:
     die_after(monkeypatch, step)
     with pytest.raises(DiedError):
-        lake.run(config, run_id="night-1")
+        lake.run(config, run_id=run_id)
     monkeypatch.setattr(delta_table, "after_commit", lambda _: None)
 
 
@@ -182,25 +182,24 @@ def spent_by_record(lake: Lake) -> dict[str, int]:
 
 @pytest.mark.parametrize("changes", ["feed", pytest.param("scan", marks=pytest.mark.long)])
 def test_a_corrected_author_is_charged_and_the_old_charge_stays(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, changes: str
+    drawn: Lake, monkeypatch: pytest.MonkeyPatch, changes: str
 ):
-    """For all that was charged of its records, an abandoned run among it; once, and without drawing anything, however
-    often the author changes.
+    """For all that was charged of its records, two draws and an abandoned run; once, and without drawing anything,
+    however often the author changes.
     """
-    config = config_of(lake, input={"changes": changes})
-    interrupt(lake, monkeypatch, "reserve", config)
-    abandon(config, lambda: lake.spark, "night-1")
-    lake.run(config)
+    lake, config = drawn, config_of(drawn, input={"changes": changes})
     lake.sql("UPDATE {input} SET body = 'waab waac' WHERE author = 'a1'")
-    lake.run(config)
+    interrupt(lake, monkeypatch, "reserve", config, "night-2")
+    abandon(config, lambda: lake.spark, "night-2")
+    assert lake.run(config).released == 3
     texts = {name: row["text"] for name, row in lake.newest().items()}
-    before = {"a0": 3 * 48, "a1": 3 * 72, "a2": 3 * 48, "a3": 3 * 48}
+    before = {"a0": 3 * 24, "a1": 3 * 72, "a2": 3 * 24, "a3": 3 * 24}
     assert spent_by_author(lake) == before
 
     lake.sql("UPDATE {input} SET author = 'a2' WHERE author = 'a1'")
     report = lake.run(config)
     assert (report.records, report.corrected) == (0, 3)
-    assert spent_by_author(lake) == {**before, "a2": 3 * 48 + 3 * 72}
+    assert spent_by_author(lake) == {**before, "a2": 3 * 24 + 3 * 72}
     assert spent_by_record(lake)["r00001"] == 72
     assert {name: row["text"] for name, row in lake.newest().items()} == texts
     assert lake.newest()["r00001"]["__author"] == "a2"
@@ -212,9 +211,9 @@ def test_a_corrected_author_is_charged_and_the_old_charge_stays(
     )
     report = lake.run(config)
     assert (report.records, report.released, report.corrected) == (1, 1, 1)
-    assert spent_by_author(lake) == {**before, "a2": 3 * 48 + 3 * 72, "a3": 3 * 48 + 72 + 24}
+    assert spent_by_author(lake) == {**before, "a2": 3 * 24 + 3 * 72, "a3": 3 * 24 + 72 + 24}
     assert spent_by_record(lake) == {
-        **{f"r{number:05d}": 48 for number in range(12)},
+        **{f"r{number:05d}": 24 for number in range(12)},
         "r00001": 72,
         "r00005": 72,
         "r00009": 96,
