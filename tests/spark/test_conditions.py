@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 
-from releasing import Lake
+from restoring import States
 from sparking import WORDS, Workspace, corpus, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.input.source import read_input
@@ -185,12 +185,11 @@ def test_a_reading_that_spark_alone_sees_is_refused_before_a_record_is_read(
         assert str(error.value.faults[0]).startswith(f"input.where = {where}: {problem}")
 
 
-def test_a_release_remembers_a_condition_on_the_text(spark, workspace: Workspace, monkeypatch: pytest.MonkeyPatch):
+def test_a_release_remembers_a_condition_on_the_text(spark, released: States, monkeypatch: pytest.MonkeyPatch):
     """Its gate and manifest say so though the condition let nothing in and a later run has none; and a run that was
     interrupted is finished under what its own condition shows.
     """
-    lake = Lake(spark, workspace)
-    lake.write(corpus(6))
+    lake = released.restore("written")
     text = {"profile": "strict", "length": "as_is"}
     config = lake.config(text=text, input={"where": "body = 'nothing is this'"})
     later = lake.config(text=text, gate={"relation": "same_length"})

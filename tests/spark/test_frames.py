@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import wordveil
-from releasing import Lake
+from restoring import States
 from sparking import KEY, Workspace, corpus, read_output
 from wordveil import Run, register, sanitise
 from wordveil.config.artifacts import build_bundle
@@ -267,20 +267,19 @@ def test_the_examples_of_the_documentation_run(spark, workspace: Workspace, bund
     assert len(read_output(workspace.root / "output", "ticket_id")) == 2
 
 
-def test_plan_job_and_ledger_of_a_release_in_code(spark, workspace: Workspace):
-    lake = Lake(spark, workspace)
-    lake.write(corpus(12))
+def test_plan_job_and_ledger_of_a_release_in_code(spark, released: States):
+    lake = released.restore("written")
     settings = lake.config()
     planned = wordveil.make_plan(settings, session=spark, check_records=True)
     assert planned.has_records
     assert planned.output_format == "delta"
     report = wordveil.run_job(settings, session=spark)
-    assert report.released == report.records == 12
+    assert report.released == report.records == 8
     (row,) = wordveil.read_ledger(settings, session=spark).collect()
-    assert (row["release"], row["contexts"], row["reserved"]) == ("support", 12, 0.0)
+    assert (row["release"], row["contexts"], row["reserved"]) == ("support", 8, 0.0)
     by_record = wordveil.read_ledger(path=str(lake.ledger), by="record", record="r00003", session=spark)
     assert [found["spent"] for found in by_record.collect()] == [pytest.approx(report.epsilon_pure[1])]
-    assert wordveil.read_ledger(settings, by="context", session=spark).count() == 12
+    assert wordveil.read_ledger(settings, by="context", session=spark).count() == 8
     with pytest.raises(ConfigError, match="never overwritten"):
         wordveil.run_job(settings, session=spark, overwrite=True)
 

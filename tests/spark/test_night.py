@@ -9,7 +9,7 @@ import pytest
 
 from releasing import Lake
 from restoring import States
-from sparking import Workspace, corpus
+from sparking import corpus
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import GATE, PUBLISHED
 from wordveil.spark.release.night import Night, run_night
@@ -20,25 +20,15 @@ class DiedError(Exception):
 
 
 @pytest.fixture(scope="module")
-def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
-    """An input with a release over it that has not run (``written``), that has run (``drawn``), that the three commands
-    have published (``published``), and that has spent a night (``spent``).
-    """
-    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("night")))
-    states = States(lake)
-    lake.write(corpus(8))
-    states.keep("written")
-    lake.run(run_id="night-1")
-    states.keep("drawn")
-    lake.release()
-    states.keep("published")
-    made = spend_night(states.restore("written"))
+def states(released: States) -> States:
+    """A release before and after each command, and one that has spent a night (``spent``)."""
+    made = spend_night(released.restore("written"))
     assert made.report is not None
     assert made.decision is not None
     assert made.publication is not None
     assert (made.report.released, made.decision.result.passed) == (8, True)
-    states.keep("spent")
-    return states
+    released.keep("spent")
+    return released
 
 
 def spend_night(lake: Lake, **sections: Any) -> Night:

@@ -9,30 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from releasing import EXPONENTIAL, Lake, corpus_with_authors
+from releasing import EXPONENTIAL, Lake
 from restoring import States
-from sparking import Workspace, corpus
+from sparking import corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import describe_cause
 from wordveil.spark.sanitise.job import run_sanitise
-
-
-@pytest.fixture(scope="module")
-def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
-    """A release that has not run (``written``), over 6 records."""
-    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("places")))
-    lake.write(corpus_with_authors(6))
-    states = States(lake)
-    states.keep("written")
-    return states
-
-
-@pytest.fixture
-def lake(states: States) -> Lake:
-    return states.restore("written")
 
 
 def relative(lake: Lake) -> dict[str, Any]:
@@ -50,8 +35,9 @@ def relative(lake: Lake) -> dict[str, Any]:
 
 
 def test_a_release_of_relative_paths_runs_from_anywhere(
-    lake: Lake, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    released: States, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ):
+    lake = released.restore("written")
     conf, elsewhere = lake.root / "conf", tmp_path_factory.mktemp("elsewhere")
     conf.mkdir()
     file = conf / "release.yaml"
@@ -59,17 +45,17 @@ def test_a_release_of_relative_paths_runs_from_anywhere(
     monkeypatch.chdir(elsewhere)
     config = load_config(file)
     assert make_plan(config, lambda: lake.spark).output_format == "delta"
-    assert lake.run(config).released == 6
+    assert lake.run(config).released == 8
     monkeypatch.chdir(lake.root)
     assert lake.run(load_config(Path("conf/release.yaml"))).changes == "none"
     lake.release(load_config(Path("conf/release.yaml")))
     assert {path.name for path in conf.iterdir()} == {"release.yaml", "bundles", "ledger", ".ledger.lock"}
-    assert len(lake.rows(lake.root / "shown")) == 6
+    assert len(lake.rows(lake.root / "shown")) == 8
     assert [*elsewhere.iterdir()] == []
 
 
-def test_nothing_is_written_into_a_release_or_a_delta_table(lake: Lake):
-    lake.run()
+def test_nothing_is_written_into_a_release_or_a_delta_table(released: States):
+    lake = released.restore("drawn")
     inside, ledger = f"{lake.home}/sub/table", f"{lake.ledger}/sub"
     home = f"the directory of a release, {lake.home}"
     cases: list[tuple[dict[str, Any], str]] = [
@@ -98,11 +84,12 @@ def test_nothing_is_written_into_a_release_or_a_delta_table(lake: Lake):
     # A ledger that is there serves further releases where it is: earlier versions made it anywhere.
     moved = lake.home / "ledger"
     lake.ledger.rename(moved)
-    assert lake.run(lake.config(**other, ledger={"path": str(moved)})).released == 6, "one ledger for both"
+    assert lake.run(lake.config(**other, ledger={"path": str(moved)})).released == 8, "one ledger for both"
 
 
-def test_a_first_run_that_failed_leaves_nothing_in_the_way(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+def test_a_first_run_that_failed_leaves_nothing_in_the_way(released: States, monkeypatch: pytest.MonkeyPatch):
     """It fails at each table in turn, and the same command then works."""
+    lake = released.restore("written")
     create = DeltaTable.create
     for kind in ("ledger", "draws", "journal"):
 
@@ -115,7 +102,7 @@ def test_a_first_run_that_failed_leaves_nothing_in_the_way(lake: Lake, monkeypat
         with pytest.raises(SparkJobError, match="nothing was drawn or charged: TABLE_OR_VIEW_NOT_FOUND"):
             lake.run()
     monkeypatch.setattr(DeltaTable, "create", create)
-    assert lake.run().released == 6
+    assert lake.run().released == 8
     assert {path.name for path in lake.home.glob("[!.]*")} == {"draws", "journal"}
 
 

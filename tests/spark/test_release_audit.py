@@ -9,8 +9,9 @@ import pytest
 
 from calling import Commands
 from canaries import refuted
-from releasing import EXPONENTIAL, Lake
-from sparking import Workspace, corpus
+from releasing import EXPONENTIAL
+from restoring import States
+from sparking import Workspace
 from wordveil.config.artifacts import find_bundle
 from wordveil.config.audits import audit_store, identify_release
 from wordveil.config.load import Config, load_config
@@ -102,11 +103,8 @@ def test_the_layout_of_the_input_shows(spark: Any, workspace: Workspace):
     assert orders[0] != orders[1]
 
 
-def test_a_gate_requires_the_audit_of_the_bundle_that_drew(spark: Any, workspace: Workspace):
-    lake = Lake(spark, workspace)
-    lake.write(corpus(8))
-    config = lake.config(gate={"audited": ["bundle"]})
-    lake.run(config)
+def test_a_gate_requires_the_audit_of_the_bundle_that_drew(spark: Any, released: States):
+    config = released.restore("drawn").config(gate={"audited": ["bundle"]})
     refused = run_gate(config, lambda: spark).result
     assert [failure.name for failure in refused.failures] == ["audited"]
     bundle = find_bundle(config)

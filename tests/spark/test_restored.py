@@ -8,25 +8,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from releasing import Lake
-from sparking import Workspace, corpus
+from restoring import States
 from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish, verify_table
-
-
-@pytest.fixture
-def lake(spark: Any, workspace: Workspace) -> Lake:
-    """A release that has run once and is published."""
-    lake = Lake(spark, workspace)
-    lake.write(corpus(6))
-    lake.run()
-    lake.release()
-    return lake
 
 
 @contextmanager
@@ -46,7 +35,8 @@ def commit(table: Path, version: int) -> Path:
     return table / "_delta_log" / f"{version:020d}.json"
 
 
-def test_tables_that_are_not_what_the_journal_knows_are_refused(lake: Lake):
+def test_tables_that_are_not_what_the_journal_knows_are_refused(released: States):
+    lake = released.restore("published")
     draws, journal = lake.home / "draws", lake.home / "journal"
     with (
         away(lake, journal),

@@ -1,0 +1,27 @@
+"""Fixtures of the tests on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from releasing import Lake
+from restoring import States
+from sparking import Workspace, corpus
+
+
+@pytest.fixture(scope="session")
+def released(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """A release of eight records that has not run (``written``), that has run as ``night-1`` (``drawn``), and that was
+    then published (``published``).
+    """
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("released")))
+    states = States(lake)
+    lake.write(corpus(8))
+    states.keep("written")
+    lake.run(run_id="night-1")
+    states.keep("drawn")
+    lake.release()
+    states.keep("published")
+    return states
