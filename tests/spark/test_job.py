@@ -15,6 +15,7 @@ import pytest
 from sparking import Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
+from wordveil.spark.platform.session import OPTIONS
 from wordveil.spark.sanitise.job import run_sanitise
 
 
@@ -258,9 +259,10 @@ def test_a_mixed_schema_fails_and_writes_nothing(spark, workspace: Workspace):
 
 
 def test_large_records_pass_in_bounded_batches(spark, workspace: Workspace):
-    """Texts of a few hundred kilobytes: batches are cut by bytes, the long texts cut to n_max."""
-    texts = [" ".join(random_texts(400, seed=i)) for i in range(40)]
-    workspace.write_corpus(pa.table({"id": list(range(40)), "body": texts, "day": ["d"] * 40}))
+    """Texts of a few hundred kilobytes, of which a batch would be too large: they are cut to n_max."""
+    text = " ".join(random_texts(400) * 5)
+    workspace.write_corpus(pa.table({"id": list(range(20)), "body": [text] * 20, "day": ["d"] * 20}))
     report = run(spark, workspace.config())
-    assert report.released == 40
-    assert report.words > 40 * 5000
+    assert report.released == 20
+    assert report.words > 20 * 25_000
+    assert 20 * len(text) > int(OPTIONS["spark.sql.execution.arrow.maxBytesPerBatch"])
