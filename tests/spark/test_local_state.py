@@ -11,7 +11,7 @@ import pytest
 
 from releasing import Lake
 from restoring import States
-from sparking import Workspace, corpus, delta_jars
+from sparking import corpus, delta_jars
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table, local_delta
 from wordveil.spark.release import local_state, maintenance
@@ -21,18 +21,6 @@ from wordveil.spark.release.run import withdraw
 
 class SparkStartedError(Exception):
     """Java would have been started."""
-
-
-@pytest.fixture(scope="module")
-def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
-    """A release without an input (``empty``), and one that has run over four records (``drawn``)."""
-    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("local")))
-    states = States(lake)
-    states.keep("empty")
-    lake.write(corpus(4))
-    lake.run()
-    states.keep("drawn")
-    return states
 
 
 @pytest.fixture(autouse=True)
@@ -59,22 +47,24 @@ def assert_as_spark(lake: Lake, config: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("partition_by", [["day"], pytest.param([], marks=pytest.mark.long)])
-def test_the_state_is_the_same_without_spark(states: States, monkeypatch: pytest.MonkeyPatch, partition_by: list[str]):
-    """From the first run until a withdrawn record is gone, over logs with checkpoints and without."""
-    lake = states.restore("empty")
-    monkeypatch.setitem(delta_table.PROPERTIES, "delta.checkpointInterval", "4")
+def test_the_state_is_the_same_without_spark(
+    released: States, monkeypatch: pytest.MonkeyPatch, partition_by: list[str]
+):
+    """From the first run until a withdrawn record is gone, over a log with a checkpoint."""
+    lake = released.restore("written")
+    monkeypatch.setitem(delta_table.PROPERTIES, "delta.checkpointInterval", "8")
     config = lake.config(output={"partition_by": partition_by})
     rows = corpus(9).to_pylist()
     rows += [{**rows[0], "id": None}, {**rows[0], "id": "empty", "body": None}]
-    lake.write(pa.Table.from_pylist(rows, schema=corpus(9).schema))
+    lake.write(pa.Table.from_pylist(rows, schema=corpus(9).schema), mode="overwrite")
     lake.run(config, run_id="night-1")
     lake.release(config)
     rows[1]["body"] = "zebra apple"
     del rows[2]
     lake.write(pa.Table.from_pylist(rows, schema=corpus(9).schema), mode="overwrite")
     lake.run(config, full_snapshot=True)
-    assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
     withdraw(config, lambda: lake.spark, ["r00003", "r00004"])
+    assert list((lake.home / "journal" / "_delta_log").glob("*.checkpoint.parquet"))
     found = assert_as_spark(lake, config)
     assert found["records"] == {"quarantined": 1, "released": 6, "withdrawn": 3}
     still = found["withdrawn"]
@@ -88,18 +78,18 @@ def test_the_state_is_the_same_without_spark(states: States, monkeypatch: pytest
     assert assert_as_spark(lake, config)["withdrawn"]["gone"]
 
 
-def test_what_is_wrong_is_told_by_spark(states: States, monkeypatch: pytest.MonkeyPatch):
-    lake = states.restore("empty")
+def test_what_is_wrong_is_told_by_spark(released: States, monkeypatch: pytest.MonkeyPatch):
+    lake = released.restore("written")
     config = lake.config()
     assert assert_as_spark(lake, config)["runs"] == []
-    lake = states.restore("drawn")
+    lake = released.restore("drawn")
     assert local_state.read_local_state(config) is not None
     other = lake.config(release="another")
     assert local_state.read_local_state(other) is None
     with pytest.raises(ReleaseError, match="holds the release support"):
         show(other, lambda: lake.spark)
     with monkeypatch.context() as patch:
-        patch.setattr(local_state, "MAX_ROWS", 3)
+        patch.setattr(local_state, "MAX_ROWS", 7)
         assert local_state.read_local_state(config) is None, "so many are counted by Spark"
     with monkeypatch.context() as patch:
         patch.setattr(local_state, "TABLE_VERSION", 9)
@@ -116,20 +106,20 @@ def test_what_is_wrong_is_told_by_spark(states: States, monkeypatch: pytest.Monk
         show(config, lambda: lake.spark)
 
 
-def test_tables_with_deletion_vectors_are_left_to_spark(states: States):
+def test_tables_with_deletion_vectors_are_left_to_spark(released: States):
     """No release has them; a table that someone has changed so is read by Delta."""
-    lake = states.restore("drawn")
+    lake = released.restore("drawn")
     draws = f"delta.`{lake.home / 'draws'}`"
     lake.spark.sql(f"ALTER TABLE {draws} SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
     first = assert_as_spark(lake, lake.config())
-    assert (first["records"], first["published"]) == ({"released": 4}, None)
+    assert (first["records"], first["published"]) == ({"released": 8}, None)
     lake.spark.sql(f"DELETE FROM {draws} WHERE id = 'r00001'")
     assert local_state.read_local_state(lake.config()) is None
-    assert show(lake.config(), lambda: lake.spark)["records"] == {"released": 3}
+    assert show(lake.config(), lambda: lake.spark)["records"] == {"released": 7}
 
 
-def test_options_and_other_places_are_left_to_spark(states: States, monkeypatch: pytest.MonkeyPatch):
-    lake = states.restore("drawn")
+def test_options_and_other_places_are_left_to_spark(released: States, monkeypatch: pytest.MonkeyPatch):
+    lake = released.restore("drawn")
     monkeypatch.undo()
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     plain = lake.config(spark={"delta_jars": str(delta_jars())})
