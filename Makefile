@@ -8,7 +8,8 @@ CONSTRAINTS ?= constraints.txt
 BIN := $(VENV)/bin
 AIRFLOW := .venv-airflow
 # Modules are compiled when they are first imported: most never are.
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c $(CONSTRAINTS)
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := $(BIN)/python $(INSTALL) -c $(CONSTRAINTS)
 # One BLAS thread: Spark runs one task per core, and the parallel test run one process per core.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
@@ -55,7 +56,7 @@ $(AIRFLOW)/.installed: constraints-airflow.txt
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh python
 	@echo "wordveil: installing Airflow into $(AIRFLOW) (a minute, once)"
 	@$(PYTHON) -m venv $(AIRFLOW)
-	@$(AIRFLOW)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints-airflow.txt \
+	@$(AIRFLOW)/bin/python $(INSTALL) -c constraints-airflow.txt \
 		apache-airflow apache-airflow-providers-apache-spark apache-airflow-providers-openlineage
 	@touch $@
 
@@ -96,7 +97,7 @@ coverage: $(VENV)/.tests  ## the share of the package's lines that the tests wit
 check-import:  ## install the package without its extras into an empty environment, import it and run its command
 	@rm -rf build/alone
 	@$(PYTHON) -m venv build/alone
-	@build/alone/bin/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) .
+	@build/alone/bin/python $(INSTALL) -c $(CONSTRAINTS) .
 	@build/alone/bin/python scripts/check_import.py
 
 test: java $(VENV)/.delta $(AIRFLOW)/.installed lint  ## all of that, and the tests on Spark, Delta and Airflow; twelve minutes on two cores

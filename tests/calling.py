@@ -7,6 +7,7 @@ import json
 import signal
 import stat
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def list_commands(group: TyperGroup, option: str, *path: str) -> Iterator[str]:
             yield " ".join([*path, name])
 
 
+@cache
 def wordveil_group() -> TyperGroup:
     """All commands."""
     group = typer.main.get_command(app)

@@ -5,10 +5,12 @@ Everything here is deterministic: one master key, contexts counted from a number
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,18 @@ ID_COLUMN = "id"
 _KEPT = TemporaryDirectory(prefix="wordveil-lists-")
 HAS_ANNOY = find_spec("annoy") is not None
 NEEDS_ANNOY = pytest.mark.skipif(not HAS_ANNOY, reason="Annoy is not there: pip install 'wordveil[annoy]'")
+
+
+def load_script(path: str) -> ModuleType:
+    """A script of the repository, such as ``scripts/release.py``, as a module of its own."""
+    file = Path(__file__).parents[1] / path
+    spec = spec_from_file_location(f"script_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # data classes look up the module that they are in
+    spec.loader.exec_module(module)
+    return module
 
 
 def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:

@@ -22,6 +22,10 @@ from wordveil.spark.sanitise.report import RunReport
 EXPONENTIAL = {"name": "exponential", "epsilon": 6.0, "gamma": 4.0}
 
 
+class DiedError(Exception):
+    """The process is gone."""
+
+
 class Lake:
     """A workspace with a Delta input and a release over it."""
 

@@ -4,7 +4,6 @@ out. The sentences have four kinds of words in four places, so that words of a k
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -41,12 +40,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("word_vectors", ROOT / "examples" / "word_vectors.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return helpers.load_script("examples/word_vectors.py")
 
 
 def options(output: Path) -> list[str]:

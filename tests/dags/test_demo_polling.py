@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+
+from helpers import load_script
 
 NIGHT, NEXT = "scheduled__2026-11-21", "asset_triggered__2"
 DAYS = [date(2026, 11, 20)]
@@ -24,14 +23,7 @@ DAYS = [date(2026, 11, 20)]
 @pytest.fixture(scope="module")
 def demo() -> ModuleType:
     """The script as a module."""
-    path = Path(__file__).parents[2] / "scripts" / "airflow_demo.py"
-    spec = importlib.util.spec_from_file_location("airflow_demo", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("scripts/airflow_demo.py")
 
 
 class Server(ThreadingHTTPServer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from helpers import load_script
 from sparking import clean_environment
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import load_config
@@ -34,9 +34,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """examples/er_ae_demo.py as a module, in a directory of its own."""
-    spec = importlib.util.spec_from_file_location("er_ae_demo", ROOT / "examples" / "er_ae_demo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("examples/er_ae_demo.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "console", Console(width=120))
     return module

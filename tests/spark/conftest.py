@@ -25,3 +25,15 @@ def released(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
     lake.release()
     states.keep("published")
     return states
+
+
+@pytest.fixture
+def lake(states: States) -> Lake:
+    """The release of a module's ``states`` that has not run."""
+    return states.restore("written")
+
+
+@pytest.fixture
+def drawn(states: States) -> Lake:
+    """The same release, which has run once."""
+    return states.restore("drawn")

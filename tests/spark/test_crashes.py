@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from releasing import Lake
+from releasing import DiedError, Lake
 from restoring import States
 from sparking import KEY, Workspace, corpus, fresh_key
 from wordveil.crypto.keys import rotate_key
@@ -21,11 +21,6 @@ from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.run import run_release
 from wordveil.spark.release.runner import ReleaseRunner
 from wordveil.spark.sanitise.report import RunReport
-
-
-class DiedError(Exception):
-    """The process is gone."""
-
 
 RESERVED = 5
 """The number of the commit that reserves."""
@@ -78,21 +73,9 @@ def undisturbed(made: tuple[States, RunReport]) -> RunReport:
 
 
 @pytest.fixture
-def lake(states: States) -> Lake:
-    """The release that has not run."""
-    return states.restore("written")
-
-
-@pytest.fixture
 def reserved(states: States) -> Lake:
     """The release whose first run died after it had reserved."""
     return states.restore("reserved")
-
-
-@pytest.fixture
-def drawn(states: States) -> Lake:
-    """The release that has run once."""
-    return states.restore("drawn")
 
 
 def test_a_run_that_dies_after_each_commit_is_finished(

@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 
-from releasing import Lake
+from releasing import DiedError, Lake
 from restoring import States
 from sparking import corpus
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import GATE, PUBLISHED
 from wordveil.spark.release.night import Night, run_night
-
-
-class DiedError(Exception):
-    """The process is gone."""
 
 
 @pytest.fixture(scope="module")

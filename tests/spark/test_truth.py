@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from releasing import EXPONENTIAL, Lake, corpus_with_authors
+from releasing import EXPONENTIAL, DiedError, Lake, corpus_with_authors
 from restoring import States
 from sparking import Workspace
 from wordveil.config.artifacts import build_bundle
@@ -20,10 +20,6 @@ from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.maintenance import reset
 from wordveil.spark.release.publish import publish, verify_table
 from wordveil.spark.release.run import abandon, withdraw
-
-
-class DiedError(Exception):
-    """The process is gone."""
 
 
 @pytest.fixture(scope="module")
@@ -40,18 +36,6 @@ def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
     assert lake.run(config_of(lake), run_id="night-1").released == 12
     states.keep("drawn")
     return states
-
-
-@pytest.fixture
-def lake(states: States) -> Lake:
-    """The release that has not run."""
-    return states.restore("written")
-
-
-@pytest.fixture
-def drawn(states: States) -> Lake:
-    """The release that has run once."""
-    return states.restore("drawn")
 
 
 def config_of(lake: Lake, **sections: Any) -> Any:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 import yaml
 from typer.core import TyperGroup
 
+from calling import wordveil_group
 from documents import DOCS, ROOT, Document, cut, document
 from unit.support import offenders
-from wordveil.cli.app import app
 from wordveil.config.load import Config
 
 WIDTH = 120
@@ -64,13 +63,6 @@ def test_broken_links_are_seen(tmp_path, link):
     assert len(broken_links(path)) == 1
 
 
-@functools.cache
-def tree() -> TyperGroup:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    return group
-
-
 # A command ends where the shell or the sentence has something else.
 END = re.compile(r"^(?:[|;&>)#]|&&|\.\.\.|2>.*)$")
 # One begins a line, or follows the shell's punctuation or "Run": elsewhere the name is a word of a sentence.
@@ -97,7 +89,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def wrong(words: list[str]) -> list[str]:
     """What of a command line the command line does not have."""
-    command: Any = tree()
+    command: Any = wordveil_group()
     path: list[str] = []
     for word in words:
         if not isinstance(command, TyperGroup):
@@ -198,7 +190,7 @@ def test_the_documents_name_every_command():
         for words in commands(text)
         if words
     }
-    group = tree()
+    group = wordveil_group()
     commands_of = {
         name if not isinstance(command, TyperGroup) else f"{name} {inner}"
         for name, command in group.commands.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -10,28 +9,19 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import kept
 import wordveil
+from helpers import load_script
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = (ROOT / "conf" / "spark" / "Containerfile").read_text("utf-8")
 LARGE = ("demo_embedding", "poincare_embedding", "hypernyms", "bigrams")
 
 
-def load_script() -> Any:
-    spec = importlib.util.spec_from_file_location("release_script", ROOT / "scripts" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-script = load_script()
+script = load_script("scripts/release.py")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import tarfile
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import slotting
+from helpers import load_script
 from wordveil.artifacts import content_store
 from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
 from wordveil.embeddings.embedding import load
@@ -103,11 +103,7 @@ def test_a_model_is_opened_by_its_path_and_refused_by_the_name_of_its_setting(tm
 @pytest.fixture
 def script(tmp_path, monkeypatch) -> ModuleType:
     """scripts/bigrams.py, with a store and a list of its own."""
-    spec = importlib.util.spec_from_file_location("bigrams", ROOT / "scripts" / "bigrams.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load_script("scripts/bigrams.py")
     store = tmp_path / "store"
     store.mkdir()
     (store / "books.tsv").write_text("file\tauthor\na.txt\tAnna\nb.txt\tBert\n")

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer.main
 from typer.testing import CliRunner
 
+from calling import wordveil_group
 from wordveil.cli.app import app
 from wordveil.errors import ReleaseError
 
 ROOT = Path(__file__).parents[3]
-GROUP = typer.main.get_command(app)
+GROUP = wordveil_group()
 COMMANDS = [
     *("init", "build", "calibrate", "plan", "sanitise", "evaluate", "ledger", "ngrams"),
     *("train", "analytics", "docs", "release", "key", "audit"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
+from helpers import load_script
 from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
@@ -21,12 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "scripts" / "settings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("scripts/settings.py")
 
 
 def rows(text: str) -> list[list[str]]:

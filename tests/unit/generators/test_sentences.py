@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from helpers import load_script
 from wordveil.embeddings.embedding import DEMO, load
 from wordveil.embeddings.vocabulary import WordIndex
 
@@ -22,15 +22,12 @@ FOLDER = resources.files("wordveil") / "data" / "sentences"
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     """scripts/sentences.py as a module."""
-    path = ROOT / "scripts" / "sentences.py"
-    spec = importlib.util.spec_from_file_location("sentences", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))
+    folder = str(ROOT / "scripts")  # it imports another one
+    sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
+        return load_script("scripts/sentences.py")
     finally:
-        sys.path.remove(str(path.parent))
-    return module
+        sys.path.remove(folder)
 
 
 def test_the_sentences_are_short_distinct_and_of_words_that_the_demo_embedding_has(script: ModuleType):
