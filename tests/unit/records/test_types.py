@@ -32,6 +32,7 @@ CANARIES = {
     TokenType.DATE: "1987-03-14",
     TokenType.TIME: "03:47:59",
     TokenType.NUMBER: "86,753,091,234",
+    TokenType.YEAR: "1877",
     TokenType.AMOUNT: "$48,151,623.42",
     TokenType.ACCOUNT: "DE44500105175407324931",
     TokenType.CARD: "4539 1488 0343 6467",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class TokenType(StrEnum):
-    """What a token is. The first fourteen are found in a text's characters (:mod:`wordveil.text.types.recogniser`), the
+    """What a token is. The first fifteen are found in a text's characters (:mod:`wordveil.text.types.recogniser`), the
     last three in lists of words (:mod:`wordveil.text.types.names`).
     """
 
@@ -30,6 +30,8 @@ class TokenType(StrEnum):
     """A time of day."""
     NUMBER = "number"
     """A number in figures, with its separators and sign."""
+    YEAR = "year"
+    """A whole number that may be a year: four digits from 1500 to 2099, without sign or separators."""
     AMOUNT = "amount"
     """A number with a currency or a per cent sign."""
     ACCOUNT = "account"
@@ -59,7 +61,7 @@ NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
 CHARACTER_TYPES = tuple(kind for kind in TYPES if kind not in NAME_TYPES)
 """The classes that are found in a text's characters."""
 DIGIT_TYPES = (
-    *(TokenType.PHONE, TokenType.DATE, TokenType.TIME, TokenType.NUMBER, TokenType.AMOUNT),
+    *(TokenType.PHONE, TokenType.DATE, TokenType.TIME, TokenType.NUMBER, TokenType.YEAR, TokenType.AMOUNT),
     *(TokenType.ACCOUNT, TokenType.CARD),
 )
 """The classes whose tokens are words with digits where they are not told apart."""
@@ -88,7 +90,11 @@ DRAWN_ACTIONS = (TypeAction.SURROGATE, TypeAction.RESAMPLE)
 """The actions that draw from public lists, which the bundle holds."""
 
 _ALWAYS = (TypeAction.WORDS, TypeAction.MASK, TypeAction.TAG)
-SHAPED_TYPES = (*DIGIT_TYPES, TokenType.IP, TokenType.MARKUP, *NAME_TYPES)
+SHAPED_TYPES = (
+    *(kind for kind in DIGIT_TYPES if kind != TokenType.YEAR),
+    *(TokenType.IP, TokenType.MARKUP),
+    *NAME_TYPES,
+)
 """The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`)."""
 ALLOWED: Mapping[TokenType, tuple[TypeAction, ...]] = MappingProxyType(
     {

@@ -100,6 +100,11 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
     return _Form(tuple(parts), np.flatnonzero(fits))
 
 
+def list_years() -> pa.StringArray:
+    """The years of the range, as four digits."""
+    return _strings()["y4"]
+
+
 def count_days(shape: str, language: str) -> int:
     """How many dates of the range a shape can have."""
     return len(_form_of(shape, month_first=language == "en").days)

@@ -8,7 +8,7 @@ begins an emoji. There it asks small automata (:mod:`wordveil.text.types.finders
 back and forward, so that any text takes linear time. The rules:
 
 - What begins first wins; of those, the longest; of those, the first in the order markup, url, email, ip, date, time,
-  card, phone, account, amount, number, mention, hashtag, emoji.
+  card, phone, account, amount, year, number, mention, hashtag, emoji.
 - A class that was not asked for is still told apart, and then left out. So the spans of a class are the same whichever
   others are asked for.
 - No span begins or ends inside a word (letters, marks, digits, ``_``), with three exceptions: a unit is cut from its
@@ -19,6 +19,7 @@ back and forward, so that any text takes linear time. The rules:
 - Dotted figures are one number (``1.2.3``), a range is two (``10-12``), ``1/2`` is one.
 - ``555-1234`` is a telephone number; ten digits without separators are an account, but a 0 before ten or eleven is a
   telephone number's.
+- Four digits from 1500 to 2099, without sign or separators, are a year.
 - A month beside a year counts as a date (``2026-11``, ``11/2026``).
 - A text sign such as the copyright sign or an arrow is an emoji only before U+FE0F.
 

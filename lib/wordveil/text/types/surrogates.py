@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wordveil.crypto.streams import scale_words
 from wordveil.text.types.classes import ALLOWED, NAME_TYPES, TYPES, TokenType, TypeAction
-from wordveil.text.types.dates import count_days, draw_dates
+from wordveil.text.types.dates import count_days, draw_dates, list_years
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.shapes import DEFAULTS, are_shapes, repeat_string, scatter
 from wordveil.text.types.templates import compile_shape, count_values, fill_templates
@@ -81,7 +81,7 @@ def draw_values(
             continue
         assert lists is not None
         if action == TypeAction.SURROGATE and kind not in DEFAULTS:
-            groups.append(_ADDRESSES[kind](lists, words[rows]))
+            groups.append(_UNSHAPED[kind](lists, words[rows]))
         else:
             resampled = action == TypeAction.RESAMPLE
             shown = shapes.take(pa.array(rows)) if resampled else repeat_string(_default(kind, lists), len(rows))
@@ -105,6 +105,7 @@ def set_size(kind: TokenType, action: TypeAction, shape: str, lists: PublicLists
         TokenType.MENTION: lambda: len(lists.words),
         TokenType.HASHTAG: lambda: len(lists.words),
         TokenType.EMOJI: lambda: len(lists.emoji),
+        TokenType.YEAR: lambda: len(list_years()),
         TokenType.MARKUP: lambda: 1 if action == TypeAction.RESAMPLE else len(_TAGS),
         TokenType.IP: lambda: len(_documentation_v4()) if shape == "v4" else 2**48,
         TokenType.DATE: lambda: count_days(shape, lists.language),
@@ -231,10 +232,15 @@ def _draw_emoji(lists: PublicLists, words: UInt64) -> pa.StringArray:
     return _pick(lists.emoji, words[:, 0])
 
 
-_ADDRESSES: Mapping[TokenType, Callable[[PublicLists, UInt64], pa.StringArray]] = {
+def _draw_years(_: PublicLists, words: UInt64) -> pa.StringArray:
+    return _pick(list_years(), words[:, 0])
+
+
+_UNSHAPED: Mapping[TokenType, Callable[[PublicLists, UInt64], pa.StringArray]] = {
     TokenType.EMAIL: _draw_emails,
     TokenType.URL: _draw_urls,
     TokenType.MENTION: _draw_mentions,
     TokenType.HASHTAG: _draw_hashtags,
     TokenType.EMOJI: _draw_emoji,
+    TokenType.YEAR: _draw_years,
 }

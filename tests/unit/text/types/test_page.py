@@ -6,11 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from wordveil.text.types.classes import TokenType, TypeAction
+from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import LANGUAGES, PublicLists
-from wordveil.text.types.shapes import DEFAULTS
+from wordveil.text.types.recogniser import Recogniser, cut_spans
+from wordveil.text.types.shapes import DEFAULTS, find_shapes
 from wordveil.text.types.surrogates import set_size
 
 ROOT = Path(__file__).parents[4]
@@ -43,6 +46,103 @@ def test_what_is_said_of_shapes_and_lists():
     assert "`00` has 90, `0,000` has 9,000" in PAGE
     assert f"{', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}" in PAGE
     assert f"Portuguese has {len(PublicLists.load('pt').surnames)}\nsurnames" in PAGE
+
+
+SHAPES = PAGE.split("## Shapes")[1].split("\n## ")[0]
+WRITTEN: dict[str, set[str]] = {}
+EXAMPLES: list[tuple[str, str, str]] = []
+for names, written, example, shape in re.findall(r"^\| (`.+`|) \| (.*) \| `(.+)` \| `(.+)` \|$", SHAPES, re.MULTILINE):
+    if names:
+        latest = re.findall(r"`(\w+)`", names)
+    for name in latest:
+        WRITTEN.setdefault(name, set()).update(re.findall(r"`([^`]+)`", written))
+        EXAMPLES.append((name, example, shape))
+WRITTEN["amount"] |= set(re.findall(r"`([^`]+)`", SHAPES.split("Currencies are")[1].split("\n\n")[0]))
+# What a shape has in the place of digits, letters and names.
+STANDS = {"account": "[0A]", "date": "Month|Mon|th|[0 ]", "number": "0|th"}
+# Beside digits and signs, what the pass that finds such tokens looks for, so that texts made of them have all forms.
+PIECES = {
+    "number": ["st", "th", "e", "E", "3,500", "1'000", "1\u2019000", "1,5", "1/2", "\u2212"],
+    "amount": ["US$", "HK$", "NZ$", "A$", "C$", "R$", "S$", *(sign for sign in sorted(WRITTEN["amount"]))],
+    "phone": [
+        "(212)",
+        "555-0147",
+        " ext. 12",
+        "ext12",
+        "x12",
+        " X 12",
+        "Ext.",
+        "+44 20 7946 0958",
+        "0170/12345",
+        "212.",
+    ],
+    "card": ["4111 1111 1111 1111", "5500-0000-0000-0004", "4111111111111111"],
+    "account": ["DE89 3704 0044 0532 0130 00", "123-45-6789", "AB12345678", "978-0-306-40615-7", "99999999"],
+    "date": [
+        "Aug.",
+        "August",
+        "may",
+        "of",
+        "3rd",
+        "2004",
+        "23",
+        "23.11.2026",
+        "11/23/26",
+        "2026-11-23",
+        "-Sep-",
+        ", ",
+        "3 of May",
+    ],
+    "time": [
+        "2026-11-23T",
+        "14:30",
+        "2:30",
+        ":05",
+        ".123",
+        ",5",
+        "Z",
+        "+01:00",
+        "-0700",
+        " pm",
+        "AM",
+        "a.m.",
+        " P.M.",
+        "pM",
+    ],
+    "ip": ["10.1.2.3", "fe80::1", "::1"],
+    "first_name": ["Alice", "BOB", "'s", "'S", "\u2019s", "\u2019S", "alice"],
+}
+
+
+def find_shown(kind: str, texts: list[str]) -> set[str]:
+    """The shapes of all tokens of a class in texts, whatever the pass takes them for."""
+    array = pa.array(texts)
+    if TokenType(kind) in NAME_TYPES:
+        tokens = array
+    else:
+        spans = Recogniser([TokenType(kind)]).find(array)
+        tokens = cut_spans(array, spans)
+    kinds = np.full(len(tokens), TYPES.index(TokenType(kind)), np.int8)
+    return set(find_shapes(kinds, {TokenType(kind): TypeAction.RESAMPLE}, tokens).to_pylist())
+
+
+@pytest.mark.parametrize("kind", sorted(PIECES))
+def test_the_page_lists_all_that_is_written_again(kind):
+    rng = np.random.default_rng(5)
+    pieces = [*PIECES[kind], *"0123 .,-+/()", " "]
+    texts = ["".join(rng.choice(pieces, rng.integers(1, 9))) for _ in range(40_000)]
+    shapes = find_shown(kind, texts)
+    sign = "|".join(re.escape(text) for text in sorted(WRITTEN[kind], key=len, reverse=True))
+    known = re.compile(f"(?:{STANDS.get(kind, '0')}| |{sign or '0'}|v[46]|AA|Aa|a)*")
+    assert not [shape for shape in shapes if not known.fullmatch(shape)]
+    assert not [text for text in WRITTEN[kind] if not any(text in shape for shape in shapes)]
+
+
+def test_every_class_with_shapes_is_listed_with_examples():
+    assert set(WRITTEN) == {str(kind) for kind in DEFAULTS}
+    assert set(WRITTEN) == {*PIECES, "markup", "surname", "place"}
+    for kind, example, shape in EXAMPLES:
+        assert find_shown(kind, [example]) == {shape}, example
 
 
 def test_costs_are_those_measured():

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from wordveil.text.types.classes import TYPES
+from wordveil.text.types.classes import CHARACTER_TYPES, TYPES
 from wordveil.text.types.recogniser import Recogniser, cut_spans
 
-EVERY = Recogniser(TYPES[:14])
+EVERY = Recogniser(CHARACTER_TYPES)
 
 
 def package(name: str):

@@ -54,7 +54,7 @@ def draw(kind, action, shape="", count=2000, seed=1, language="en"):
             (T.AMOUNT, *pair)
             for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))
         ),
-        *((T.AMOUNT, *pair) for pair in (("US$ 20k", "US$ 00k"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
+        *((T.AMOUNT, *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
         *((T.PHONE, *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
         *((T.PHONE, *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
         *((T.ACCOUNT, *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
@@ -142,6 +142,7 @@ CLASS = {
     T.DATE: r"\d{4}-\d\d-\d\d",
     T.TIME: r"([01]\d|2[0-3]):[0-5]\d",
     T.NUMBER: r"[1-9]\d\d",
+    T.YEAR: r"19[7-9]\d|20[0-2]\d|203[0-7]",
     T.AMOUNT: r"\$[1-9]\d\d",
     T.ACCOUNT: r"[1-9]\d{7}",
     T.CARD: r"[1-9]\d{3}( \d{4}){3}",

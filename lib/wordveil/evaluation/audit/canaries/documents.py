@@ -40,6 +40,7 @@ _TYPED = {
     TokenType.DATE: ("12/05/1999", "14/07/1986"),
     TokenType.TIME: ("10:45", "21:38"),
     TokenType.NUMBER: ("4812", "7359"),
+    TokenType.YEAR: ("1977", "2024"),
     TokenType.AMOUNT: ("$12.50", "$83.20"),
     TokenType.ACCOUNT: ("123-45-6789", "987-65-4320"),
     TokenType.CARD: ("4111 1111 1111 1111", "5555 5555 5555 4444"),

@@ -36,6 +36,7 @@ from wordveil.text.types.finders.characters import (
     byte_before,
     continues,
     is_digit,
+    number_of,
     skip_digits,
     skip_word,
     word_at,
@@ -62,6 +63,8 @@ _EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MEN
         *(TokenType.HASHTAG, TokenType.EMOJI, TokenType.MARKUP),
     )
 )
+_YEAR = TYPES.index(TokenType.YEAR)
+_FIRST_YEAR, _LAST_YEAR = 1500, 2099
 _LONGEST_REFERENCE, _MANY = 48, 20
 # Fields of the best span so far.
 _START, _END, _KIND = 0, 1, 2
@@ -148,7 +151,11 @@ def _match_figures(
                 _offer(best, start, stop, _PHONE)
                 _offer(best, place, account, _ACCOUNT)
     start, stop, amount = match_number(data, begin, floor, place, end, characters, names)
-    _offer(best, start, stop, _AMOUNT if amount else _NUMBER)
+    bare = start == place and stop == row == place + 4
+    if not amount and bare and _FIRST_YEAR <= number_of(data, place, row) <= _LAST_YEAR:
+        _offer(best, start, stop, _YEAR)
+    else:
+        _offer(best, start, stop, _AMOUNT if amount else _NUMBER)
     _offer(best, place, match_keycap(data, place, end), _EMOJI)
     if best[_KIND] < 0:  # a word that begins with digits
         _offer(best, place, match_reference(data, place, end, characters), _ACCOUNT)
