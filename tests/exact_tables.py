@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,65 @@ def exact_log(numerator: int, denominator: int) -> float:
         return math.inf
     with localcontext(prec=50):
         return float((Decimal(numerator) / Decimal(denominator)).ln())
+
+
+def exact_losses(laws: list[Law]) -> list[list[Decimal]]:
+    """The largest log ratio of the law of each row to that of each column, in the context's precision."""
+    logs = [[Decimal(count).ln() if count else Decimal("-Infinity") for count in law] for law in laws]
+    return [[max(a - b for a, b in zip(own, other, strict=True) if a.is_finite()) for other in logs] for own in logs]
+
+
+def exact_distance(one: NDArray[np.float32], other: NDArray[np.float32], metric: str) -> Decimal:
+    """The distance of two words in the context's precision."""
+    x, y = ([Decimal(float(value)) for value in vector] for vector in (one, other))
+    if metric == "manhattan":
+        return sum((abs(a - b) for a, b in zip(x, y, strict=True)), Decimal(0))
+    if metric == "angular":
+        x, y = ([value / norm(vector) for value in vector] for vector in (x, y))
+        apart = norm([a - b for a, b in zip(x, y, strict=True)])
+        along = norm([a + b for a, b in zip(x, y, strict=True)])
+        return 4 * arctan(apart / (along + (along * along + apart * apart).sqrt()))
+    apart = norm([a - b for a, b in zip(x, y, strict=True)])
+    if metric == "euclidean":
+        return apart
+    gaps = (1 - norm(x) ** 2) * (1 - norm(y) ** 2)
+    half = apart / gaps.sqrt()
+    return 2 * (half + (half * half + 1).sqrt()).ln()
+
+
+def norm(vector: list[Decimal]) -> Decimal:
+    """The Euclidean length of a vector."""
+    return sum((value * value for value in vector), Decimal(0)).sqrt()
+
+
+def arctan(tangent: Decimal) -> Decimal:
+    """The angle of a tangent from 0 to 1: halved eight times, then by its series."""
+    for _ in range(8):
+        tangent = tangent / (1 + (1 + tangent * tangent).sqrt())
+    terms = (Decimal((-1) ** k) * tangent ** (2 * k + 1) / (2 * k + 1) for k in range(20))
+    return 2**8 * sum(terms, Decimal(0))
+
+
+def exact_findings(
+    arrays: Mapping[str, NDArray[Any]], guarantee: WordGuarantee, vectors: NDArray[np.float32], *, padding: bool
+) -> list[str]:
+    """What of the guarantee the table breaks, all in 80 digits and with no margin."""
+    with localcontext(prec=80):
+        epsilon, diameter, slack, pure = map(
+            Decimal, (guarantee.epsilon, guarantee.diameter, guarantee.slack, guarantee.pure)
+        )
+        found = exact_losses([law_of(arrays, symbol) for symbol in symbols(len(vectors), padding=padding)])
+        metric = guarantee.metric.name.removesuffix("-capped")
+        broken = []
+        for row, column in product(range(len(found)), repeat=2):
+            apart = diameter if row != column else Decimal(0)
+            if metric != "discrete" and max(row, column) < len(vectors):
+                apart = min(exact_distance(vectors[row], vectors[column], metric), diameter)
+            for name, allowed in (("epsilon d + slack", epsilon * apart + slack), ("pure", pure)):
+                if found[row][column] > allowed:
+                    over = found[row][column] - allowed
+                    broken.append(f"loss({row}, {column}) is {over:.3g} over {name}")
+        return broken
 
 
 def word_distances(vectors: NDArray[np.float32], metric: str) -> tuple[LongDouble, LongDouble]:

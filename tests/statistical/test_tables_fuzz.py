@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from exact_tables import WORD, drawn, findings, symbols, word_distances
+from exact_tables import WORD, drawn, exact_findings, findings, symbols, word_distances
 from helpers import build, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
@@ -212,6 +212,29 @@ def test_random_tables_keep_their_bounds(chunk: int, monkeypatch: pytest.MonkeyP
 def test_ten_thousand_random_tables_keep_their_bounds(chunk: int, monkeypatch: pytest.MonkeyPatch):
     first = SHORT_CHUNKS * SHORT
     check(range(first + chunk * LONG, first + (chunk + 1) * LONG), monkeypatch)
+
+
+@pytest.mark.long
+def test_losses_in_80_digits_keep_their_bounds_with_no_margin(monkeypatch: pytest.MonkeyPatch):
+    """Every pair's loss, distance and bound of the smaller of 400 tables; and an epsilon that is smaller by one part in
+    a thousand is noticed.
+    """
+    checked, noticed = 0, 0
+    for number in range(400):
+        case = random_case(number)
+        if case.mechanism == "random" or case.embedding.size > 24:
+            continue
+        try:
+            built = case.build(monkeypatch)
+        except (BundleError, ValueError):
+            continue
+        checked += 1
+        given = (built.arrays, built.guarantee, case.embedding.vectors)
+        assert not exact_findings(*given, padding=case.padding), number
+        less = replace(built.guarantee, epsilon=built.guarantee.epsilon * 0.999, largest=None)
+        noticed += bool(exact_findings(built.arrays, less, case.embedding.vectors, padding=case.padding))
+    assert checked >= 100
+    assert noticed >= checked / 4
 
 
 # What is drawn is what was decoded.
