@@ -96,8 +96,9 @@ def test_a_source_by_its_class_and_a_compressed_file(spark, workspace: Workspace
     for file in [*(workspace.root / "corpus").iterdir()]:
         file.with_suffix(".csv.gz").write_bytes(gzip.compress(file.read_bytes()))
         file.unlink()
-    run(spark, workspace, format="csv", columns="id STRING, body STRING, day STRING")
-    assert read_output(workspace.root / "output") == expected
+    for kind in ("csv", "com.databricks.spark.csv"):
+        run(spark, workspace, format=kind, columns="id STRING, body STRING, day STRING")
+        assert read_output(workspace.root / "output") == expected
     write(table, workspace.root / "as-orc", "orc")
     kind = "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat"
     run(spark, workspace, path=str(workspace.root / "as-orc"), format=kind)

@@ -55,6 +55,15 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
         "enforceschema": _OURS,
     }
 )
+# The same of formats whose rows are parsed: what could cut a text, lose a piece of it, or write it into a log.
+_REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
+    {
+        "multiline": "is set by wordveil, so that a line break in a text does not end its record. Remove it.",
+        "unescapedquotehandling": "would lose pieces of texts, or write them into Spark's logs. Remove it.",
+        "rescueddatacolumn": "hides rows that cannot be parsed: wordveil quarantines them. Remove it.",
+        "singlevariantcolumn": "puts a whole row into one column. Name the columns in input.columns.",
+    }
+)
 _SECRET = re.compile(r"passw|secret|token|credential|access.?key|private.?key|sas.?key|api.?key", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
     r"(passw(or)?d|pwd|secret|token|sig|access.?key|account.?key)\s*=|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
@@ -89,14 +98,15 @@ def find_format_faults(source: InputSection) -> Iterator[Fault]:
 
 def _option_faults(source: InputSection) -> Iterator[Fault]:
     seen: dict[str, str] = {}
+    refused = {**_REFUSED, **(_REFUSED_PARSED if source.kind in PARSED_FORMATS else {})}
     named = [("options", name) for name in source.options] + [("options_env", name) for name in source.options_env]
     for section, name in named:
         where, folded = f"input.{section}.{name}", name.lower()
         if folded in seen:
             yield Fault(where, "", f"is set twice: also as {seen[folded]}. Spark takes both for one. Remove one.")
         seen[folded] = f"input.{section}.{name}"
-        if folded in _REFUSED:
-            yield Fault(where, "", _REFUSED[folded])
+        if folded in refused:
+            yield Fault(where, "", refused[folded])
     for name, value in source.options.items():
         if _SECRET.search(name) or _SECRET_VALUE.search(value):
             problem = (

@@ -7,6 +7,7 @@ key is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -28,6 +29,12 @@ from wordveil.text.types.classes import TokenType, TypeAction
 
 PARSED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats of rows that may be impossible to parse. Such a row is quarantined."""
+# What else Spark calls its own readers: the packages they once were, and the classes that they are.
+_READER = re.compile(
+    r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
+    r"\.(avro|binaryfile|csv|delta|jdbc|json|orc|parquet|text|xml)(?:\..+)?",
+    re.IGNORECASE,
+)
 DEFAULT_MAX_BYTES = 16 * 2**20
 
 FromValue = Strict(strict=False)
@@ -157,8 +164,9 @@ class InputSection(ColumnsSection):
 
     @property
     def reader(self) -> str:
-        """The format by which a path is read."""
-        return self.format or "parquet"
+        """The format by which a path is read: the short name of a reader of Spark's own, whatever it was called."""
+        found = _READER.fullmatch(self.format or "parquet")
+        return found[1].lower() if found else self.format or "parquet"
 
     @property
     def kind(self) -> str:

@@ -45,6 +45,41 @@ def test_formats_by_name_and_class(kind):
     assert parse_config(settings(format=kind), "tests").input.format == kind
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("com.databricks.spark.csv", "csv"),
+        ("org.apache.spark.sql.execution.datasources.csv.CSVFileFormat", "csv"),
+        ("org.apache.spark.sql.execution.datasources.v2.json.JsonDataSourceV2", "json"),
+        ("org.apache.spark.sql.json", "json"),
+        ("org.apache.spark.sql.json.DefaultSource", "json"),
+        ("com.databricks.spark.xml", "xml"),
+        ("org.apache.spark.sql.execution.datasources.xml.XmlFileFormat", "xml"),
+    ],
+)
+def test_a_reader_of_spark_has_one_kind_by_any_name(name, kind):
+    config = parse_config(settings(format=name), "tests")
+    assert (config.input.kind, config.input.reader, config.shown) == (kind, kind, ("presence",))
+    assert reader_options(config.input, {}) == reader_options(section(format=kind), {})
+    assert "is set by wordveil" in faults(format=name, options={"columnPruning": "true"})["input.options.columnPruning"]
+
+
+def test_other_classes_are_other_sources():
+    for name in ("org.apache.spark.sql.csvx", "com.example.csv", "org.apache.spark.sql.hive.orc"):
+        assert section(format=name).kind == name
+    assert section(format="org.apache.spark.sql.execution.datasources.orc.OrcFileFormat").kind == "orc"
+    assert "have no ids" in faults(format="org.apache.spark.sql.text", id="file_name", text="value")["input.format"]
+
+
+def test_where_a_record_ends_is_not_a_setting():
+    options = {"multiLine": "false", "unescapedQuoteHandling": "SKIP_VALUE", "rescuedDataColumn": "x"}
+    names = {f"input.options.{name}" for name in options}
+    for kind in ("csv", "CSV", "json", "xml", "com.databricks.spark.csv"):
+        assert set(faults(format=kind, options=options)) == names
+    assert "input.options_env.MULTILINE" in faults(format="csv", options_env={"MULTILINE": "VARIABLE"})
+    assert parse_config(settings(format="com.example.Source", options={"multiLine": "x"}), "tests").input.options
+
+
 def test_a_source_without_files_needs_no_path():
     given = settings(format="jdbc", options={"url": "jdbc:postgresql://host/lake", "dbtable": "tickets"})
     del given["input"]["path"]

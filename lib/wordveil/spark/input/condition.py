@@ -13,7 +13,7 @@ from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.privacy.relations import Exposure
 from wordveil.records.paths import read_path
-from wordveil.spark.platform.jvm import gateway
+from wordveil.spark.platform.jvm import gateway, list_items
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -147,7 +147,7 @@ class _ConditionInspector:
 
     def _inspect_children(self, node: Any) -> list[_Found]:
         """Inspect each child and all below it. What is used twice is last: Spark holds its value separately."""
-        children = _items(node.children())
+        children = list_items(node.children())
         if _kind(node) != "With":
             return [self.inspect(child) for child in children]
         used = [self.inspect(child) for child in children[1:]]
@@ -156,9 +156,9 @@ class _ConditionInspector:
 
     def inspect_query(self, plan: Any) -> tuple[str, ...]:
         """Return the functions in a query that could fail on what it reads."""
-        children = _items(plan.children())
+        children = list_items(plan.children())
         own = () if not children or _kind(plan) in _PLANS else (_kind(plan).lower(),)
-        looked = [self.inspect(expression) for expression in _items(plan.expressions())]
+        looked = [self.inspect(expression) for expression in list_items(plan.expressions())]
         return (
             *own,
             *(risk for found in looked for risk in found.risks),
@@ -205,8 +205,3 @@ def _name_function(node: Any) -> str:
 
 def _kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
-
-
-def _items(sequence: Any) -> list[Any]:
-    """A sequence of Scala as a list."""
-    return [sequence.apply(place) for place in range(sequence.size())]

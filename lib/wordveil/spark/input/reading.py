@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
+OPENED_FORMATS = PARSED_FORMATS | {"text"}
+"""Formats of text, of which Spark reads files by wordveil's options."""
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _LONGEST_HEADER = 2**20
 

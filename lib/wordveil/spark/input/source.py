@@ -19,7 +19,8 @@ from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.condition import check_condition
-from wordveil.spark.input.reading import check_headers, find_columns, read_source
+from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
+from wordveil.spark.input.scans import check_scans
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.delta import DELTA_LOG, read_delta_files, require_delta
 from wordveil.spark.platform.errors import error_condition, input_errors, silence_query_logs
@@ -137,9 +138,15 @@ class InputTable:
             return self._load(options)
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
-        if self.section.table is not None:
-            return self.spark.read.options(**options).table(self.section.table)
-        return read_source(self.spark, self.section, self.columns, options)
+        table = self.section.table
+        if table is not None:
+            frame = self.spark.read.options(**options).table(table)
+            check_scans(frame, "input.table", table)
+            return frame
+        frame = read_source(self.spark, self.section, self.columns, options)
+        if self.section.kind not in OPENED_FORMATS:
+            check_scans(frame, "input.format", self.section.reader)
+        return frame
 
     def _filter(self, frame: DataFrame) -> DataFrame:
         if self.section.where is None:
@@ -149,6 +156,7 @@ class InputTable:
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.section.where)  # noqa: SLF001
             found = _apply_condition(self.spark, frame, self.section.where, self.params)
             check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.section)  # noqa: SLF001 - PySpark has no way to ask
+            check_scans(found, "input.where", self.section.where, is_ours=True)
         return found
 
 

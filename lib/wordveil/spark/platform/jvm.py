@@ -113,6 +113,11 @@ def java_array(spark: SparkSession, kind: Any, *items: Any) -> Any:
     return array
 
 
+def list_items(sequence: Any) -> list[Any]:
+    """Return a sequence of Scala as a list."""
+    return [sequence.apply(place) for place in range(sequence.size())]
+
+
 def gateway(spark: SparkSession) -> Any:
     """Return the session's Py4J gateway."""
     line = spark.sparkContext._gateway  # noqa: SLF001 - the only way to Java

@@ -21,6 +21,7 @@ from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.records.schema import STATISTICS
+from wordveil.spark.input.scans import check_scans
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import check_columns
 from wordveil.spark.platform.session import check_session
@@ -61,7 +62,8 @@ def sanitise(
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        The records, one a row. Not a stream.
+        The records, one a row. Not a stream, and not read from CSV, JSON, XML or lines of text: Spark may take a piece
+        of a text for another column there. The job reads such files.
     bundle : Bundle or str or pathlib.Path
         The bundle to draw with, its directory as ``wordveil build`` prints it, or a store with no other bundle.
     run : Run
@@ -97,7 +99,8 @@ def sanitise(
     Raises
     ------
     wordveil.errors.ConfigError
-        If arguments are wrong, with every fault, or the release has another bundle, policy or key.
+        If arguments are wrong, with every fault, or the DataFrame reads parsed text, or the release has another bundle,
+        policy or key.
     wordveil.errors.InputError
         If the DataFrame is a stream.
     wordveil.errors.BundleError
@@ -125,6 +128,7 @@ def sanitise(
             "the DataFrame is a stream, in which repeated ids cannot be found. Sanitise its batches in foreachBatch."
         )
     check_columns(frame.schema, columns, "the DataFrame")
+    check_scans(frame, "frame")
     if order not in ORDER_EXPOSES:
         raise ConfigError("arguments", [Fault("order", str(order)[:80], f"allowed: {', '.join(ORDER_EXPOSES)}.")])
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES[order])
@@ -152,7 +156,8 @@ def register(
     it is ``sanitise(record_id, subject, body)``, and the struct has these fields in place of ``text``.
 
     The function sees one row at a time: it cannot find ids that are listed more than once, and two records with one id
-    and one text get the same noise. Rows stay where they are, so ``exposes`` says ``layout``.
+    and one text get the same noise. Rows stay where they are, so ``exposes`` says ``layout``. Nor can it know how Spark
+    reads the rows: do not apply it to CSV, JSON, XML or lines of text, of which :func:`sanitise` refuses a DataFrame.
 
     Parameters
     ----------
