@@ -43,7 +43,7 @@ SHOWN = (0, 2, 4, 7, 11)
 # Choice and epsilon of each run.
 RUNS = (("softmax-rr", 6), ("softmax-rr", 20), ("two-set", 6), ("two-set", 20))
 
-console = Console(highlight=False)
+console = Console(markup=False, emoji=False, highlight=False)  # texts and words are no markup
 # The rows of each run by sentence, and texts by who wrote them.
 Runs = dict[tuple[str, int], dict[int, dict[str, Any]]]
 Written = dict[str, pa.StringArray]
@@ -52,7 +52,7 @@ Written = dict[str, pa.StringArray]
 @contextmanager
 def stage(name: str) -> Iterator[None]:
     """Say how long a stage took."""
-    console.print(f"[bold]{name}[/bold]")
+    console.print(name, style="bold")
     wall, processor = time.monotonic(), time.process_time()
     yield
     wall, processor = time.monotonic() - wall, time.process_time() - processor

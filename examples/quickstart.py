@@ -27,7 +27,7 @@ CONFIG = Path("conf/quickstart.yaml")
 BATCHES = 3
 SHOWN = ("001", "002", "009")
 
-console = Console(highlight=False)
+console = Console(markup=False, emoji=False, highlight=False)  # texts and words are no markup
 
 
 def make_corpus(path: Path) -> None:
@@ -84,8 +84,8 @@ def show_accounting(article: str, before: str, row: dict[str, Any]) -> None:
     epsilon, words, bound = privacy["epsilon"], privacy["tokens"], privacy["epsilon_bound"]
     bundle = open_bundle(HOME / "bundles" / privacy["bundle"])
     cluster = bundle.manifest["recipe"]["settings"]["sizes"][0]
+    console.print(f"What article {article} cost (column privacy of its row)", style="bold")
     console.print(
-        f"[bold]What article {article} cost[/bold] (column [bold]privacy[/bold] of its row)\n"
         f"  The mechanism `{privacy['mechanism']}` drew a word for each of the {words} different words of the text.\n"
         "  One draw serves all places where a word stands (repeat: same), so the price counts different words.\n"
         f"  {count_changed_words(before, row['text'])} places changed.\n"
@@ -129,8 +129,8 @@ def main() -> None:
     before, after = read(HOME / "corpus"), read(HOME / "sanitised")
     show_texts(before, after)
     show_accounting(SHOWN[0], before[SHOWN[0]]["body"], after[SHOWN[0]])
+    console.print("Files of this quickstart", style="bold")
     console.print(
-        f"[bold]Files of this quickstart[/bold]\n"
         f"  {CONFIG}  the job\n"
         f"  {HOME}/corpus  the articles, Parquet partitioned by batch\n"
         f"  {HOME}/sanitised  the result: article, text, status, reason, privacy, content_tag, run_id\n"

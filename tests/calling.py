@@ -15,6 +15,7 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
+from hostile import shown_on_terminal
 from sparking import KEY
 from wordveil.cli.app import app, main
 
@@ -50,9 +51,9 @@ def wordveil_group() -> TyperGroup:
 class Commands:
     """Calls commands in the session that is there, with ``--report`` where a command has it.
 
-    The key is never printed. A report holds the exit code, and the result or the error. With :meth:`read`, standard
-    output holds one JSON document and nothing else, whatever libraries print on the file descriptor, and the report has
-    the same.
+    The key is never printed, nor anything that acts on a terminal. A report holds the exit code, and the result or the
+    error. With :meth:`read`, standard output holds one JSON document and nothing else, whatever libraries print on the
+    file descriptor, and the report has the same.
     """
 
     def __init__(self, capture: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -72,6 +73,7 @@ class Commands:
         out, err = self._capture.readouterr()
         assert (left.value.code or 0) == code, (words, out, err)
         assert KEY not in out + err
+        shown_on_terminal(out + err)
         if has_report:
             assert [path.name for path in self._report.parent.iterdir()] == [self._report.name], "no draft is left"
             assert stat.S_IMODE(self._report.stat().st_mode) == 0o600

@@ -1,7 +1,10 @@
-"""Texts that a policy must not tell apart: every oddity by its name, and random strings from a seed."""
+"""Texts that a policy must not tell apart: every oddity by its name, and random strings from a seed. And names that act
+on whoever prints them.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -73,6 +76,30 @@ HOSTILE: dict[str, bytes | None] = {
 }
 MOST_BYTES = 60_000
 """A longest text by which some of :data:`HOSTILE` are too long."""
+NAMES = {
+    "[/red]": "[/red]",
+    "[conceal]x": "[conceal]x",
+    "[link=http://evil]y": "[link=http://evil]y",
+    "[batch]": "[batch]",
+    ":smile:": ":smile:",
+    '=HYPERLINK("x")': '=HYPERLINK("x")',
+    "\x1b]8;;http://evil\x07z": r"\x1b]8;;http://evil\x07z",
+    "\x9b31m\x7f\x08": r"\x9b31m\x7f\x08",
+    "a\r\nwordveil: done": r"a\r\nwordveil: done",
+    "\u202eb\u2066c\u200e\u061c": r"\u202eb\u2066c\u200e\u061c",
+    "d\u2028e\u2029f\x85": r"d\u2028e\u2029f\x85",
+}
+"""Names that act on a terminal, a spreadsheet or a page, and how each is shown to people."""
+# Where the terminal's cursor goes and which colour follows, as the command line writes them itself.
+_OWN = re.compile(r"\r?\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def shown_on_terminal(written: str) -> str:
+    """What people see of an output. Fails where a character of it acts on the terminal."""
+    shown = _OWN.sub("", written)
+    acting = {one for one in shown if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
+    assert not acting, (acting, shown)
+    return shown
 
 
 @cache

@@ -1,5 +1,5 @@
 """Every command as a user types it, over one release: from its first run until a withdrawn record is gone from the
-disk.
+disk. Its authors, a column and a directory have names that act on terminals, and commands show them as they are.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import pytest
 import typer.main
 
 from calling import Commands, list_commands, wordveil_group
-from releasing import Lake, corpus_with_authors, read_delta
-from sparking import KEY, Workspace, clean_environment, delta_jars, write_delta
+from hostile import NAMES
+from releasing import Lake, read_delta
+from sparking import KEY, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.cli import key as key_commands
+from wordveil.cli import output
 from wordveil.crypto.keys import encode_public_key, load_key
 
 # The command in a process of its own, whose Java prints as Delta's VACUUM does, and worse.
@@ -42,19 +44,36 @@ main(sys.argv[1:])
 """
 
 
+AUTHORS = ("\x1b]8;;http://evil\x07z", '=HYPERLINK("x")', "[/red]", "a\r\nwordveil: done")
+DAY, SHOWN_DAY = "[conceal]\u202eday", r"[conceal]\u202eday"
+HOME, SHOWN_HOME = "[batch]\x1b]8\u202ehome", r"[batch]\x1b]8\u202ehome"
+
+
 @pytest.fixture
-def lake(spark: Any, workspace: Workspace) -> Lake:
+def lake(spark: Any, tmp_path: Path) -> Lake:
     """A release that has not run, over 12 records of 4 authors."""
-    found = Lake(spark, workspace)
-    found.write(corpus_with_authors(12))
+    (tmp_path / HOME).mkdir()
+    found = Lake(spark, Workspace(tmp_path / HOME))
+    # Without Java only plain paths are read.
+    found.input, found.home, found.ledger = (tmp_path / name for name in ("input", "release", "ledger"))
+    found.public = found.home / "public"
+    table = corpus(12).rename_columns({"day": DAY})
+    found.write(table.append_column("author", pa.array(AUTHORS * 3)))
     return found
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables go to a terminal on which no row is broken."""
+    for name, value in (("_width", 400), ("_force_terminal", True)):
+        monkeypatch.setattr(output.results, name, value)
 
 
 def write_config(lake: Lake, **sections: Any) -> Path:
     """The release's configuration as a file."""
     base = {
         "release": "support",
-        "input": {"path": str(lake.input), "format": "delta", "author": "author"},
+        "input": {"path": str(lake.input), "format": "delta", "author": "author", "keep": [DAY]},
         "output": {"path": str(lake.home), "format": "delta"},
         "ledger": {"path": str(lake.ledger)},
         "budgets": {"unit": "pure", "relation": "any_text", "author": 1e6, "corpus": 2e6, "delta": 1e-6},
@@ -145,6 +164,9 @@ def prepare(lake: Lake, call: Commands, config: Path) -> None:
     has_jax = importlib.util.find_spec("jax") is not None
     assert call.read("train", "--config", generator_config(lake.root), code=0 if has_jax else 7)
     assert call.read("plan", *chosen, "--sample", 5)["sample"]["records"] == 5
+    out, _ = call("plan", *chosen)
+    assert f"column:{SHOWN_DAY}" in out
+    assert f"{SHOWN_HOME}/bundles" in call("build", *chosen)[0]
 
 
 def generator_config(root: Path) -> Path:
@@ -170,7 +192,8 @@ def generator_config(root: Path) -> Path:
 def draw(lake: Lake, call: Commands, config: Path) -> str:
     """Draw once; a second run has nothing to do. Returns a text of the draws."""
     out, _ = call("sanitise", "-c", config, "--run-id", "night-1")
-    for words in ("all: no record of this input was known yet", "withdrawn", "input version", "night-1", "12"):
+    known = "all: no record of this input was known yet"
+    for words in (known, "withdrawn", "input version", "night-1", "12", f"column:{SHOWN_DAY}"):
         assert words in out
     again = call.read("sanitise", "-c", config)
     assert (again["changes"], again["records"]) == ("none", 0)
@@ -228,10 +251,15 @@ def measure(lake: Lake, call: Commands, config: Path) -> None:
     for words in ("support", "any_text", "corpus", "left"):
         assert words in out
     authors = call.read("ledger", "-c", config, "--by", "author")
-    assert [one["author"] for one in authors] == ["a0", "a1", "a2", "a3"]
+    assert [one["author"] for one in authors] == [*AUTHORS]
+    by_author = ("ledger", "-c", config, "--by", "author")
+    out, _ = call(*by_author)
+    assert [name for name in AUTHORS if NAMES[name] not in out] == []
+    cells = [row["author"] for row in csv.DictReader(io.StringIO(call(*by_author, "--csv")[0]))]
+    assert cells == [f"'{NAMES[name]}" if name.startswith("=") else NAMES[name] for name in AUTHORS]
     assert all(one["contexts"] == 3 and one["left"] == 1e6 - one["spent"] for one in authors)
     assert {(one["unit"], one["for"], one["unbounded"]) for one in authors} == {("pure", "any_text", False)}
-    out, _ = call("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", "a1")
+    out, _ = call("ledger", "--ledger", lake.ledger, "--rows", "--csv", "--author", AUTHORS[1])
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["record_id"] for row in rows] == ["r00001", "r00005", "r00009"]
     assert {(row["state"], row["tokens"]) for row in rows} == {("spent", "24")}

@@ -7,7 +7,6 @@ n-gram model or generator; 5 key; 6 output exists; 7 Java, Spark or a package is
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -27,7 +26,14 @@ from wordveil.cli.key import keys
 from wordveil.cli.ledger import ledger
 from wordveil.cli.ngrams import ngrams
 from wordveil.cli.options import terminate
-from wordveil.cli.output import people, results
+from wordveil.cli.output import (
+    accept_characters,
+    print_error,
+    print_json,
+    print_text,
+    print_traceback,
+    print_usage_error,
+)
 from wordveil.cli.plan import plan
 from wordveil.cli.release import releases
 from wordveil.cli.sanitise import sanitise
@@ -66,23 +72,25 @@ app.add_typer(audits, name="audit")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code: the entry point of the console script and of the jobs."""
     signal.signal(signal.SIGTERM, terminate)
+    accept_characters()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         code = app(args=list(arguments), standalone_mode=False)
     except WordveilError as error:
-        _print_error(error, as_json="--json" in arguments)
+        _show_error(error, as_json="--json" in arguments)
         sys.exit(error.exit_code)
     except typer.Abort:
         sys.exit(130)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - printed as Python prints it
         if not hasattr(error, "show"):
-            raise
-        error.show()  # a usage error of the command line
+            print_traceback(error)
+            sys.exit(1)
+        print_usage_error(error)
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(code or 0)
 
 
-def _print_error(error: WordveilError, *, as_json: bool) -> None:
+def _show_error(error: WordveilError, *, as_json: bool) -> None:
     if as_json and isinstance(error, GateError | RefutedError):
         # The command has printed its own document, which says what failed. spark-submit writes both streams to its
         # standard output, where a second line would break the document.
@@ -91,14 +99,14 @@ def _print_error(error: WordveilError, *, as_json: bool) -> None:
         as_json = False
     if as_json:
         faults = [fault.__dict__ for fault in error.faults] if isinstance(error, ConfigError) else []
-        print(json.dumps({"error": type(error).__name__, "message": str(error), "faults": faults}))  # noqa: T201
+        print_json({"error": type(error).__name__, "message": str(error), "faults": faults}, indent=None)
     else:
-        people.print(f"wordveil: {error}", style="red", markup=False, soft_wrap=True)
+        print_error(error)
 
 
 @app.callback(invoke_without_command=True)
 def version(*, show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """Sanitise text corpora on Spark with metric differential privacy."""
     if show:
-        results.print(__version__)
+        print_text(f"{__version__}\n")
         raise typer.Exit

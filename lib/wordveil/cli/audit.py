@@ -14,9 +14,8 @@ from wordveil.cli.options import (
     SetOption,
     prepare_session,
     read_config,
-    show_status,
 )
-from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.config.parameters import parse_params
@@ -197,7 +196,7 @@ def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
     from wordveil.evaluation.report.audit import verdict_of
 
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts)
-    results.print(findings_table(audit))
+    print_rows(findings_table(audit))
     for note in audit.notes:
         print_note(note)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-from rich.table import Table
-
+from wordveil.cli.output import Table, make_text
 from wordveil.evaluation.report.audit import describe_power, show_nats
 
 if TYPE_CHECKING:
@@ -17,12 +15,12 @@ _STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "not
 
 def findings_table(audit: Audit) -> Table:
     """One row for each finding: what was tested, what it says, what was seen."""
-    table = Table(title="Findings", title_justify="left", show_lines=True)
+    table = Table("Findings", has_lines=True)
     for name in ("test", "verdict", "claimed", "seen", "evidence"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for one in audit.findings:
         seen = show_nats(one.observed)
         evidence = " ".join(filter(None, [one.evidence, describe_power(one)]))
-        style = _STYLES[one.verdict]
-        table.add_row(one.test, f"[{style}]{one.verdict}[/]", show_nats(one.claimed), seen, escape(evidence))
+        verdict = make_text(one.verdict, _STYLES[one.verdict])
+        table.add_row(one.test, verdict, show_nats(one.claimed), seen, evidence)
     return table

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config, show_progress
-from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, read_config
+from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress
 
 if TYPE_CHECKING:
     from wordveil.artifacts.bundle import Bundle
@@ -59,7 +59,7 @@ def _print_bundle(bundle: Bundle) -> None:
     suits = bundle.suitability
     print_table("Embedding", suitability_facts(suits))
     if suits and suits["epsilons"]:
-        results.print(epsilon_table(suits, bundle.guarantee.nominal_epsilon))
+        print_rows(epsilon_table(suits, bundle.guarantee.nominal_epsilon))
         print_note(FIGURES_NOTE)
     for warning in suits["warnings"] if suits else ():
         print_note(warning)

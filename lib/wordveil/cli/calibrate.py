@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session, show_progress
-from wordveil.cli.output import print_json, print_note
+from wordveil.cli.options import ConfigOption, JsonOption, SetOption, prepare_session
+from wordveil.cli.output import print_json, print_note, show_progress
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich.table import Table
-
-from wordveil.cli.output import print_note, print_table, results
+from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table
 from wordveil.evaluation.calibration.figures import Calibration, EpsilonMeaning
 from wordveil.evaluation.report.calibration import describe_found, list_columns, list_statistics
 
@@ -22,10 +20,10 @@ def print_calibration(calibration: Calibration) -> None:
     """Print what was measured on, the epsilons that were found, two tables with a line for each epsilon, and notes."""
     print_table(f"Calibration of {calibration.mechanism}", calibration.facts)
     for found in calibration.found:
-        results.print(describe_found(found), markup=False, soft_wrap=True)
+        print_line(describe_found(found))
     if calibration.meanings:
         for title, columns in _split_columns(calibration.meanings):
-            results.print(make_table(title, columns))
+            print_rows(make_table(title, columns))
         print_note(FIGURES_NOTE)
     for note in calibration.notes:
         print_note(note)
@@ -49,9 +47,9 @@ def _shorten(texts: Sequence[str]) -> list[str]:
 
 def make_table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
     """A table of texts by heading. Each word of a heading has a line of its own, so that columns are narrow."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title)
     for heading in columns:
-        table.add_column(heading.replace(",", "").replace(" ", "\n"), justify="right")
+        table.add_column(heading.replace(",", "").split(" "), justify="right")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table

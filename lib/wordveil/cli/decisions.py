@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wordveil.cli.output import print_note, print_table, results
+from wordveil.cli.output import print_note, print_rows, print_table
 from wordveil.cli.tables import gate_table, recovery_facts
 from wordveil.errors import GateError
 from wordveil.privacy.recovery import Recovery
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def print_decision(decision: GateDecision) -> None:
     """Print the gate's rules and what was measured."""
-    results.print(gate_table(decision.result, decision.release, decision.draws_version))
+    print_rows(gate_table(decision.result, decision.release, decision.draws_version))
     if not decision.result.results:
         print_note("the configuration has no section gate, so every version passes.")
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markdown import Markdown
 
 from wordveil.cli.options import JsonOption
-from wordveil.cli.output import print_json, print_table, results
+from wordveil.cli.output import print_document, print_json, print_table, print_text
 from wordveil.errors import ConfigError, Fault
 
 DOCUMENT = ".md"
@@ -38,11 +37,12 @@ def docs(
     if as_json:
         print_json({"page": name, "path": str(pages[name]), "text": _read(pages[name])})
     elif path:
-        _print_plain(f"{pages[name]}\n")
-    elif results.is_terminal and pages[name].suffix == DOCUMENT:
-        results.print(Markdown(_LOCAL_LINK.sub(r"\1", _read(pages[name]))))
+        print_text(f"{pages[name]}\n")
+    elif pages[name].suffix == DOCUMENT:
+        text = _read(pages[name])
+        print_document(text, _LOCAL_LINK.sub(r"\1", text))
     else:
-        _print_plain(_read(pages[name]))
+        print_text(_read(pages[name]))
 
 
 def find_folder() -> Path:
@@ -84,7 +84,7 @@ def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:
         listed = [{"page": name, "title": title} for name, title in titles.items()]
         print_json({"directory": str(find_folder()), "pages": listed})
     elif path:
-        _print_plain(f"{find_folder()}\n")
+        print_text(f"{find_folder()}\n")
     else:
         print_table("Documents, and configurations to copy", titles, ["`wordveil docs PAGE` prints one."])
 
@@ -100,8 +100,3 @@ def _title(file: Path) -> str:
 
 def _read(file: Path) -> str:
     return file.read_text("utf-8")
-
-
-def _print_plain(text: str) -> None:
-    """Print a text as it is, so that it can be written to a file."""
-    print(text, end="")  # noqa: T201 - the result itself

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.table import Table
-
+from wordveil.cli.output import Table
 from wordveil.cli.tables import NOT_MEASURED
 
 FIGURES_NOTE = (
@@ -49,7 +48,7 @@ def _covered(suits: Mapping[str, Any]) -> str:
 
 def epsilon_table(suits: Mapping[str, Any], configured: float) -> Table:
     """What rising epsilons do to words, a line for each; ``configured`` is marked."""
-    table = Table(title="What epsilon does to words", title_justify="left")
+    table = Table("What epsilon does to words")
     for heading in ("epsilon", "stay", "recovered of running text"):
         table.add_column(heading, justify="right")
     for one in suits["epsilons"]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wordveil.cli.evaluate_reports import print_scores, run_compare_command, run_experiment_command
-from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_session, read_config, show_status
-from wordveil.cli.output import print_json, print_note
+from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_session, read_config
+from wordveil.cli.output import print_json, print_note, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report, writing
 from wordveil.config.parameters import parse_params

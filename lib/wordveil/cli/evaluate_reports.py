@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from wordveil.cli.output import people, print_json, print_note, print_table, results
+from wordveil.cli.output import Table, print_json, print_line, print_note, print_rows, print_table, show_bar
 from wordveil.cli.pages import check_page, save_page
 from wordveil.cli.report_file import writing
 from wordveil.errors import ConfigError, Fault
@@ -146,25 +143,25 @@ def print_scores(evaluation: Evaluation) -> None:
     print_table(evaluation.title, evaluation.facts)
     for section in make_sections(evaluation.scores):
         for table in section.tables:
-            results.print(_score_table(": ".join(filter(None, (section.title, table.heading))), table))
+            print_rows(_score_table(": ".join(filter(None, (section.title, table.heading))), table))
             for number, note in enumerate(table.notes, 1):
-                results.print(f"({number}) {note}", markup=False, soft_wrap=True)
+                print_line(f"({number}) {note}")
     for note in evaluation.notes:
         print_note(note)
 
 
 def _score_table(title: str, shown: ScoreTable) -> Table:
-    table = Table(title=escape(title), title_justify="left")
-    table.add_column("subject" if shown.by_subject else _NO_SUBJECT, overflow="fold")
+    table = Table(title)
+    table.add_column("subject" if shown.by_subject else _NO_SUBJECT)
     measures = [_measure_name(measure) for measure in shown.measures]
     for heading in measures if shown.by_subject else (*shown.subjects, "chance"):
-        table.add_column(escape(heading), justify="right", overflow="fold")
+        table.add_column(heading, justify="right")
     if not shown.by_subject:
         for name, measure, figures in zip(measures, shown.measures, shown.figures, strict=True):
-            table.add_row(escape(name), *map(_figure, figures), measure.chance)
+            table.add_row(name, *map(_figure, figures), measure.chance)
         return table
     for place, subject in enumerate(shown.subjects):
-        table.add_row(escape(subject), *(_figure(figures[place]) for figures in shown.figures))
+        table.add_row(subject, *(_figure(figures[place]) for figures in shown.figures))
     if any(measure.chance for measure in shown.measures):
         table.add_row("chance", *(measure.chance for measure in shown.measures))
     return table
@@ -174,11 +171,12 @@ def _measure_name(measure: Measure) -> str:
     return f"{measure.task}: {measure.method}"
 
 
-def _figure(figure: Figure | None) -> str:
+def _figure(figure: Figure | None) -> list[str]:
+    """The lines of a cell."""
     if figure is None:
-        return ""
+        return []
     marks = "".join(f" ({number})" for number in figure.notes)
-    return f"{figure.value}{marks}\n{figure.interval}" if figure.interval else f"{figure.value}{marks}"
+    return [f"{figure.value}{marks}", *filter(None, [figure.interval])]
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -187,22 +185,22 @@ def print_comparison(comparison: Comparison) -> None:
 
     first, second = comparison.names
     for group, rows in list_rows(comparison).items():
-        table = Table(title=group, title_justify="left")
+        table = Table(group)
         for heading in ("subject", "measure"):
-            table.add_column(heading, overflow="fold")
+            table.add_column(heading)
         for heading in (first, second, "difference", "chance", f"{second} is"):
-            table.add_column(escape(heading), justify="right", overflow="fold")
+            table.add_column(heading, justify="right")
         for row in rows:
             table.add_row(
-                escape(row["subject"]),
-                escape(f"{row['task']}: {row['method']}"),
-                "\n".join(filter(None, (row["first"], row["first_interval"]))),
-                "\n".join(filter(None, (row["second"], row["second_interval"]))),
+                row["subject"],
+                f"{row['task']}: {row['method']}",
+                list(filter(None, (row["first"], row["first_interval"]))),
+                list(filter(None, (row["second"], row["second_interval"]))),
                 row["difference"],
                 row["chance"],
                 row["change"],
             )
-        results.print(table)
+        print_rows(table)
     if not comparison.pairs:
         print_note("the two have no figure in common.")
     if comparison.alone:
@@ -214,17 +212,12 @@ def print_comparison(comparison: Comparison) -> None:
 @contextmanager
 def show_cells(name: str) -> Iterator[Callable[[Cells], None]]:
     """Show a bar of cells with the time that is left on a terminal; show nothing elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    left = TextColumn("{task.fields[left]}")
-    with Progress(*columns, left, console=people, transient=True, disable=not people.is_terminal) as bar:
-        task = bar.add_task(name, total=None, left="")
+    with show_bar(name, is_counted=True) as update:
 
         def show(cells: Cells) -> None:
             text = "" if cells.seconds_left is None else f"about {_minutes(cells.seconds_left)} left"
             failed = f", {cells.failed:,} failed" if cells.failed else ""
-            bar.update(
-                task, completed=cells.done, total=cells.total, left=text + failed, description=cells.cell or name
-            )
+            update(cells.cell or name, done=cells.done, known=cells.total, after=text + failed)
 
         yield show
 

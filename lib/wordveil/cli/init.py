@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JsonOption, prepare_plain_session, show_status
-from wordveil.cli.output import print_json, print_table
+from wordveil.cli.options import JsonOption, prepare_plain_session
+from wordveil.cli.output import print_json, print_table, show_status
 from wordveil.errors import ConfigError, Fault
 
 
@@ -98,4 +98,4 @@ def _write_dags(folder: Path, *, as_json: bool) -> None:
         print_json({"output": str(folder), "files": written})
     else:
         notes = ["`wordveil docs airflow` lists the Airflow Variable and the connection that they need."]
-        print_table("DAGs for Airflow", {"directory": folder, "files": "\n".join(written)}, notes)
+        print_table("DAGs for Airflow", {"directory": folder, "files": written}, notes)

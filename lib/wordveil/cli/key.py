@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config, show_status
-from wordveil.cli.output import print_json, print_table
+from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config
+from wordveil.cli.output import print_json, print_table, show_status
 from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
 from wordveil.errors import ConfigError, Fault, KeyMaterialError
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
-import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from wordveil.cli.options import (
     JarsOption,
@@ -22,9 +18,8 @@ from wordveil.cli.options import (
     prepare_plain_session,
     prepare_session,
     read_release_config,
-    show_status,
 )
-from wordveil.cli.output import print_note, results
+from wordveil.cli.output import Table, print_csv_rows, print_json_rows, print_note, print_rows, show_status
 from wordveil.errors import ConfigError, Fault
 from wordveil.release.budgets import PURE, Budget
 
@@ -103,9 +98,9 @@ def ledger(
                 shown = list(_plain(found.limit((limit or TABLE_ROWS) + 1), budget))
         stream = _plain(found if limit is None else found.limit(limit), budget)
         if as_json:
-            write_json(stream)
+            print_json_rows(stream)
         elif as_csv:
-            write_csv(stream, [*found.columns, "unbounded", "unit", "for"])
+            print_csv_rows(stream, [*found.columns, "unbounded", "unit", "for"])
     if not (as_json or as_csv):
         _print(
             shown, budget, found.columns, limit or TABLE_ROWS, unlimited=_unlimited(settings, selection.cuts(by.value))
@@ -160,30 +155,15 @@ def plain_row(values: Mapping[str, Any], budget: Budget) -> dict[str, Any]:
     return {**plain, "unbounded": unbounded, "unit": budget.unit, "for": str(budget.relation)}
 
 
-def write_json(rows: Iterator[dict[str, Any]]) -> None:
-    """An array on standard output, a row a line, however many there are."""
-    sys.stdout.write("[")
-    for number, row in enumerate(rows):
-        sys.stdout.write(f"{',' if number else ''}\n{json.dumps(row)}")
-    sys.stdout.write("\n]\n")
-
-
-def write_csv(rows: Iterator[dict[str, Any]], names: list[str]) -> None:
-    """CSV with a header on standard output."""
-    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-
-
 def ledger_table(rows: list[dict[str, Any]], budget: Budget, names: list[str]) -> Table:
     """The rows for people."""
     hidden = {"metric", "relation", "run_id", "epoch"} & set(names)
     shown = [name for name in names if name not in hidden]
     unit = "nats" if budget.unit == PURE else f"epsilon of {budget.unit}"
-    table = Table(title=f"Ledger, {unit} between texts related by {budget.relation}", title_justify="left")
+    table = Table(f"Ledger, {unit} between texts related by {budget.relation}")
     texts = ("release", "record_id", "author", "state")
     for name in shown:
-        table.add_column(name.removesuffix("_id"), justify="left" if name in texts else "right", overflow="fold")
+        table.add_column(name.removesuffix("_id"), justify="left" if name in texts else "right")
     for row in rows:
         table.add_row(*(_cell(name, row[name], unbounded=row["unbounded"]) for name in shown))
     return table
@@ -196,7 +176,7 @@ def _cell(name: str, value: Any, *, unbounded: bool) -> str:
 
 
 def _print(rows: list[dict[str, Any]], budget: Budget, names: list[str], limit: int, *, unlimited: str | None) -> None:
-    results.print(ledger_table(rows[:limit], budget, names))
+    print_rows(ledger_table(rows[:limit], budget, names))
     if len(rows) > limit:
         print_note(f"these are the first {limit} rows. --limit N shows more; --json and --csv print all.")
     if "left" in names and unlimited:

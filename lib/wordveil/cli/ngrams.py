@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session, show_status
-from wordveil.cli.output import print_json, print_table
+from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
+from wordveil.cli.output import print_json, print_table, show_status
 from wordveil.errors import ConfigError, Fault
 from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 

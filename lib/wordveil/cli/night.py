@@ -15,9 +15,8 @@ from wordveil.cli.options import (
     prepare_session,
     print_report,
     read_release_config,
-    show_progress,
 )
-from wordveil.cli.output import print_json, print_note
+from wordveil.cli.output import print_json, print_note, show_progress
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.config.parameters import parse_params

@@ -1,19 +1,17 @@
-"""What commands share: options, Spark sessions that start when they are needed, and progress for people."""
+"""What commands share: options, and Spark sessions that start when they are needed."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from wordveil.cli.output import people, print_table
+from wordveil.cli.output import print_table
 from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
@@ -116,28 +114,6 @@ def _prepare(section: SparkSection, *, delta: bool, is_short: bool) -> Callable[
         return session
 
     return start
-
-
-@contextmanager
-def show_status() -> Iterator[Callable[[str], None]]:
-    """Show on one line of a terminal what is being done; show nothing elsewhere."""
-    if not people.is_terminal:
-        yield lambda _: None
-        return
-    with people.status("checking") as line:
-        yield line.update
-
-
-@contextmanager
-def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
-    """Show a bar of Spark tasks or of a build's steps on a terminal; show nothing elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
-        task = bar.add_task("checking", total=None)
-        yield (
-            lambda text: bar.update(task, description=text),
-            lambda done, known: bar.update(task, completed=done, total=known or None),
-        )
 
 
 def print_report(report: RunReport, *, is_release: bool = False) -> None:

@@ -1,55 +1,249 @@
-"""What commands print: results to standard output, notes and errors for people to standard error."""
+"""What commands print: results to standard output, notes and errors for people to standard error.
+
+All that commands print passes through here, and none of it is markup: names of authors, records, columns and paths come
+from others. Each value is shown by :func:`~wordveil.evaluation.report.values.show_value`.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as RichTable
+from rich.text import Text
 
-people = Console(stderr=True, highlight=False)
-results = Console(highlight=False)
+from wordveil.evaluation.report.values import show_cell, show_value
 
+people = Console(stderr=True, markup=False, emoji=False, highlight=False)
+results = Console(markup=False, emoji=False, highlight=False)
 
 # What a table of two columns has beside their text.
 _BORDERS = 7
 
 
+def make_text(value: object, style: str = "") -> Text:
+    """A value for the terminal, in a style of ours; of a list or tuple each on a line of its own."""
+    if isinstance(value, Text):
+        return value
+    lines = value if isinstance(value, list | tuple) else (value,)
+    return Text("\n".join(map(show_value, lines)), style)
+
+
+class Table:
+    """A table whose title, headings and cells are values as :func:`make_text` takes them, none of which is cut off."""
+
+    def __init__(self, title: object, *, has_header: bool = True, has_lines: bool = False) -> None:
+        shown = make_text(title, "table.title")
+        self._table = RichTable(title=shown, title_justify="left", show_header=has_header, show_lines=has_lines)
+
+    def add_column(
+        self,
+        heading: object = "",
+        *,
+        justify: Literal["left", "right"] = "left",
+        min_width: int | None = None,
+        max_width: int | None = None,
+        ratio: int | None = None,
+    ) -> None:
+        """Add a column. Widths are in characters; columns with a ``ratio`` share what is left of the terminal."""
+        self._table.add_column(
+            make_text(heading),
+            justify=justify,
+            overflow="fold",
+            min_width=min_width,
+            max_width=max_width,
+            ratio=ratio,
+        )
+
+    def add_row(self, *cells: object, end_section: bool = False) -> None:
+        """Add a row; with ``end_section`` a line below it."""
+        self._table.add_row(*map(make_text, cells), end_section=end_section)
+
+    def __rich__(self) -> RichTable:
+        return self._table
+
+
 def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
-    """Print facts as a table, with notes for people below it.
+    """Print facts as a table, with notes for people below it. A list or tuple is shown on several lines.
 
     A fact that the table would break inside a word, such as a digest or a path, follows below the table and is whole,
     so that it can be copied.
     """
-    shown = {name: str(value) for name, value in facts.items()}
-    room = results.width - _BORDERS - max(map(cell_len, shown), default=0)
-    whole = {name: text for name, text in shown.items() if any(cell_len(part) > room for part in text.split())}
-    table = Table(title=title, show_header=False, title_justify="left")
-    for name, text in shown.items():
-        if name not in whole:
-            table.add_row(name, text)
-    results.print(table)
-    for name, text in whole.items():
-        print_whole(name, text)
+    shown = [(show_value(name), make_text(value)) for name, value in facts.items()]
+    room = results.width - _BORDERS - max((cell_len(name) for name, _ in shown), default=0)
+    whole = [one for one in shown if any(cell_len(part) > room for part in one[1].plain.split())]
+    table = Table(title, has_header=False)
+    for fact in shown:
+        if fact not in whole:
+            table.add_row(*fact)
+    print_rows(table)
+    for name, text in whole:
+        print_whole(name, text.plain.split("\n"))
     for note in notes:
         print_note(note)
 
 
-def print_whole(name: str, text: str) -> None:
+def print_rows(table: Table) -> None:
+    """Print a table."""
+    results.print(table)
+
+
+def print_whole(name: str, lines: Sequence[str]) -> None:
     """Print a fact to be copied, unbroken: after its name, or on a line of its own where both do not fit."""
-    for line in text.splitlines():
-        end = " " if cell_len(f"{name}: {line}") <= results.width else "\n"
-        results.print(f"{name}:{end}{line}", markup=False, soft_wrap=True)
+    begin = show_value(name)
+    for line in map(show_value, lines):
+        end = " " if cell_len(f"{begin}: {line}") <= results.width else "\n"
+        results.print(Text(f"{begin}:{end}{line}"), soft_wrap=True)
+
+
+def print_line(line: str, style: str = "") -> None:
+    """Print a sentence as a part of the result."""
+    results.print(make_text(line, style), soft_wrap=True)
+
+
+def print_text(text: str) -> None:
+    """Print a text of this package as it is, so that it can be written to a file."""
+    sys.stdout.write(text)
+
+
+def print_document(text: str, markdown: str) -> None:
+    """Print a document of this package: as it is, or on a terminal its ``markdown`` rendered."""
+    if not results.is_terminal:
+        print_text(text)
+        return
+    from rich.markdown import Markdown
+
+    results.print(Markdown(markdown))
 
 
 def print_note(note: str) -> None:
     """Print a sentence for people."""
-    people.print(f"note: {note}", markup=False, soft_wrap=True)
+    tell(f"note: {note}")
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print the result as JSON."""
-    print(json.dumps(value, indent=1))  # noqa: T201 - the result itself
+def print_error(error: Exception) -> None:
+    """Print why a command failed."""
+    tell(f"wordveil: {error}", "red")
+
+
+def print_usage_error(error: Any) -> None:
+    """Print an error of the command line, as click describes it."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # the help, which holds nothing of others
+        return
+    if (context := getattr(error, "ctx", None)) is not None:
+        tell(context.get_usage())
+        tell(f"Try '{context.command_path} --help' for help.")
+    tell(f"Error: {error.format_message()}")
+
+
+def print_traceback(error: Exception) -> None:
+    """Print an error that nobody expected, as Python does."""
+    for part in traceback.format_exception(error):
+        tell(part.removesuffix("\n"))
+
+
+def tell(text: str, style: str = "") -> None:
+    """Print a message for people. Lines below its first are indented, so that no value looks like another message."""
+    first, *below = text.split("\n")
+    for line in (first, *(line if line.startswith("  ") else f"  {line}" for line in below)):
+        people.print(make_text(line, style), soft_wrap=True)
+
+
+def print_json(value: Mapping[str, Any], indent: int | None = 1) -> None:
+    """Print the result as JSON, exactly: it writes all but ASCII as escapes of its own."""
+    print(json.dumps(value, indent=indent))  # noqa: T201 - the result itself
+
+
+def print_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print an array of JSON, a row a line, however many there are."""
+    sys.stdout.write("[")
+    for number, row in enumerate(rows):
+        sys.stdout.write(f"{',' if number else ''}\n{json.dumps(row)}")
+    sys.stdout.write("\n]\n")
+
+
+def print_csv_rows(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Print CSV with a header, a row a line, however many there are, with cells as :func:`show_cell` guards them."""
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: show_cell(value) for name, value in row.items()} for row in rows)
+
+
+def accept_characters() -> None:
+    """Show characters that a stream's encoding lacks as escapes, where Python would fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_watched() -> bool:
+    """Whether messages for people go to a terminal."""
+    return people.is_terminal
+
+
+@contextmanager
+def show_status() -> Iterator[Callable[[str], None]]:
+    """Show on one line of a terminal what is being done; show nothing elsewhere."""
+    if not is_watched():
+        yield lambda _: None
+        return
+    with people.status(make_text("checking")) as line:
+        yield lambda text: line.update(make_text(text))
+
+
+@contextmanager
+def show_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]:
+    """Show a bar of Spark tasks or of a build's steps on a terminal; show nothing elsewhere."""
+    with show_bar("checking") as update:
+        yield update, lambda done, known: update(done=done, known=known)
+
+
+@contextmanager
+def show_bar(text: str, *, is_counted: bool = False, has_rest: bool = False) -> Iterator[Callable[..., None]]:
+    """Show a bar on a terminal; show nothing elsewhere.
+
+    Parameters
+    ----------
+    text
+        what stands before it.
+    is_counted
+        whether the steps are counted, and not shown as a percentage.
+    has_rest
+        whether the time that is left is shown.
+
+    Yields
+    ------
+    Callable
+        takes what changes: ``text``, steps that are ``done`` and ``known``, and what stands ``after`` the bar.
+    """
+    shown = MofNCompleteColumn() if is_counted else TaskProgressColumn()
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), shown, TimeElapsedColumn()]
+    if has_rest:
+        columns.append(TimeRemainingColumn())
+    columns.append(TextColumn("{task.fields[after]}", markup=False))
+    with Progress(*columns, console=people, transient=True, disable=not is_watched()) as bar:
+        task = bar.add_task(show_value(text), total=None, after="")
+
+        def update(text: str | None = None, *, done: int | None = None, known: int = 0, after: str = "") -> None:
+            shown = None if text is None else show_value(text)
+            bar.update(task, description=shown, completed=done, total=known or None, after=show_value(after))
+
+        yield update

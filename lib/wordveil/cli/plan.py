@@ -14,10 +14,8 @@ from wordveil.cli.options import (
     SetOption,
     prepare_session,
     read_config,
-    show_progress,
-    show_status,
 )
-from wordveil.cli.output import print_json, print_note, print_table, results
+from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.config.parameters import parse_params
@@ -205,7 +203,7 @@ def _print_preview(preview: Preview) -> None:
         advice = [tables.ADVICE_NOTE] if preview.sample.sample.suggested else []
         print_table("Sample", facts, [*advice, tables.PRIVATE_NOTE, tables.SPEED_NOTE])
     if preview.words:
-        results.print(tables.word_table(preview.words))
+        print_rows(tables.word_table(preview.words))
         print_note(tables.WORDS_NOTE)
     if preview.unknown:
         print_table("Unknown words", tables.unknown_facts(preview.unknown))
@@ -218,12 +216,12 @@ def _print_sentence(sentence: SentencePreview) -> None:
     after = refused if sentence.output is None else sentence.output or "(the empty text)"
     print_table("Sentence", {"before": sentence.text, "after": after}, [tables.SENTENCE_NOTE])
     if sentence.tokens:
-        results.print(tables.token_table(sentence.tokens))
+        print_rows(tables.token_table(sentence.tokens))
 
 
 def _print_comparison(comparison: Comparison) -> None:
     from wordveil.cli import tables
 
     for table in tables.comparison_tables(comparison):
-        results.print(table)
+        print_rows(table)
     print_note(tables.COMPARISON_NOTE)

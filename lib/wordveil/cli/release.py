@@ -22,10 +22,16 @@ from wordveil.cli.options import (
     prepare_session,
     print_report,
     read_release_config,
+)
+from wordveil.cli.output import (
+    print_json,
+    print_note,
+    print_rows,
+    print_table,
+    print_whole,
     show_progress,
     show_status,
 )
-from wordveil.cli.output import print_json, print_note, print_table, print_whole, results
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.cli.tables import (
@@ -243,7 +249,7 @@ def compact(
     if as_json:
         print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
     else:
-        results.print(compact_table(done))
+        print_rows(compact_table(done))
 
 
 @releases.command()
@@ -290,9 +296,9 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
         return
     print_table(f"Release {facts['release']}", release_facts(facts))
     if facts["runs"]:
-        results.print(runs_table(facts["runs"]))
+        print_rows(runs_table(facts["runs"]))
         for run_id in long_run_ids(facts["runs"]):
-            print_whole("run", run_id)
+            print_whole("run", [run_id])
 
 
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:

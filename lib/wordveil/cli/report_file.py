@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlparse
 
 import typer
 
-from wordveil.cli.output import people
+from wordveil.cli.output import print_error
 from wordveil.errors import ConfigError, Fault, WordveilError
 
 ReportOption = Annotated[
@@ -53,7 +53,7 @@ def write_report(command: str, place: str | None) -> Iterator[Callable[[Mapping[
         try:
             _write(place, local and draft, local, document)
         except ConfigError as fault:  # the first error is the one that counts
-            people.print(f"wordveil: {fault}", style="red", markup=False, soft_wrap=True)
+            print_error(fault)
         raise
     _write(place, local and draft, local, document)
 

@@ -16,9 +16,8 @@ from wordveil.cli.options import (
     prepare_session,
     print_report,
     read_config,
-    show_progress,
 )
-from wordveil.cli.output import print_json
+from wordveil.cli.output import print_json, show_progress
 from wordveil.cli.report_file import ReportOption, write_report
 from wordveil.config.parameters import parse_params
 from wordveil.errors import ConfigError, Fault

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table
-
+from wordveil.cli.output import Table
 from wordveil.evaluation.report.numbers import show_recovered, show_share
 from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovery
@@ -137,7 +135,7 @@ def _hours(hours: float | None) -> str:
 def word_table(previews: Sequence[WordPreview]) -> Table:
     """What each word becomes, with a line for each epsilon."""
     draws = previews[0].draws if previews else 0
-    table = Table(title=f"What words become, by {draws:,} draws each", title_justify="left")
+    table = Table(f"What words become, by {draws:,} draws each")
     for heading in ("word", "epsilon", "stays", "different"):
         table.add_column(heading, justify="left" if heading == "word" else "right")
     table.add_column("likeliest others")
@@ -153,11 +151,11 @@ def word_table(previews: Sequence[WordPreview]) -> Table:
 
 def token_table(tokens: Sequence[TokenReading]) -> Table:
     """What each token of a sentence is taken for, and what happens to it."""
-    table = Table(title="What each token was taken for", title_justify="left")
+    table = Table("What each token was taken for")
     for heading in ("token", "taken for", "what happens"):
         table.add_column(heading)
     for reading in tokens:
-        table.add_row(*map(escape, reading))
+        table.add_row(*reading)
     return table
 
 
@@ -193,7 +191,7 @@ def compared_lines(comparison: Comparison) -> list[tuple[str, list[Line]]]:
 
 
 def _lines(title: str, lines: Sequence[Line]) -> Table:
-    table = Table(title=title, title_justify="left", show_lines=True)
+    table = Table(title, has_lines=True)
     table.add_column("mechanism", max_width=24)
     for heading in ("epsilon", "pure", "kept"):
         table.add_column(heading, justify="right")
@@ -282,9 +280,9 @@ def number(value: float | None) -> str:
 
 def gate_table(result: GateResult, release: str, version: int) -> Table:
     """A line for each rule, with what was measured."""
-    table = Table(title=f"Gate of {release}, version {version} of the draws", title_justify="left")
+    table = Table(f"Gate of {release}, version {version} of the draws")
     for heading in ("rule", "kind", "measured", "bound", "passed"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading)
     for one in result.results:
         table.add_row(
             one.name,
@@ -328,7 +326,7 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
 
 def compact_table(done: Mapping[str, Mapping[str, int]]) -> Table:
     """Files and bytes of each table, before and after."""
-    table = Table(title="Compacted", title_justify="left")
+    table = Table("Compacted")
     table.add_column("table")
     for heading in ("files before", "files", "bytes before", "bytes"):
         table.add_column(heading, justify="right")
@@ -374,9 +372,9 @@ def long_run_ids(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """The last runs."""
     more = f", the last {_SHOWN_RUNS} of {len(runs):,}" if len(runs) > _SHOWN_RUNS else ""
-    table = Table(title=f"Runs{more}", title_justify="left")
+    table = Table(f"Runs{more}")
     for heading in ("run", "kind", "input version", "epoch", "state"):
-        table.add_column(heading, overflow="fold", min_width=_RUN_ID if heading == "run" else None)
+        table.add_column(heading, min_width=_RUN_ID if heading == "run" else None)
     for run in runs[-_SHOWN_RUNS:]:
         version = "" if run["input_version"] < 0 else str(run["input_version"])
         table.add_row(run["run_id"], run["kind"], version, str(run["epoch"]), run["state"])

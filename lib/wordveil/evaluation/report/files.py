@@ -16,6 +16,7 @@ from wordveil.errors import InputError
 from wordveil.evaluation.report.evaluation import Evaluation
 from wordveil.evaluation.report.page import render_evaluation
 from wordveil.evaluation.report.scores import Score
+from wordveil.evaluation.report.values import show_cell
 
 PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"
 _PRIVATE, _SHARED = 0o600, 0o644
@@ -76,11 +77,14 @@ def _to_plain(value: Any) -> Any:
 
 
 def write_scores(evaluation: Evaluation) -> str:
-    """The scores as CSV, a column for each field. What was not measured is empty; without bound is ``Infinity``."""
+    """The scores as CSV, a column for each field. What was not measured is empty; without bound is ``Infinity``. Texts
+    are guarded by :func:`~wordveil.evaluation.report.values.show_cell`.
+    """
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [field.name for field in fields(Score)])
     writer.writeheader()
-    writer.writerows(score.to_dict() for score in evaluation.scores)
+    rows = (score.to_dict() for score in evaluation.scores)
+    writer.writerows({name: show_cell(value) for name, value in row.items()} for row in rows)
     return stream.getvalue()
 
 

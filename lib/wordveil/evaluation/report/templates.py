@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from wordveil.evaluation.report.values import show_value
 from wordveil.version import __version__
 
 if TYPE_CHECKING:
@@ -22,10 +23,18 @@ def _load_templates() -> Environment:
     return Environment(
         loader=PackageLoader("wordveil", "data/pages"),
         autoescape=True,
+        finalize=_show,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _show(value: Any) -> Any:
+    """A text with what acts on a page, such as a change of direction, as escapes. What is no text, and what templates
+    have made, stays.
+    """
+    return show_value(value, keep="\n\t") if type(value) is str else value
 
 
 def render_page(template: str, **values: Any) -> str:

@@ -1,0 +1,317 @@
+"""Names of others are data: whatever a table, a path or a command line holds is shown, and acts on nothing."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.color import ColorSystem
+
+from hostile import NAMES, shown_on_terminal
+from scoring import make_evaluation
+from sparking import Command
+from unit.support import FILES, LIB, offenders
+from wordveil.cli import audit, evaluate_reports, output, tables
+from wordveil.cli.ledger import ledger_table
+from wordveil.cli.options import print_report
+from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
+from wordveil.evaluation.comparison import Comparison, Line
+from wordveil.evaluation.preview import UnknownWord, WordPreview
+from wordveil.evaluation.report.compare import compare_evaluations
+from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.evaluation.report.files import write_evaluation, write_scores
+from wordveil.evaluation.report.page import render_evaluation
+from wordveil.evaluation.report.values import show_cell, show_value
+from wordveil.privacy.relations import Relation
+from wordveil.release.budgets import Budget
+from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.spark.sanitise.report import RunReport
+from wordveil.text.encoded import TokenReading
+
+BUDGET = Budget("pure", Relation.ANY_TEXT)
+COSTS = {"spent": 1.5, "unbounded": False}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both streams are a terminal with colours on which no line is broken."""
+    for console in (output.results, output.people):
+        monkeypatch.setattr(console, "_force_terminal", True)
+        monkeypatch.setattr(console, "is_interactive", True)
+        monkeypatch.setattr(console, "_color_system", ColorSystem.STANDARD)
+        monkeypatch.setattr(console, "_width", 20_000)
+
+
+def rename(evaluation: Evaluation, name: str) -> Evaluation:
+    """The evaluation with ``name`` for each subject, task, title, fact and note."""
+    values = json.dumps(evaluation.to_dict())
+    for old in ("Evaluation of support", "support", "release", "topic", "koppel", "ann", "Unknown words are copied."):
+        values = values.replace(json.dumps(old), json.dumps(name))
+    return Evaluation.from_dict(json.loads(values))
+
+
+def show_run(name: str) -> None:
+    report = RunReport(
+        run_id=name,
+        release=name,
+        output=name,
+        records=1,
+        released=0,
+        quarantined={name: 1},
+        tokens=0,
+        words=0,
+        unknown=0,
+        relation=name,
+        metric=name,
+        nominal_epsilon=4.0,
+        epsilon=4.0,
+        epsilon_bound=None,
+        epsilon_pure=None,
+        exposes=(f"column:{name}",),
+        mechanism_fingerprint="m",
+        policy_fingerprint="p",
+        key_fingerprint="k",
+        seconds=2.0,
+        notes=(name,),
+    )
+    print_report(report)
+
+
+def show_ledger(name: str) -> None:
+    row = {"release": name, "record_id": name, "author": name, "state": name, **COSTS}
+    output.print_rows(ledger_table([row], BUDGET, ["release", "record_id", "author", "state", "spent"]))
+
+
+def show_runs(name: str) -> None:
+    run = {"run_id": name, "kind": name, "input_version": -1, "epoch": 1, "state": name}
+    output.print_rows(tables.runs_table([run]))
+    output.print_whole(name, [name])
+
+
+def show_gate(name: str) -> None:
+    rules = evaluate(GateRules(exposes=(f"column:{name}",)), Measured(exposes=(f"column:{name}",)))
+    output.print_rows(tables.gate_table(rules, name, 4))
+    output.print_rows(
+        tables.compact_table({name: dict.fromkeys(("files_before", "files", "bytes_before", "bytes"), 1)})
+    )
+
+
+def show_words(name: str) -> None:
+    output.print_rows(tables.word_table([WordPreview(name, 8.0, 100, 0.4, ((name, 0.05),), 31)]))
+    output.print_rows(tables.token_table([TokenReading(name, name, name)]))
+    output.print_table(name, tables.unknown_facts([UnknownWord(name, name, name)]))
+    line = Line("tree", 8.0, 8.0, 0.4, name)
+    for table in tables.comparison_tables(Comparison(line, [line], [line])):
+        output.print_rows(table)
+
+
+def show_audit(name: str) -> None:
+    finding = Finding(name, Verdict.REFUTED, name, name, 1.0, 2.0)
+    audit.show(Audit("callable", name, name, {name: name}, 0.01, (finding,), (name,)), None, as_json=False)
+
+
+def show_comparison(name: str) -> None:
+    found = rename(make_evaluation(), name)
+    evaluate_reports.print_comparison(compare_evaluations(found, found, (name, f"{name}2")))
+
+
+def show_work(name: str) -> None:
+    with output.show_status() as tell:
+        tell(name)
+    with output.show_bar(name, has_rest=True) as update:
+        update(name, done=1, known=2, after=name)
+
+
+def show_traceback(name: str) -> None:
+    error = ValueError(name)
+    error.__cause__ = KeyError(name)
+    output.print_traceback(error)
+
+
+SHOWN: dict[str, Callable[[str], None]] = {
+    "facts": lambda name: output.print_table(name, {name: name, "files": [name, name]}, [name]),
+    "line": output.print_line,
+    "run": show_run,
+    "ledger": show_ledger,
+    "runs": show_runs,
+    "gate": show_gate,
+    "words": show_words,
+    "audit": show_audit,
+    "scores": lambda name: evaluate_reports.print_scores(rename(make_evaluation(), name)),
+    "comparison": show_comparison,
+    "work": show_work,
+}
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("show", SHOWN.values(), ids=SHOWN)
+def test_a_name_is_shown_and_does_nothing(show: Callable[[str], None], capsys: pytest.CaptureFixture[str]):
+    for name, shown in NAMES.items():
+        show(name)
+        assert shown in "".join(map(shown_on_terminal, capsys.readouterr()))
+
+
+TOLD: dict[str, Callable[[str], None]] = {
+    "note": output.print_note,
+    "error": lambda name: output.print_error(InputError(f"--table = {name}: is no table.")),
+    "faults": lambda name: output.print_error(ConfigError(name, [Fault(name, name, "is wrong.", name)])),
+    "traceback": show_traceback,
+}
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("show", TOLD.values(), ids=TOLD)
+def test_a_message_with_a_name_keeps_its_lines(show: Callable[[str], None], capsys: pytest.CaptureFixture[str]):
+    """Messages may have several lines, so a name's line break stays one: its second line never looks like a message."""
+    for name, shown in NAMES.items():
+        show(name)
+        lines = shown_on_terminal(capsys.readouterr().err).splitlines()
+        assert all(any(part in line for line in lines) for part in shown.split(r"\n"))
+        assert "wordveil: done" not in [line[:14] for line in lines]
+
+
+def say(run: Command, *arguments: object) -> str:
+    code, out, err = run(*arguments)
+    assert code == 2
+    return shown_on_terminal(out + err)
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_command_line_with_names_is_refused_with_them(run: Command, tmp_path: Path):
+    for name, whole in NAMES.items():
+        shown = whole.partition(r"\n")[0]
+        assert shown in say(run, f"plan{name}")
+        assert shown in say(run, "ledger", "--by", name)
+        assert shown in say(run, "docs", name)
+        assert shown.replace("/", "-") in say(run, "plan", "--config", tmp_path / name.replace("/", "-"))
+        say(run, "plan", f"--no{name}")
+
+
+def test_json_is_exact_and_in_ascii(run: Command, capsys: pytest.CaptureFixture[str]):
+    rows = [{"author": name, **COSTS} for name in (*NAMES, "\udc80")]
+    for write in (lambda: output.print_json({"rows": rows}), lambda: output.print_json_rows(iter(rows))):
+        write()
+        out = capsys.readouterr().out
+        assert shown_on_terminal(out).isascii()
+        found = json.loads(out)
+        assert (found["rows"] if isinstance(found, dict) else found) == rows
+    assert run("docs", "\x9b", "--json")[1].isascii()
+
+
+CELLS = {
+    '=HYPERLINK("x")': '\'=HYPERLINK("x")',
+    "+1": "'+1",
+    "-1": "'-1",
+    "@SUM(A1)": "'@SUM(A1)",
+    "\uff1d1": "'\uff1d1",
+    " =1": "' =1",
+    "'=1": "''=1",
+    "\t=1": r"\t=1",
+    "\r=1": r"\r=1",
+    "a=1": "a=1",
+    "": "",
+}
+
+
+def test_spreadsheets_execute_no_cell(capsys: pytest.CaptureFixture[str]):
+    rows = [{"author": name, "spent": -1.5} for name in (*CELLS, *NAMES)]
+    output.print_csv_rows(iter(rows), list(rows[0]))
+    out = shown_on_terminal(capsys.readouterr().out)
+    read = list(csv.DictReader(io.StringIO(out)))
+    assert len(out.splitlines()) == len(read) + 1, "a row a line"
+    assert [row["author"] for row in read] == [*CELLS.values(), *map(show_cell, NAMES)]
+    assert {row["spent"] for row in read} == {"-1.5"}, "numbers stay numbers"
+    scores = write_scores(rename(make_evaluation(), "=1"))
+    assert {row["task"] for row in csv.DictReader(io.StringIO(scores))} >= {"'=1", "authors"}
+
+
+def test_values_that_act_on_nothing_stay_as_they_are():
+    for value in (
+        "Jos\u00e9 \u6f22 \u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u00a0\u3000",
+        "a\\x1b",
+        "",
+        "\U0001f469\u200d\U0001f467",
+    ):
+        assert show_value(value) == value
+    assert show_value(1.5) == "1.5"
+    assert show_value("\udc80") == r"\udc80"
+    assert {name: show_value(name) for name in NAMES} == NAMES
+
+
+def test_pages_and_their_pictures_show_names(tmp_path: Path):
+    name = "<b>\u202e\x1b"
+    found = rename(make_evaluation(), name)
+    write_evaluation(found, tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert not set(page) & set(name[3:])
+    assert "<title>" in page
+    assert r"&lt;b&gt;\u202e\x1b" in page
+    assert "<b>" not in page
+    lines = rename(make_evaluation(), "first\nsecond")
+    assert "first\nsecond" in render_evaluation(lines), "line breaks act on no page"
+
+
+def test_an_author_is_printed_where_the_stream_lacks_its_characters():
+    code = "from wordveil.cli import output; output.accept_characters(); output.print_line('\\u6f22')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(LIB.parent)},
+    )
+    assert done.stdout == "\\u6f22\n"
+
+
+PRINTER = LIB / "cli" / "output.py"
+STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
+
+
+def printed_elsewhere(path: Path) -> Iterator[str]:
+    """Whatever could print around the one module that shows values."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        found = ""
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            sources = [module] if module else names
+            taken = module == "wordveil.cli.output" and {"people", "results"} & {*names}
+            found = "rich" if taken or any(source.split(".")[0] == "rich" for source in sources) else ""
+        elif isinstance(node, ast.Attribute):
+            is_stream = node.attr in STREAMS and isinstance(node.value, ast.Name) and node.value.id == "sys"
+            found = node.attr if is_stream or node.attr in ("echo", "secho") else ""
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            to_pipe = any(word.arg == "file" for word in node.keywords)
+            found = "" if to_pipe else "print"
+        if found:
+            yield f"{path.name}:{node.lineno} {found}"
+
+
+def test_one_module_prints():
+    assert offenders(lambda path: list(printed_elsewhere(path)), [path for path in FILES if path != PRINTER]) == {}
+    assert list(printed_elsewhere(PRINTER)) != []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(author)",
+        "import sys\nsys.stderr.write(author)",
+        "from rich.table import Table",
+        "import rich.console",
+        "from wordveil.cli.output import print_json, results",
+        "import typer\ntyper.echo(author)",
+    ],
+)
+def test_the_lint_sees_what_prints_elsewhere(tmp_path: Path, code: str):
+    path = tmp_path / "module.py"
+    path.write_text(code)
+    assert list(printed_elsewhere(path)) != []
