@@ -259,7 +259,7 @@ def tell(history: History) -> Iterator[None]:
 @pytest.mark.long
 def test_the_ledger_of_random_histories_is_an_independent_sum(spark: Any, tmp_path: Path):
     """Ten minutes of them, and three at least."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + SECONDS
     for seed in itertools.count():
         if seed >= 3 and time.monotonic() > until:
             break
