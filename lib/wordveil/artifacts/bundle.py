@@ -8,8 +8,9 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
     <store>/<fingerprint>/<file>          files in a library's own format (Annoy's trees), mapped by that library
     <store>/<fingerprint>-<digits>/...    the same, built by another recipe
 
-The fingerprint covers vocabulary, arrays, files, parameters and the sampler's version, but no software versions and no
-time. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such directories.
+The fingerprint covers all that decides what is drawn and what a row says that it costs: vocabulary, arrays, files,
+parameters, padding, the certified guarantee, and the versions of sampler and certificate. It covers no software
+versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such directories.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from wordveil.text.contradictions import find_context_faults
 from wordveil.text.policy import TextPolicy
 from wordveil.text.types.lists import PublicLists
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def _describe(manifest: Mapping[str, Any]) -> str:
@@ -79,21 +80,20 @@ class Recipe:
     lists: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON. Recipes without lists are written as they were before there were any."""
-        return {name: value for name, value in vars(self).items() if name != "lists" or value}
+        """Plain values, for JSON."""
+        return dict(vars(self))
 
     def differences(self, manifest: Mapping[str, Any]) -> list[str]:
         """How a bundle differs from this recipe, in the configuration's terms; empty if it matches.
 
-        Where the content of the embedding or of a file is not known (a digest is empty), its name is compared. Bundles
-        that were built before there were other files have none.
+        Where the content of the embedding or of a file is not known (a digest is empty), its name is compared.
         """
         other = manifest["recipe"]
         pairs = [("mechanism.name", self.mechanism, other["mechanism"]), ("padding", self.padding, other["padding"])]
         settings = sorted({*self.settings, *other["settings"]})
         pairs += [(f"mechanism.{key}", self.settings.get(key), other["settings"].get(key)) for key in settings]
         mine, theirs = _public_files(vars(self)), _public_files(other)
-        pairs.append(("text.types, public lists", self.lists or "none", other.get("lists") or "none"))
+        pairs.append(("text.types, public lists", self.lists or "none", other["lists"] or "none"))
         pairs += [_compare_files(name, mine.get(name), theirs.get(name)) for name in sorted({*mine, *theirs})]
         return [
             f"{name} is {theirs} in the bundle, {mine} in the configuration"
@@ -103,9 +103,9 @@ class Recipe:
 
 
 def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """The embedding and the other files of a recipe, by setting. Recipes of older bundles have no ``inputs``."""
+    """The embedding and the other files of a recipe, by setting."""
     embedding = {"name": recipe["embedding"], "digest": recipe["embedding_digest"]}
-    return {"embedding": embedding, **recipe.get("inputs", {})}
+    return {"embedding": embedding, **recipe["inputs"]}
 
 
 def _compare_files(
@@ -148,9 +148,14 @@ class Bundle:
     lists: PublicLists | None = None
 
     @property
+    def padding(self) -> bool:
+        """Whether padding is one of its symbols."""
+        return bool(self.manifest["content"]["padding"])
+
+    @property
     def recovery(self) -> Recovery | None:
         """What an attacker recovers of the words. None where the build did not measure it."""
-        found = self.manifest.get("recovery")
+        found = self.manifest["recovery"]
         return Recovery.from_dict(found) if found else None
 
     @property
@@ -158,7 +163,8 @@ class Bundle:
         """How the embedding suits the mechanism (:class:`wordveil.evaluation.suitability.Suitability`), as plain
         values. None where the build did not measure it.
         """
-        return self.manifest.get("suitability")
+        found: dict[str, Any] | None = self.manifest["suitability"]
+        return found
 
     def count_preview(self, records: int) -> int | None:
         """The ``max_records`` of a preview of so many records, which is internal: None where nothing private made the
@@ -176,7 +182,7 @@ class Bundle:
 
         ``widths``: the public number of tokens of each text column, where there are several.
         """
-        if policy.pads != self.manifest["recipe"]["padding"]:
+        if policy.pads != self.padding:
             built = "with" if not policy.pads else "without"
             raise BundleError(
                 f"bundle {self.path}: it was built {built} padding, and text.length is {policy.length}. Run `wordveil "
@@ -259,12 +265,14 @@ def _fill(
         "format_version": FORMAT_VERSION,
         "mechanism": recipe.mechanism,
         "sampler_version": MECHANISMS[recipe.mechanism].sampler_version,
+        "certificate_version": MECHANISMS[recipe.mechanism].certificate_version,
+        "guarantee": built.guarantee.to_dict(),
+        "padding": recipe.padding,
         "parameters": built.parameters,
         "size": embedding.size,
         "files": files,
     }
     facts = {
-        "guarantee": built.guarantee.to_dict(),
         "recipe": recipe.to_dict(),
         "notes": [*embedding.warnings, *built.notes],
         **measured,
@@ -295,7 +303,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         fingerprint=manifest["fingerprint"],
         manifest=manifest,
         vocabulary=Vocabulary(pa.array(words, pa.string())),
-        guarantee=WordGuarantee.from_dict(manifest["guarantee"]),
+        guarantee=WordGuarantee.from_dict(content["guarantee"]),
         mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
         lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
     )
@@ -361,17 +369,20 @@ def find(store: Path, recipe: Recipe) -> Path | None:
 
 def _contents_of(recipe: Mapping[str, Any]) -> str:
     """The digests of the files that a bundle was built from, in one."""
-    inputs = {setting: entry["digest"] for setting, entry in (recipe.get("inputs") or {}).items()}
+    inputs = {setting: entry["digest"] for setting, entry in recipe["inputs"].items()}
     return str((recipe["embedding_digest"], sorted(inputs.items())))
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     manifest = content_store.read_manifest(path, KIND)
-    known = MECHANISMS.get(manifest["content"]["mechanism"])
-    if known is None or known.sampler_version != manifest["content"]["sampler_version"]:
-        file = path / content_store.MANIFEST
+    content, file = manifest["content"], path / content_store.MANIFEST
+    known = MECHANISMS.get(content["mechanism"])
+    if known is None:
         raise BundleError(
-            f"{file}: this version of wordveil does not know its mechanism or sampler version. Use the wordveil that "
-            "wrote it, or build the bundle with this one in another store."
+            f"{file}: this wordveil has no mechanism {content['mechanism']}. Install the package that has it. "
+            f"{KIND.renewal}"
         )
+    for name in ("sampler_version", "certificate_version"):
+        if content[name] != getattr(known, name):
+            raise BundleError(f"{file}: {name} {content[name]} is not {getattr(known, name)}. {KIND.renewal}")
     return manifest

@@ -62,6 +62,11 @@ class Kind:
         """
         return f"Move its directory out of the store and build the {self.noun} again."
 
+    @property
+    def renewal(self) -> str:
+        """What to do with a directory of another version."""
+        return f"Build the {self.noun} again in another store, or use the wordveil that wrote it."
+
 
 def is_finished(path: Path) -> bool:
     """Whether ``path`` is a finished directory of a store."""
@@ -168,10 +173,7 @@ def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise kind.error(f"{file}: is damaged ({type(error).__name__}). {kind.hint}") from None
     if version != kind.format_version:
-        raise kind.error(
-            f"{file}: format_version {version} is not {kind.format_version}. Use the wordveil that wrote it, or build "
-            f"the {kind.noun} with this one in another store."
-        )
+        raise kind.error(f"{file}: format_version {version} is not {kind.format_version}. {kind.renewal}")
     if seal != _seal(manifest) or digest != hashlib.sha256(encode_canonical(manifest["content"])).hexdigest():
         raise kind.error(f"{file}: has been altered since it was written. {kind.hint}")
     return manifest

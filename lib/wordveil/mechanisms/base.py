@@ -118,6 +118,10 @@ class Mechanism(ABC, Generic[Settings]):
     """As it is in the configuration, the bundle and the ``privacy`` column."""
     sampler_version: ClassVar[int]
     """Raised when the same parameters, arrays, context and key would draw something else; part of the fingerprint."""
+    certificate_version: ClassVar[int] = 1
+    """Raised when the code that certifies the guarantee is corrected; part of the fingerprint. So no bundle keeps a
+    faulty certificate.
+    """
     settings_type: ClassVar[type[MechanismSettings]]
     """The class of its settings, from which its section of the configuration is made."""
     supports_padding: ClassVar[bool] = True

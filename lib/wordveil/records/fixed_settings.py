@@ -36,7 +36,7 @@ def list_settings(policy: TextPolicy, bundle: Bundle, columns: TextColumns = ONE
     settings |= {f"mechanism.{name}": _plain(value) for name, value in recipe["settings"].items()}
     if bundle.lists is not None:
         settings["mechanism (SHA-256 of the public lists)"] = bundle.lists.digest
-    files = recipe.get("inputs", {})
+    files = recipe["inputs"]
     return settings | {f"mechanism.{name} (SHA-256 of its content)": files[name]["digest"] for name in sorted(files)}
 
 

@@ -83,7 +83,7 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     size = len(words)
     if embedding is not None and embedding.words.to_pylist() != words:
         raise ValueError(f"Expected an embedding with the bundle's {size:,} words, in their order.")
-    found = SymbolSpace(size, bool(bundle.manifest["recipe"]["padding"]), bundle.guarantee, words)
+    found = SymbolSpace(size, bundle.padding, bundle.guarantee, words)
     arrays = content_store.map_arrays(bundle.path, bundle.manifest["content"]["files"])
     space = SPACES.get(uncap(bundle.guarantee.metric.name))
     if space is None:

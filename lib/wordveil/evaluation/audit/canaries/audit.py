@@ -72,7 +72,7 @@ def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
     """
     words = bundle.vocabulary.array.to_pylist()
     embedding = check_embedding(words, np.ones((len(words), 1)), "made documents")
-    padding = bool(bundle.manifest["recipe"]["padding"])
+    padding = bundle.padding
     built = Random.build(embedding, RandomSettings(), padding=padding, work=BuildContext())
     language = bundle.lists.language if bundle.lists else ""
     recipe = Recipe(Random.name, {}, padding, "made documents", embedding.digest, lists=language)
