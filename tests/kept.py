@@ -20,6 +20,9 @@ from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
 VERSIONS = sorted(path for path in (Path(__file__).parent / "releases").iterdir() if (path / "expected.json").exists())
 
+DRAWN = [path for path in VERSIONS if path.name != "0.1.0"]
+"""Those whose bundles are read. Version 0.1.0 wrote format 1."""
+
 
 def place_of(version: Path) -> Path:
     """Where the files of a version were made. A release knows the path of its ledger."""

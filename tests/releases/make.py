@@ -1,8 +1,8 @@
 """Writes what a version of the package leaves on a disk, for ``tests/unit/test_compatibility.py`` and
-``tests/spark/test_compatibility.py``. It refuses to write a version's files twice: run it once for each version, with
-the code of that version.
+``tests/spark/test_compatibility.py``. Run it with the code of that version. It refuses to write a version's files
+twice. ``--again`` replaces them, which is right only until that version is released.
 
-    .venv/bin/python tests/releases/make.py
+    .venv/bin/python tests/releases/make.py [--again]
 """
 
 from __future__ import annotations
@@ -190,12 +190,15 @@ def write_all(home: Path) -> None:
 
 if __name__ == "__main__":
     place = HERE / wordveil.__version__
-    if place.exists():
-        sys.exit(f"{place} is there: files of a version are written once")
+    again = sys.argv[1:] == ["--again"]
+    if place.exists() and not again:
+        sys.exit(f"{place} is there: files of a version are written once, or with --again")
     work = kept.place_of(place)
     work.mkdir()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, work)
         write_all(work)
+        if again:
+            shutil.rmtree(place, ignore_errors=True)
         # Hadoop's checksums of single files, locks and what builds keep are no part of a format.
         shutil.copytree(work, place, ignore=shutil.ignore_patterns(".*.crc", "*.lock", ".parts"))

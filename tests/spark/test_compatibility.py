@@ -12,10 +12,10 @@ import pytest
 import kept
 import wordveil
 from releasing import read_delta
-from wordveil.config.artifacts import find_bundle
+from wordveil.config.artifacts import build_bundle, find_bundle
 from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
-from wordveil.errors import ConfigError
+from wordveil.errors import BundleError, ConfigError, ReleaseError
 from wordveil.spark.release.night import run_night
 from wordveil.spark.release.publish import verify_table
 
@@ -26,6 +26,10 @@ def home(request: pytest.FixtureRequest) -> Iterator[Path]:
         yield place
 
 
+drawn = pytest.mark.parametrize("home", kept.DRAWN, ids=lambda version: version.name, indirect=True)
+
+
+@drawn
 def test_a_release_goes_on(home: Path, spark: Any):
     config = load_config(home / "release.yaml")
     public, key = home / "release" / "public", load_key(config.key.file, None).signing_key(config.release)
@@ -48,6 +52,20 @@ def test_a_release_goes_on(home: Path, spark: Any):
     assert spent == {"r1": 10, "r2": 20, "r3": 20, "r4": 10, "r5": 10, "r6": 10}
 
 
+@pytest.mark.parametrize("home", kept.VERSIONS[:1], ids=["0.1.0"], indirect=True)
+def test_a_release_from_a_bundle_of_format_1_is_not_gone_on_with(home: Path, spark: Any):
+    config = load_config(home / "release.yaml")
+    before = read_delta(home / "ledger")
+    with pytest.raises(BundleError, match=r"format_version 1 is not 2\. Build the bundle again in another store"):
+        run_night(config, lambda: spark, run_id="night-3")
+    config = load_config(home / "release.yaml", [f"bundle_store={home}/others"])
+    build_bundle(config)
+    with pytest.raises(ReleaseError, match="mechanism_fingerprint"):
+        run_night(config, lambda: spark, run_id="night-3")
+    assert read_delta(home / "ledger") == before
+
+
+@drawn
 def test_a_recorded_run_keeps_its_terms(home: Path, spark: Any):
     config = load_config(home / "tree.yaml")
     frame = spark.read.parquet(str(home / "corpus.parquet"))

@@ -1,6 +1,6 @@
-"""What version 0.1.0 and later ones left on a disk is read, and draws the same rows. A format of another version is
-refused with what to do. ``docs/compatibility.md`` promises both; ``tests/spark/test_compatibility.py`` goes on with
-what only Spark reads.
+"""What version 0.1.0 and later ones left on a disk is read, and from bundles of 0.2.0 on the same rows are drawn. A
+format of another version is refused with what to do. ``docs/compatibility.md`` promises both;
+``tests/spark/test_compatibility.py`` goes on with what only Spark reads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from wordveil.spark.sanitise.report import RunReport
 
 JOBS = [
     pytest.param(version, file.stem, id=f"{version.name} {file.stem}")
-    for version in kept.VERSIONS
+    for version in kept.DRAWN
     for file in sorted(version.glob("*.yaml"))
     if file.stem in json.loads((version / "expected.json").read_text("utf-8"))
 ]
@@ -48,6 +48,9 @@ def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     """A version's files. A session of another test in this process would leave tables to Spark."""
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     return kept.copy(request.param, tmp_path / "kept")
+
+
+drawn = pytest.mark.parametrize("home", kept.DRAWN, ids=lambda version: version.name, indirect=True)
 
 
 def expect(home: Path, name: str) -> dict[str, Any]:
@@ -72,17 +75,39 @@ def test_a_configuration_finds_its_bundle_and_draws_the_same_rows(version: Path,
     assert [{**row, "content_tag": row["content_tag"].hex()} for row in rows] == expected["rows"]
 
 
-def test_an_output_has_the_rows_that_its_job_draws(home: Path):
-    config = load_config(home / "tree.yaml")
+def test_configurations_are_read(home: Path):
+    names = [file.stem for file in home.glob("*.yaml") if file.stem != "training"]
+    assert len(names) >= 10
+    for name in names:
+        config = load_config(home / f"{name}.yaml")
+        assert str(config.relation) == expect(home, "tree" if name == "release" else name)["relation"]
+
+
+def test_a_bundle_of_the_first_version_is_refused_until_it_is_built_in_another_store(tmp_path: Path):
+    home = kept.copy(kept.VERSIONS[0], tmp_path / "kept")
+    with pytest.raises(BundleError, match=r"format_version 1 is not 2\. Build the bundle again in another store"):
+        find_bundle(load_config(home / "tree.yaml"))
+    config = load_config(home / "tree.yaml", [f"bundle_store={home}/others"])
+    assert build_bundle(config).fingerprint == find_bundle(config).fingerprint != expect(home, "tree")["bundle"]
+
+
+def test_an_output_has_its_columns_and_a_report(home: Path):
     rows = ds.dataset(home / "output-tree").to_table().to_pylist()
-    drawn = kept.draw(config, kept.read_corpus(config))
-    assert len(rows) == 5
-    for row in rows:
-        (same,) = (one for one in drawn if one["id"] == row["id"])
-        assert row == {name: same[name] for name in row}
+    expected = {row["id"]: row for row in expect(home, "tree")["rows"]}
+    assert {row["id"]: row["text"] for row in rows} == {name: row["text"] for name, row in expected.items()}
+    assert all(row.keys() <= expected[row["id"]].keys() for row in rows)
     report = json.loads((home / "report.json").read_text("utf-8"))
     assert set(report["result"]) <= {*RunReport.__dataclass_fields__, "unknown_rate", "tokens_per_second"}
     assert report["exit_code"] == 0
+
+
+@drawn
+def test_an_output_has_the_rows_that_its_job_draws(home: Path):
+    config = load_config(home / "tree.yaml")
+    rows = ds.dataset(home / "output-tree").to_table().to_pylist()
+    same = {row["id"]: row for row in kept.draw(config, kept.read_corpus(config))}
+    assert len(rows) == 5
+    assert rows == [{name: same[row["id"]][name] for name in row} for row in rows]
 
 
 def test_what_mechanisms_are_made_from_is_read(home: Path):
@@ -90,6 +115,10 @@ def test_what_mechanisms_are_made_from_is_read(home: Path):
     assert words.digest == embeddings.load(str(home / "words.txt")).digest
     assert load_weights(home / "generator.npz").shape.size == words.size
     assert load_generator_config(home / "training.yaml").schedule.epochs > 0
+
+
+@drawn
+def test_an_audit_is_read(home: Path):
     fingerprint = find_bundle(load_config(home / "tree.yaml")).fingerprint
     audit = load_audit(home / "bundles", BUNDLE, fingerprint)
     assert audit is not None
@@ -115,6 +144,7 @@ def test_a_release_is_what_it_was(home: Path):
     }
 
 
+@drawn
 def test_published_rows_are_drawn_from_bundle_and_key(home: Path):
     """Under the key's first epoch, and after its rotation under the second: r2 was changed then, and r5 withdrawn."""
     config = load_config(home / "release.yaml")
@@ -144,7 +174,7 @@ def test_manifests_verify(home: Path):
         files.append((name, len(data), hashlib.sha256(data).hexdigest()))
     manifest = verify(json.loads((table / "_manifest.json").read_text("utf-8")), files, public_key)
     assert manifest.records == 4
-    assert manifest.mechanism == find_bundle(config).fingerprint
+    assert manifest.mechanism == expect(home, "tree")["bundle"]
     earlier = sorted((home / "release" / "manifests").glob("*.json"))
     versions = [Manifest.from_dict(json.loads(place.read_text("utf-8"))["manifest"]).draws_version for place in earlier]
     assert versions == sorted(set(versions))
@@ -194,13 +224,13 @@ LATER: dict[str, tuple[Callable[[Path], Path], Callable[[Path], None], Callable[
         first("bundles/*/manifest.json"),
         change_version,
         open_tree,
-        "Use the wordveil that wrote it, or build the bundle with this one in another store.",
+        "Build the bundle again in another store, or use the wordveil that wrote it.",
     ),
     "n-gram model": (
         first("ngrams/*/manifest.json"),
         change_version,
         lambda home: ngram_model.open_model(ngram_model.find_model(home / "ngrams")),
-        "Use the wordveil that wrote it, or build the n-gram model with this one in another store.",
+        "Build the n-gram model again in another store, or use the wordveil that wrote it.",
     ),
     "embedding": (
         first("embedding/embedding.json"),
@@ -234,17 +264,19 @@ def test_a_later_format_is_refused_with_what_to_do(kind: str, tmp_path: Path):
         read(home)
 
 
+@drawn
 def test_a_bundle_that_draws_otherwise_is_refused_until_it_is_built_in_another_store(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Tree, "sampler_version", 99)
     for name in ("tree", "laplace"):
-        with pytest.raises(BundleError, match=r"sampler version.*build the bundle with this one in another store"):
+        with pytest.raises(BundleError, match=r"sampler_version 1 is not 99\. Build the bundle again in another store"):
             find_bundle(load_config(home / f"{name}.yaml"))
     config = load_config(home / "tree.yaml", [f"bundle_store={home}/others"])
     assert build_bundle(config).fingerprint == find_bundle(config).fingerprint != expect(home, "tree")["bundle"]
 
 
+@drawn
 def test_an_audit_of_a_later_format_does_not_count(home: Path):
     fingerprint = find_bundle(load_config(home / "tree.yaml")).fingerprint
     change_version(home / "bundles" / ".audits" / fingerprint / "bundle.json")

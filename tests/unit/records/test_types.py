@@ -209,7 +209,7 @@ def test_a_bundle_without_lists_is_refused(bundles, tmp_path):
     bundles[False].check_policy(with_profile("readable", **STOPS))
     assert bundles[False].lists is not None
     assert bundles[False].manifest["recipe"]["lists"] == "en"
-    assert "lists" not in bundle.manifest["recipe"]
+    assert bundle.manifest["recipe"]["lists"] == ""
 
 
 def test_classes_are_complete():
