@@ -199,7 +199,7 @@ def change_version(place: Path) -> None:
 
 def change_weights(place: Path) -> None:
     about, arrays = read_npz(place)
-    write_npz(place, {**about, "format_version": 99}, arrays)
+    write_npz(place, {**about, "format_version": 99}, arrays, private=False)
 
 
 def first(pattern: str) -> Callable[[Path], Path]:

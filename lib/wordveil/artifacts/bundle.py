@@ -10,7 +10,8 @@ A *store* is a directory of bundles, each named by its mechanism fingerprint:
 
 The fingerprint covers all that decides what is drawn and what a row says that it costs: vocabulary, arrays, files,
 parameters, padding, the certified guarantee, and the versions of sampler and certificate. It covers no software
-versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies and maps such directories.
+versions, no time, and nothing that only describes the build. :mod:`wordveil.artifacts.content_store` writes, verifies
+and maps such directories.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from typing import Any
 import pyarrow as pa
 
 from wordveil.artifacts import content_store
+from wordveil.crypto.private_files import find_exposure
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
-from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.base import PRIVATE_WEIGHTS, Mechanism, MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.recovery import Recovery
@@ -238,6 +240,7 @@ def write(
         lambda draft: _fill(draft, embedding, built, recipe, {"provenance": dict(provenance), **measured}),
         open_bundle,
         lambda manifest: "" if not recipe.differences(manifest) else _variant(recipe),
+        private=bool(built.parameters.get(PRIVATE_WEIGHTS)),
     )
 
 
@@ -284,7 +287,7 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     """Open and verify a bundle: every file's size and SHA-256, the manifest's own checksum and the fingerprint.
 
     ``identity``: the manifest that the bundle must have (:attr:`Bundle.identity`), if the caller knows it. Raises
-    :class:`BundleError`, which names the file.
+    :class:`BundleError`, which names the file, also where others can read a bundle of a private corpus.
     """
     manifest = _read_manifest(path)
     if identity is not None and content_store.encode_canonical(manifest) != identity:
@@ -293,6 +296,8 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
             "or start the run again."
         )
     content = manifest["content"]
+    if content["parameters"].get(PRIVATE_WEIGHTS):
+        _require_private(path)
     content_store.verify_files(path, KIND, content["files"])
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     arrays = content_store.map_arrays(path, content["files"])
@@ -307,6 +312,15 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
         lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
     )
+
+
+def _require_private(path: Path) -> None:
+    exposed = any(find_exposure(place) for place in (path, *path.iterdir()))
+    if exposed:
+        raise BundleError(
+            f"{path}: a private corpus trained this bundle's weights, and it can be read by other users. Fix it with: "
+            f"chmod -R go= {path}"
+        )
 
 
 def find_one(place: Path) -> Path:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.crypto.private_files import create_directory
 from wordveil.errors import WordveilError
 
 MANIFEST = "manifest.json"
@@ -110,19 +111,25 @@ def write_directory(
     fill: Callable[[Path], dict[str, Any]],
     verify: Callable[[Path], object],
     variant: Callable[[dict[str, Any]], str] = lambda _: "",
+    *,
+    private: bool = False,
 ) -> Path:
     """Write a directory into ``store`` and return its path.
 
     ``fill`` writes its files and returns the manifest, whose digest becomes the directory's name. An existing directory
     with the same content stays unchanged, once ``verify`` has opened it. ``variant`` gets its manifest and may return
-    an ending, by which the new directory then stands beside it.
+    an ending, by which the new directory then stands beside it. ``private``: whether only its owner can read it; else
+    the umask decides.
     """
     store.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".building-", dir=store))
+    draft = store / f".building-{secrets.token_hex(8)}"
+    create_directory(draft, private=private)
     try:
         manifest = fill(draft)
         target = store / str(manifest[kind.digest_key])
-        draft.chmod(0o755)
+        if private:
+            for file in draft.iterdir():
+                file.chmod(0o600)  # a library may have written it; until here the directory hides it
         if not _rename(draft, target) and (ending := variant(read_manifest(target, kind))):
             target = target.with_name(f"{target.name}-{ending}")
             _rename(draft, target)
@@ -163,13 +170,16 @@ def write_manifest(draft: Path, kind: Kind, content: Mapping[str, Any], facts: M
 def read_manifest(path: Path, kind: Kind) -> dict[str, Any]:
     """The manifest of the directory at ``path``, verified without the other files. Raises ``kind.error``."""
     file = path / MANIFEST
-    if not file.exists():
-        raise kind.error(f"{file}: no such file, so that this is not the directory of a finished {kind.noun}.")
     try:
         manifest: dict[str, Any] = json.loads(file.read_text("utf-8"))
         version = manifest["content"]["format_version"]
         seal = manifest["seal"]
         digest = manifest[kind.digest_key]
+    except (FileNotFoundError, NotADirectoryError):
+        problem = f"no such file, so that this is not the directory of a finished {kind.noun}."
+        raise kind.error(f"{file}: {problem}") from None
+    except PermissionError:
+        raise kind.error(f"{file}: cannot be read (Permission denied). Run this as the owner of {path}.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise kind.error(f"{file}: is damaged ({type(error).__name__}). {kind.hint}") from None
     if version != kind.format_version:

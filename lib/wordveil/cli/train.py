@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,13 +79,16 @@ def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
 
 def _write_figures(section: GeneratorSection, output: Path) -> dict[str, str]:
     """Write the figures of the training and their picture beside the weights."""
+    from wordveil.crypto.private_files import create_file
     from wordveil.evaluation.report.curves import draw_curves
     from wordveil.generators.training.metrics import METRICS, MetricsFile
 
     figures = MetricsFile(section.directory / METRICS)
     metrics, curves = output.with_suffix(".jsonl"), output.with_suffix(".svg")
-    shutil.copyfile(figures.path, metrics)
-    curves.write_text(draw_curves(figures.read()), "utf-8")
+    contents = {metrics: figures.path.read_bytes(), curves: draw_curves(figures.read()).encode()}
+    for path, content in contents.items():
+        with create_file(path, private=section.corpus == "private") as stream:
+            stream.write(content)
     return {"metrics": str(metrics), "curves": str(curves)}
 
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from wordveil.config.generators import GeneratorSection, TextsSection
+from wordveil.crypto.private_files import create_directory, find_exposure
 from wordveil.embeddings import embedding as embeddings
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.errors import InputError
+from wordveil.errors import GeneratorError, InputError
 from wordveil.generators.training.corpus import Corpus, find_corpus, write_corpus
 from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import digest_words
@@ -71,9 +72,14 @@ def prepare_corpus(
     section: GeneratorSection, vocabulary: Vocabulary, words: str, progress: Callable[[str], None] = lambda _: None
 ) -> Corpus:
     """Turn texts into sequences in the directory of checkpoints, or find those that are there. ``words``: the digest of
-    the vocabulary. Raises :class:`InputError`.
+    the vocabulary.
+
+    Raises :class:`InputError`, and :class:`GeneratorError` where others can read the directory of a private corpus.
     """
-    section.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    create_directory(section.directory, private=True, exist_ok=True)
+    is_private = section.corpus == "private"
+    if is_private and (exposure := find_exposure(section.directory)):
+        raise GeneratorError(f"generator.checkpoints = {section.directory}: the directory {exposure}")
     texts, policy = section.texts, section.text.policy
     progress("reading the texts")
     source = {
@@ -87,7 +93,8 @@ def prepare_corpus(
         return found
     codec = Codec(policy, vocabulary)
     pieces = (encode_texts(batch, codec, texts.cut, vocabulary.unknown) for batch in read_texts(texts))
-    return write_corpus(section.directory, pieces, section.shape.length, texts.validation, source)
+    length, share = section.shape.length, texts.validation
+    return write_corpus(section.directory, pieces, length, share, source, private=is_private)
 
 
 def _digest_files(place: Path) -> str:

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from wordveil.crypto.private_files import find_exposure
 from wordveil.errors import KeyMaterialError
 
 KEY_BYTES = 32
@@ -314,9 +315,8 @@ def load_key(file: str | None, env: str | None) -> MasterKey:
 
 def _read_private(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
-        if stat.S_IMODE(mode) & 0o077:
-            raise KeyMaterialError(f"key.file {path} can be read by other users. Fix it with: chmod 600 {path}")
+        if exposure := find_exposure(path):
+            raise KeyMaterialError(f"key.file {path} {exposure}")
         return path.read_text("ascii")
     except OSError as error:
         raise KeyMaterialError(f"key.file {path} cannot be read ({error.strerror}). {_MAKE_ONE}") from None

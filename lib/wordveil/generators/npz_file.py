@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.crypto.private_files import create_file
+
 _ABOUT = "about"
 NOT_READABLE = (KeyError, TypeError, ValueError, zipfile.BadZipFile)
 """What :func:`read_npz` raises for a file that is something else, and who reads its JSON for one of another form."""
 
 
-def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_npz(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, private: bool) -> None:
     """Write a file whose bytes depend on nothing else. It gets its name once it is on disk.
 
-    ``about``: plain values. ``arrays``: by any name but ``about``.
+    ``about``: plain values. ``arrays``: by any name but ``about``. ``private``: whether only its owner can read it.
     """
     text = np.frombuffer(json.dumps(dict(about), sort_keys=True).encode(), np.uint8)
     stored: dict[str, Any] = {_ABOUT: text, **arrays}
     draft = path.with_name(f".{path.name}.part")
-    with draft.open("wb") as stream:
+    with create_file(draft, private=private) as stream:
         np.savez(stream, **stored)
         stream.flush()
         os.fsync(stream.fileno())

@@ -1,8 +1,9 @@
 """The weights of a generator on disk: one ``.npz`` of float32 arrays with a JSON of what they are.
 
 The file holds no text. Weights that were trained on a private corpus may tell it, however: such a file is as secret as
-the corpus. So is its plain SHA-256, which tells a right guess of the corpus from a wrong one. Such weights have a salt,
-and what identifies them covers it: that may be published, and says nothing to anyone who does not hold the file.
+the corpus, and only its owner can read it. Its plain SHA-256 is secret too, since it tells a right guess of the corpus
+from a wrong one. Such weights have a salt, and what identifies them covers it: that may be published, and says nothing
+to anyone who does not hold the file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.crypto.private_files import find_exposure
 from wordveil.errors import GeneratorError
 from wordveil.generators.npz_file import NOT_READABLE, read_npz, write_npz
 from wordveil.generators.shape import GeneratorShape
@@ -100,24 +102,33 @@ def save_weights(path: Path, weights: GeneratorWeights) -> None:
         "about": dict(weights.about),
         "salt": weights.salt,
     }
-    write_npz(path, about, {name: weights.arrays[name] for name in weights.shape.arrays()})
+    arrays = {name: weights.arrays[name] for name in weights.shape.arrays()}
+    write_npz(path, about, arrays, private=weights.corpus == "private")
 
 
 def load_weights(path: Path) -> GeneratorWeights:
-    """Read what :func:`save_weights` wrote. Raises :class:`GeneratorError`, which names the file."""
+    """Read what :func:`save_weights` wrote.
+
+    Raises :class:`GeneratorError`, which names the file, also where others can read weights of a private corpus.
+    """
     try:
-        about, arrays = read_npz(path)
-        version = about["format_version"]
-        if version == FORMAT_VERSION:
-            shape = GeneratorShape.from_dict(about["shape"])
-            salt = about["salt"] if about["corpus"] == "private" else ""
-            return GeneratorWeights(shape, about["words_digest"], about["corpus"], arrays, about["about"], salt)
+        return _decode(path, *read_npz(path))
     except GeneratorError as error:
         raise GeneratorError(f"{path}: {error}") from None
     except OSError as error:
         raise GeneratorError(f"{path}: cannot be read ({error.strerror or error}). Name a generator's file.") from None
     except NOT_READABLE:
         raise GeneratorError(f"{path}: is not a generator's file. Train one with `wordveil train`.") from None
-    raise GeneratorError(
-        f"{path}: its format is version {version}, and this version of wordveil reads {FORMAT_VERSION}. Train it again."
-    )
+
+
+def _decode(path: Path, about: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GeneratorWeights:
+    version, corpus = about["format_version"], about["corpus"]
+    if version != FORMAT_VERSION:
+        raise GeneratorError(
+            f"its format is version {version}, and this version of wordveil reads {FORMAT_VERSION}. Train it again."
+        )
+    if corpus == "private" and (exposure := find_exposure(path)):
+        raise GeneratorError(f"a private corpus trained these weights, and the file {exposure}")
+    salt = about["salt"] if corpus == "private" else ""
+    shape = GeneratorShape.from_dict(about["shape"])
+    return GeneratorWeights(shape, about["words_digest"], corpus, arrays, about["about"], salt)

@@ -25,6 +25,10 @@ from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import Metric
 
+PRIVATE_WEIGHTS = "private_weights"
+"""The parameter that identifies the weights where the private corpus trained them (:attr:`Mechanism.private_weights`):
+a bundle that has it is for its owner alone.
+"""
 NO_FILES: Mapping[str, Path] = MappingProxyType({})
 
 

@@ -37,7 +37,14 @@ from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
-from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch, discrete_metric
+from wordveil.mechanisms.base import (
+    NO_FILES,
+    PRIVATE_WEIGHTS,
+    Mechanism,
+    MechanismArtifact,
+    TokenBatch,
+    discrete_metric,
+)
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.symbol_choice import SymbolChoice, make_coins
@@ -120,7 +127,7 @@ class ErAe(Mechanism[ErAeSettings]):
         self._generator = generator
         self._shape = shape
         self._parameters = parameters
-        self.private_weights = parameters.get("private_weights", "")
+        self.private_weights = parameters.get(PRIVATE_WEIGHTS, "")
         self._choice = SymbolChoice(coins, _count_symbols(shape, parameters["padding"]), parameters["candidates"])
 
     @classmethod
@@ -163,7 +170,7 @@ class ErAe(Mechanism[ErAeSettings]):
             "shape": weights.shape.to_dict(),
         }
         if weights.corpus == "private":
-            parameters["private_weights"] = weights.identity
+            parameters[PRIVATE_WEIGHTS] = weights.identity
         return MechanismArtifact(parameters, arrays, guarantee)
 
     @classmethod

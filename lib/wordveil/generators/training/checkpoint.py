@@ -100,7 +100,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     for kind in ("parameters", "optimiser", "best"):
         arrays |= {f"{kind}/{name}": array for name, array in getattr(checkpoint, kind).items()}
-    write_npz(path, about, arrays)
+    write_npz(path, about, arrays, private=checkpoint.identity["corpus"] == "private")
 
 
 def load_checkpoint(path: Path, identity: Mapping[str, Any]) -> Checkpoint | None:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.crypto.private_files import create_file
+
 _ABOUT, _IDS, _OFFSETS, _KEPT = "corpus.json", "ids.i32", "offsets.npy", "validation.npy"
 _POOL = 64
 """Batches among which sequences are sorted by length, so that the sequences of a batch have similar lengths."""
@@ -154,7 +156,13 @@ class Corpus:
 
 
 def write_corpus(
-    directory: Path, pieces: Iterable[Piece], length: int, share: float, source: Mapping[str, Any]
+    directory: Path,
+    pieces: Iterable[Piece],
+    length: int,
+    share: float,
+    source: Mapping[str, Any],
+    *,
+    private: bool = False,
 ) -> Corpus:
     """Write sequences, cut to ``length`` symbols, and map them into memory.
 
@@ -170,11 +178,13 @@ def write_corpus(
         of texts whose sequences validate, chosen by their hashes.
     source : mapping
         where they come from, as plain values: :func:`find_corpus` compares it.
+    private : bool
+        whether only their owner can read the files.
     """
     (directory / _ABOUT).unlink(missing_ok=True)
     digest, bounds, validates = hashlib.sha256(), [np.zeros(1, np.int64)], [np.zeros(0, np.bool_)]
     last = 0
-    with (directory / _IDS).open("wb") as stream:
+    with create_file(directory / _IDS, private=private) as stream:
         for piece in pieces:
             offsets, kept = _cut(piece.offsets, length), piece.hashes.astype(np.float64) / 2**64 < share
             owners = np.searchsorted(piece.offsets, offsets[:-1], side="right") - 1
@@ -187,10 +197,12 @@ def write_corpus(
     offsets, chosen = np.append(np.concatenate(bounds), last), np.append(np.concatenate(validates), False)
     digest.update(offsets.tobytes())
     digest.update(chosen.tobytes())
-    np.save(directory / _OFFSETS, offsets)
-    np.save(directory / _KEPT, chosen)
+    for name, array in ((_OFFSETS, offsets), (_KEPT, chosen)):
+        with create_file(directory / name, private=private) as stream:
+            np.save(stream, array)
     draft = directory / f".{_ABOUT}.part"
-    draft.write_text(json.dumps({"digest": digest.hexdigest(), "source": dict(source)}), "utf-8")
+    with create_file(draft, private=private) as stream:
+        stream.write(json.dumps({"digest": digest.hexdigest(), "source": dict(source)}).encode())
     draft.replace(directory / _ABOUT)
     return _open(directory, digest.hexdigest())
 

@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wordveil.crypto.private_files import create_file
+
 METRICS = "metrics.jsonl"
 """The file, in the directory of a training."""
 
 
 @dataclass(frozen=True)
 class MetricsFile:
-    """A file of rows, each with its ``step``."""
+    """A file of rows, each with its ``step``. ``private``: whether only its owner can read it."""
 
     path: Path
+    private: bool = False
 
     def cut(self, step: int) -> None:
         """Remove the rows of later steps, which will be done again, and a row that was not written to its end."""
         rows = [row for row in self.read() if row["step"] <= step]
         draft = self.path.with_name(f".{self.path.name}.part")
-        draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+        with create_file(draft, private=self.private) as stream:
+            stream.write("".join(f"{json.dumps(row)}\n" for row in rows).encode())
         draft.replace(self.path)
 
     def add(self, row: Mapping[str, Any]) -> None:

@@ -127,7 +127,7 @@ class _Trainer:
 
     def __init__(self, task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None]) -> None:
         self._task, self._schedule, self._directory, self._observe = task, schedule, directory, observe
-        self._metrics = MetricsFile(directory / METRICS)
+        self._metrics = MetricsFile(directory / METRICS, task.kind == "private")
         settings = task.settings
         self._epoch_steps = len(task.corpus.order(settings.batch, settings.seed, 0))
         self.progress = Progress()
