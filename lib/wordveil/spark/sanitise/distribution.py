@@ -3,20 +3,25 @@
 A broadcast variable of bytes carries its identity (manifest and checksums; a few kilobytes). The payload is read in
 place where the executors see the driver's path. Otherwise it is sent once to each executor as an uncompressed archive,
 which Spark unpacks beside the executor's other files. Either way workers map the files into memory: one copy for each
-executor, however many Python workers it runs. An n-gram model is distributed in the same way; its digest, which the
-policy names, is its identity.
+executor, however many Python workers it runs. A bundle of a private corpus is sent encrypted
+(:mod:`wordveil.spark.sanitise.sealed`). An n-gram model is distributed in the same way; its digest, which the policy
+names, is its identity.
 """
 
 from __future__ import annotations
 
 import atexit
+import secrets
 import shutil
 import tarfile
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import Secret
+from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
 
@@ -28,8 +33,8 @@ def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundleP
     """Make ``bundle`` readable by every executor. ``how``: ``auto``, ``path`` or ``archive`` (``spark.bundle``)."""
     # Bundles of two recipes may share a fingerprint, and a worker asks for this one's manifest.
     name = f"wordveil-{bundle.fingerprint}-{bundle.manifest['seal'][:16]}"
-    place = _distribute_directory(context, bundle.path, name, how)
-    return place, context.broadcast(bundle.identity)
+    key = _draw_key(name) if bundle.mechanism.private_weights else None
+    return _distribute_directory(context, bundle.path, name, how, key), context.broadcast(bundle.identity)
 
 
 def distribute_model(context: SparkContext, model: NgramModel | None, how: str) -> BundlePlace | None:
@@ -37,19 +42,32 @@ def distribute_model(context: SparkContext, model: NgramModel | None, how: str) 
     return None if model is None else _distribute_directory(context, model.path, f"wordveil-ngrams-{model.digest}", how)
 
 
-def _distribute_directory(context: SparkContext, directory: Path, name: str, how: str) -> BundlePlace:
+@cache
+def _draw_key(name: str) -> Secret:  # noqa: ARG001 - each archive of this process has its own
+    return Secret(secrets.token_bytes(32))
+
+
+def _distribute_directory(
+    context: SparkContext, directory: Path, name: str, how: str, key: Secret | None = None
+) -> BundlePlace:
     shared = how == "path" or (how == "auto" and str(context.master).startswith("local["))
-    return BundlePlace(str(directory.resolve()), archive=False) if shared else _send(context, directory, f"{name}.tar")
+    if shared:
+        return BundlePlace(str(directory.resolve()), archive=False)
+    return _send(context, directory, f"{name}.tar", key)
 
 
-def _send(context: SparkContext, directory: Path, name: str) -> BundlePlace:
+def _send(context: SparkContext, directory: Path, name: str, key: Secret | None) -> BundlePlace:
     """Add a directory to the session as an archive; a session that has it does not send it again."""
     if not any(name in archive for archive in context.listArchives):
         home = Path(tempfile.mkdtemp(prefix="wordveil-archive-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors may fetch it until the session ends
+        files = sorted(directory.iterdir())
+        if key is not None:
+            files = [home / SEALED]
+            seal(directory, files[0], key)
         draft = home / name
         with tarfile.open(draft, "w") as archive:
-            for file in sorted(directory.iterdir()):
+            for file in files:
                 archive.add(file, arcname=file.name)
         context.addArchive(str(draft))
-    return BundlePlace(name, archive=True)
+    return BundlePlace(name, archive=True, key=key)

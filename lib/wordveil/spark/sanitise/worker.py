@@ -19,10 +19,11 @@ from threadpoolctl import threadpool_limits
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.artifacts.ngram_model import open_model
-from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.keys import ReleaseKeys, Secret
 from wordveil.errors import WordveilError, WorkerError
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import ID_REASONS, REASON_COLUMN
+from wordveil.spark.sanitise.sealed import unseal
 from wordveil.text.slots import NgramModel
 
 _PACKAGE = Path(__file__).parents[2]
@@ -31,11 +32,12 @@ _PACKAGE = Path(__file__).parents[2]
 @dataclass(frozen=True)
 class BundlePlace:
     """Where a worker finds the bundle, or an n-gram model: at ``path``, or, if ``archive``, in the unpacked Spark
-    archive of that name.
+    archive of that name. ``key``: of an archive that is encrypted.
     """
 
     path: str
     archive: bool
+    key: Secret | None = None
 
     def resolve(self) -> Path:
         """Return the absolute directory on this machine: Spark's root for files may be relative to the worker."""
@@ -43,7 +45,8 @@ class BundlePlace:
             return Path(self.path)
         from pyspark import SparkFiles
 
-        return Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
+        place = Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
+        return place if self.key is None else unseal(place, self.key)
 
 
 class BytesBroadcast(Protocol):

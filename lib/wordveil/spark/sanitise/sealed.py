@@ -1,0 +1,83 @@
+"""Bundles of a private corpus on their way to the executors: an encrypted archive, and a directory for its owner alone.
+
+Spark writes each archive and what it unpacks with the modes of the umask, so that every user of an executor's machine
+could read them. So what Spark gets is encrypted with AES-256 in counter mode. The key is random, belongs to the session
+and reaches the workers in the task, as the keys of the release do. That nothing was altered, the manifest's checksums
+tell.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.private_files import create_file
+
+SEALED = "sealed.bin"
+"""The only file of the archive that Spark gets."""
+_NONCE = 16
+
+
+class _Encrypted:
+    """A stream that encrypts what is written to it, or decrypts what is read. In counter mode both are the same."""
+
+    def __init__(self, stream: BinaryIO, key: Secret, nonce: bytes) -> None:
+        self._stream = stream
+        self._cipher: CipherContext = Cipher(AES(key.reveal()), CTR(nonce)).encryptor()
+
+    def write(self, data: bytes) -> int:
+        return self._stream.write(self._cipher.update(data))
+
+    def read(self, count: int) -> bytes:
+        return self._cipher.update(self._stream.read(count))
+
+
+def seal(directory: Path, file: Path, key: Secret) -> None:
+    """Write the files of a directory into an encrypted archive."""
+    nonce = os.urandom(_NONCE)
+    with create_file(file, private=True) as stream:
+        stream.write(nonce)
+        encrypted: Any = _Encrypted(stream, key, nonce)
+        with tarfile.open(fileobj=encrypted, mode="w|") as archive:
+            for path in sorted(directory.iterdir()):
+                archive.add(path, arcname=path.name)
+
+
+def unseal(place: Path, key: Secret) -> Path:
+    """Open the archive in the directory ``place``, once for all workers that share it.
+
+    Returns the directory of its files, beside ``place``. Only its owner can read it, at any moment.
+    """
+    target = place.with_name(f"{place.name}.open")
+    if target.exists():
+        return target
+    draft = Path(tempfile.mkdtemp(prefix=".opening-", dir=place.parent))  # mode 0700
+    try:
+        _extract(place / SEALED, draft, key)
+        draft.rename(target)
+    except OSError:
+        if not target.exists():  # else another worker was first
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def _extract(file: Path, directory: Path, key: Secret) -> None:
+    with file.open("rb") as stream:
+        decrypted: Any = _Encrypted(stream, key, stream.read(_NONCE))
+        with tarfile.open(fileobj=decrypted, mode="r|") as archive:
+            for member in archive:
+                content = archive.extractfile(member)
+                assert content is not None
+                with create_file(directory / Path(member.name).name, private=True) as out:
+                    shutil.copyfileobj(content, out)

@@ -1,0 +1,237 @@
+"""What a private corpus trained is for its owner alone from the first byte, whatever the umask is, and is refused where
+others can read it. What is public follows the umask.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from unit.support import toy_embedding, write_toy
+from wordveil.artifacts import bundle as bundles
+from wordveil.artifacts.bundle import Recipe, open_bundle
+from wordveil.config.generator_texts import prepare_corpus
+from wordveil.config.generators import load_generator_config
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.private_files import create_file, find_exposure
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError, GeneratorError
+from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.weights import Corpus, load_weights, save_weights
+from wordveil.mechanisms.er_ae import ErAe, ErAeSettings
+from wordveil.mechanisms.inputs import PublicInputs
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.spark.sanitise.sealed import SEALED, seal, unseal
+
+
+@pytest.fixture(params=[0o022, 0o077, 0o000], ids=["umask 022", "umask 077", "umask 000"])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    old = os.umask(request.param)
+    yield request.param
+    os.umask(old)
+
+
+def modes(place: Path) -> dict[str, int]:
+    """The modes of a file, or of a directory and all in it."""
+    found = [place, *place.rglob("*")] if place.is_dir() else [place]
+    return {str(path): stat.S_IMODE(path.stat().st_mode) for path in found}
+
+
+def assert_private(*places: Path) -> None:
+    for place in places:
+        for path, mode in modes(place).items():
+            assert mode == (0o700 if Path(path).is_dir() else 0o600), path
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The mode of each file and directory at the moment at which it is created."""
+    seen: list[tuple[str, int]] = []
+    make, opened = os.mkdir, os.open
+
+    def mkdir(path: Any, mode: int = 0o777, **more: Any) -> None:
+        make(path, mode, **more)
+        seen.append((str(path), stat.S_IMODE(os.stat(path).st_mode)))  # noqa: PTH116
+
+    def open_file(path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
+        descriptor = opened(path, flags, mode, **more)
+        if flags & os.O_CREAT:
+            seen.append((str(path), stat.S_IMODE(os.fstat(descriptor).st_mode)))
+        return descriptor
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    monkeypatch.setattr(os, "open", open_file)
+    return seen
+
+
+def write_generator(store: Path, corpus: Corpus = "private") -> Path:
+    embedding = toy_embedding()
+    weights = replace(make_repeating_weights(embedding, 4), corpus=corpus)
+    limit = 10 if corpus == "private" else None
+    settings = ErAeSettings(epsilon=8.0, model="generator.npz", corpus=corpus, max_records=limit)
+    inputs = PublicInputs(generator=weights)
+    built = ErAe.build(embedding, settings, padding=True, work=BuildContext(), inputs=inputs)
+    recipe = Recipe("er-ae", settings.recipe(), True, "toy.vec", embedding.digest)
+    return bundles.write(store, embedding, built, recipe, {})
+
+
+def test_weights_are_private_from_the_first_byte(tmp_path: Path, umask: int, watched: list[tuple[str, int]]) -> None:
+    path, weights = tmp_path / "generator.npz", make_repeating_weights(toy_embedding(), 4)
+    (tmp_path / ".generator.npz.part").touch(0o666)  # of a training that was killed
+    watched.clear()
+    save_weights(path, replace(weights, corpus="private"))
+    assert_private(path)
+    assert [mode for _, mode in watched] == [0o600]
+    assert load_weights(path).corpus == "private"
+    save_weights(path, weights)
+    assert modes(path) == {str(path): 0o666 & ~umask}
+
+
+def test_a_bundle_of_private_weights_is_private_from_the_first_byte(
+    tmp_path: Path, umask: int, watched: list[tuple[str, int]]
+) -> None:
+    path = write_generator(tmp_path / "store")
+    assert_private(path)
+    drafts = [mode for name, mode in watched if Path(name).name.startswith(".building-")]
+    assert drafts == [0o700]
+    assert open_bundle(path).mechanism.private_weights
+    assert stat.S_IMODE((tmp_path / "store").stat().st_mode) == 0o777 & ~umask
+
+
+def test_a_public_bundle_follows_the_umask(tmp_path: Path, umask: int) -> None:
+    for path in (write_toy(tmp_path / "words"), write_generator(tmp_path / "texts", "public")):
+        found = modes(path)
+        assert found.pop(str(path)) == 0o777 & ~umask
+        assert set(found.values()) == {0o666 & ~umask}
+        path.chmod(0o777)
+        open_bundle(path)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
+def test_weights_that_others_can_read_are_refused(tmp_path: Path, mode: int) -> None:
+    path, weights = tmp_path / "generator.npz", make_repeating_weights(toy_embedding(), 4)
+    save_weights(path, replace(weights, corpus="private"))
+    path.chmod(mode)
+    with pytest.raises(GeneratorError) as caught:
+        load_weights(path)
+    assert str(caught.value) == (
+        f"{path}: a private corpus trained these weights, and the file can be read by other users. Fix it with: chmod "
+        f"600 {path}"
+    )
+    save_weights(path, weights)
+    path.chmod(mode)
+    load_weights(path)
+
+
+@pytest.mark.parametrize("name", ["", "words.txt", "manifest.json", "coins.bin"])
+def test_a_private_bundle_that_others_can_read_is_refused(tmp_path: Path, name: str) -> None:
+    path = write_generator(tmp_path)
+    (path / name).chmod(0o755)
+    with pytest.raises(BundleError) as caught:
+        open_bundle(path)
+    mend = f"chmod -R go= {path}"
+    assert str(caught.value).endswith(f"it can be read by other users. Fix it with: {mend}")
+    subprocess.run(mend.split(), check=True)
+    open_bundle(path)
+
+
+def test_files_of_others_are_told_with_what_mends_them(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with create_file(file, private=True) as stream:
+        stream.write(b"x")
+    assert find_exposure(file) is None
+    file.chmod(0o610)
+    assert find_exposure(file) == f"can be read by other users. Fix it with: chmod 600 {file}"
+
+
+def configure(directory: Path, corpus: str) -> Path:
+    texts = ["the cat sat on the mat", "a dog ran to the house", "the dog sat"] * 6
+    pq.write_table(pa.table({"text": texts}), directory / "texts.parquet")
+    generator = {
+        "output": "out/generator.npz",
+        "embedding": "demo",
+        "public": True,
+        "corpus": corpus,
+        "texts": {"path": "texts.parquet", "validation": 0.3},
+        "shape": {"length": 4, "cells": 4, "latent": 2, "encoder_layers": 1, "generator_layers": 1},
+        "training": {"batch": 4, "steps": 2, "checkpoint_every": 1, "report_every": 1, "validate_every": 1},
+    }
+    (directory / "generator.yaml").write_text(yaml.safe_dump({"format_version": 1, "generator": generator}))
+    return directory / "generator.yaml"
+
+
+def test_sequences_of_a_private_corpus_are_not_written_where_others_can_read(tmp_path: Path, umask: int) -> None:
+    section = load_generator_config(configure(tmp_path, "private"))
+    section.directory.mkdir(parents=True)
+    section.directory.chmod(0o750)
+    words = Vocabulary(pa.array(["the", "cat"]))
+    with pytest.raises(GeneratorError, match=r"generator\.checkpoints = .* Fix it with: chmod -R go= "):
+        prepare_corpus(section, words, "words")
+    assert not list(section.directory.iterdir())
+    section.directory.chmod(0o700)
+    prepare_corpus(section, words, "words")
+    assert_private(section.directory)
+
+
+@pytest.mark.skipif(find_spec("jax") is None, reason="pip install 'wordveil[train]'")
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_train_and_build_work_under_both_umasks(tmp_path: Path, mask: int) -> None:
+    configure(tmp_path, "private")
+    mechanism = {"name": "er-ae", "epsilon": 8.0, "model": "out/generator.npz", "embedding": "demo", "public": True}
+    job = {
+        "format_version": 2,
+        "release": "toy",
+        "input": {"path": "input", "format": "delta", "id": "id", "text": "text"},
+        "mechanism": {**mechanism, "corpus": "private", "max_records": 10},
+        "bundle_store": "bundles",
+        "text": {"profile": "strict", "n_max": 4},
+        "key": {"env": "TOY_KEY"},
+        "output": {"path": "release", "format": "delta"},
+        "ledger": {"path": "ledger"},
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    (tmp_path / "out").mkdir()
+    for name in ("generator.jsonl", "generator.svg"):
+        (tmp_path / "out" / name).touch(0o644)  # of an earlier training
+    for command in (("train", "--config", "generator.yaml"), ("build", "--config", "job.yaml", "--json")):
+        line = [sys.executable, "-m", "wordveil", *command]
+        done = subprocess.run(line, cwd=tmp_path, umask=mask, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    bundle = Path(json.loads(done.stdout)["path"])
+    made = [tmp_path / "out" / name for name in ("generator.npz", "generator.jsonl", "generator.svg")]
+    assert_private(bundle, tmp_path / "out" / "generator.npz.training", *made)
+
+
+def test_an_archive_for_executors_shows_nothing_and_opens_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+    source, place, key = (
+        write_generator(tmp_path / "store"),
+        tmp_path / "wordveil-x.tar",
+        Secret(secrets.token_bytes(32)),
+    )
+    place.mkdir()
+    seal(source, place / SEALED, key)
+    sealed = (place / SEALED).read_bytes()
+    assert b"words.txt" not in sealed
+    assert (source / "coins.bin").read_bytes() not in sealed
+    (place / SEALED).chmod(0o644)  # as Spark leaves it
+    opened = unseal(place, key)
+    assert opened.parent == place.parent
+    assert_private(opened)
+    assert open_bundle(opened, open_bundle(source).identity).fingerprint == source.name
+    (place / SEALED).unlink()
+    assert unseal(place, key) == opened
+    assert not list(tmp_path.glob(".opening-*"))
