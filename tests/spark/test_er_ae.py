@@ -5,6 +5,7 @@ trained are drawn from no more often than their records have paid for, over all 
 from __future__ import annotations
 
 import mmap
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, sample_table
 from wordveil.spark.release.ledger import Terms
 from wordveil.spark.release.record_limit import check_record_limit
+from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.sanitise.job import run_sanitise
+from wordveil.spark.sanitise.worker import load_bundle
 
 TEXT = {"profile": "strict", "n_max": 12}
 LENGTH = 4  # of the generator's sequences
@@ -155,6 +158,25 @@ def test_weights_of_a_private_corpus_are_drawn_from_as_often_as_is_paid(
     with pytest.raises(ReleaseError, match="max_records is 1000 now and was 15"):
         lake.run(lake.config(mechanism={**section, "max_records": 1000}, text=TEXT))
     check_what_is_refused_without_a_ledger(lake, section)
+
+
+def test_executors_show_no_one_else_the_weights_of_a_private_corpus(lake: Lake, workspace: Workspace, weights) -> None:
+    """Spark unpacks archives with the modes of the umask, and keeps the archive too."""
+    section = mechanism(workspace.root, replace(weights, corpus="private"), corpus="private", max_records=15)
+    bundle = wordveil.build_bundle(lake.config(mechanism=section, text=TEXT))
+    place, identity = distribute(lake.spark.sparkContext, bundle, "archive")
+
+    def open_in_worker(_: Any) -> Any:
+        yield str(load_bundle(place, identity.value).path)
+
+    (opened,) = set(lake.spark.sparkContext.parallelize([0, 1], 2).mapPartitions(open_in_worker).collect())
+    opened = Path(opened)
+    assert stat.S_IMODE(opened.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in opened.iterdir()} == {0o600}
+    secret = (bundle.path / "output.bin").read_bytes()
+    sent = [file for file in opened.parent.rglob("*") if file.is_file() and file.parent != opened]
+    assert any(bundle.fingerprint in str(file) for file in sent)
+    assert not any(secret in file.read_bytes() for file in sent)
 
 
 def check_that_another_price_is_refused(lake: Lake, config: Config) -> None:

@@ -146,10 +146,6 @@ def test_what_was_written_is_what_is_opened(toy):
     assert len(bundle.mechanism.draw(TokenBatch(ids, offsets, np.zeros((2, 12), np.uint8)), release_keys()).ids) == 3
 
 
-def test_bundle_is_readable_by_others(toy):
-    assert toy.stat().st_mode & 0o777 == 0o755
-
-
 @pytest.mark.parametrize("failing", ["rename", "fsync"])
 def test_a_write_that_dies_leaves_nothing(tmp_path, monkeypatch, failing):
     def dies(*_):
