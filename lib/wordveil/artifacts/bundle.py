@@ -296,8 +296,11 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
             "or start the run again."
         )
     content = manifest["content"]
-    if content["parameters"].get(PRIVATE_WEIGHTS):
-        _require_private(path)
+    if content["parameters"].get(PRIVATE_WEIGHTS) and any(map(find_exposure, (path, *path.iterdir()))):
+        raise BundleError(
+            f"{path}: a private corpus trained this bundle's weights, and it can be read by other users. Fix it with: "
+            f"chmod -R go= {path}"
+        )
     content_store.verify_files(path, KIND, content["files"])
     words = (path / _WORDS).read_text("utf-8").split("\n")[:-1]
     arrays = content_store.map_arrays(path, content["files"])
@@ -312,15 +315,6 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
         mechanism=mechanism.load(content["size"], content["parameters"], arrays, raw),
         lists=PublicLists.from_bytes((path / _LISTS).read_bytes()) if _LISTS in content["files"] else None,
     )
-
-
-def _require_private(path: Path) -> None:
-    exposed = any(find_exposure(place) for place in (path, *path.iterdir()))
-    if exposed:
-        raise BundleError(
-            f"{path}: a private corpus trained this bundle's weights, and it can be read by other users. Fix it with: "
-            f"chmod -R go= {path}"
-        )
 
 
 def find_one(place: Path) -> Path:
