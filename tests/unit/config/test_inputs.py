@@ -5,7 +5,6 @@ by them.
 from __future__ import annotations
 
 import hashlib
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ import pytest
 from helpers import random_embedding
 from slotting import make_model
 from unit.support import WORDS, toy_embedding
-from wordveil.artifacts import bundle as bundles
-from wordveil.artifacts import content_store
 from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
@@ -351,15 +348,9 @@ def test_a_missing_file_is_told_before_anything_is_built(tmp_path, monkeypatch):
         build_bundle(config)
 
 
-def test_bundles_of_older_versions_match_configurations_without_files(tmp_path):
+def test_a_configuration_with_a_file_needs_a_bundle_of_its_own(tmp_path):
     config = job(tmp_path)
     bundle = build_bundle(config)
-    file = bundle.path / content_store.MANIFEST
-    manifest = json.loads(file.read_text("utf-8"))
-    assert manifest["recipe"].pop("inputs") == {}
-    facts = {name: value for name, value in manifest.items() if name not in ("content", "fingerprint", "seal")}
-    file.unlink()
-    content_store.write_manifest(bundle.path, bundles.KIND, manifest["content"], facts)
     assert find_bundle(config).path == build_bundle(config).path == bundle.path
     counted = job(tmp_path, frequencies=write_counts(tmp_path / "counts.tsv", WORDS))
     with pytest.raises(BundleError, match=r"mechanism\.frequencies is None in the bundle"):

@@ -132,9 +132,8 @@ def test_what_destroys_a_text_is_refused_for_a_mechanism_that_reads_it(bundles):
         bundles["texts"].check_policy(repeated)
     bundles["words"].check_policy(repeated)
     sampled = TextPolicy(length="sample", n_max=6)
-    unpadded = replace(
-        bundles["texts"], manifest={**bundles["texts"].manifest, "recipe": {"padding": False, "settings": {}}}
-    )
+    manifest = bundles["texts"].manifest
+    unpadded = replace(bundles["texts"], manifest={**manifest, "content": {**manifest["content"], "padding": False}})
     with pytest.raises(BundleError, match=r"text.length sample contradicts"):
         unpadded.check_policy(sampled)
     bundles["texts"].check_policy(PADDED)

@@ -146,7 +146,7 @@ def test_who_knows_the_mechanism_links_more_than_who_does_not(system):
         guessing = link_by_vectors(vectors.encode(texts), vectors.encode(sanitiser.sanitise(texts, 1))).hits.mean()
         assert knowing > guessing + 0.05
         others = vectors.encode(sanitiser.sanitise(texts[1:] + texts[:1], 1))
-        assert link_by_vectors(vectors.encode(texts), others).hits.mean() < guessing / 2
+        assert link_by_vectors(vectors.encode(texts), others).hits.mean() < 0.02, "by chance it is one of 400"
 
 
 def test_texts_of_one_word_are_linked_as_often_as_theory_says(system):
