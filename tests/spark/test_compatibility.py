@@ -17,7 +17,7 @@ from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import ConfigError
 from wordveil.spark.release.night import run_night
-from wordveil.spark.release.publish import verify_table
+from wordveil.spark.release.verify import verify_table
 
 
 @pytest.fixture(params=kept.VERSIONS, ids=lambda version: version.name)

@@ -15,7 +15,8 @@ from releasing import Lake
 from restoring import States
 from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.release.gate import run_gate
-from wordveil.spark.release.publish import publish, verify_table
+from wordveil.spark.release.publish import publish
+from wordveil.spark.release.verify import verify_table
 
 
 @contextmanager
