@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -309,27 +309,25 @@ def test_analytics_remembers_the_last_publication(airflow: Airflow, spark: Any, 
     nights = relay_settings(airflow, write_config(lake))
     analytics = {"output": str(tmp_path / "analytics"), "spark_submit": str(airflow.relay), "min_documents": 1}
 
-    def publish_and_read(number: int, meanwhile: Callable[[], None] = lambda: None) -> tuple[int, Run]:
+    def publish(number: int) -> None:
         run = airflow.run("sanitise_nightly", nights, logical_date=night(f"2026-02-0{number}"), conf={"slice": DAY})
-        assert run.state == "success", run.log[-6000:]
-        meanwhile()
-        read = airflow.run("analytics_on_release", analytics, logical_date=night(f"2026-03-0{number}"), by_asset=True)
-        return run.events[-1]["publication"], read
+        assert run.xcom["publish.return_value"]["publication"] == number, run.log[-6000:]
 
-    number, read = publish_and_read(1)
-    assert (number, read.state) == (1, "success"), read.log[-6000:]
+    def read(number: int) -> Run:
+        return airflow.run("analytics_on_release", analytics, logical_date=night(f"2026-03-0{number}"), by_asset=True)
+
+    publish(1)
     shutil.copytree(lake.public, tmp_path / "older")
-    number, read = publish_and_read(2)
-    assert (number, read.xcom["verify.return_value"]["publication"]) == (2, 2), read.log[-6000:]
-
-    def put_back() -> None:
-        shutil.rmtree(lake.public)
-        shutil.copytree(tmp_path / "older", lake.public)
-        lake.forget()
-
-    number, read = publish_and_read(3, put_back)
-    assert (number, read.states["verify"], read.states["analyse"]) == (3, "failed", "upstream_failed")
-    assert "publication = 1: is older than 2, which you have seen" in read.log
+    publish(2)
+    run = read(2)
+    assert (run.state, run.xcom["verify.return_value"]["publication"]) == ("success", 2), run.log[-6000:]
+    publish(3)
+    shutil.rmtree(lake.public)
+    shutil.copytree(tmp_path / "older", lake.public)
+    lake.forget()
+    run = read(3)
+    assert (run.states["verify"], run.states["analyse"]) == ("failed", "upstream_failed")
+    assert "publication = 1: is older than 2, which you have seen" in run.log
 
 
 def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark: Any, tmp_path: Path):

@@ -30,7 +30,7 @@ from wordveil.evaluation.audit.store import BUNDLE, load_audit
 from wordveil.generators.npz_file import read_npz, write_npz
 from wordveil.generators.weights import load_weights
 from wordveil.mechanisms.tree import Tree
-from wordveil.release.manifest import Manifest, verify
+from wordveil.release.manifest import open_document
 from wordveil.spark.platform.local_delta import read_log
 from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.sanitise.report import RunReport
@@ -138,17 +138,16 @@ def test_manifests_verify(home: Path):
     config = load_config(home / "release.yaml")
     table = home / "release" / "public"
     public_key = encode_public_key(load_key(config.key.file, None).signing_key(config.release))
-    files = []
-    for name in read_log(table).list_files():
-        data = (table / name).read_bytes()
-        files.append((name, len(data), hashlib.sha256(data).hexdigest()))
-    manifest = verify(json.loads((table / "_manifest.json").read_text("utf-8")), files, public_key)
-    assert manifest.records == 4
+    manifest = open_document(json.loads((table / "_manifest.json").read_text("utf-8")), public_key)
+    files = {name: (table / name).read_bytes() for name in read_log(table).list_files()}
+    assert {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()} == {
+        file.path: (file.bytes, file.sha256) for file in manifest.snapshot.files
+    }
+    assert manifest.snapshot.records == 4
     assert manifest.mechanism == find_bundle(config).fingerprint
     earlier = sorted((home / "release" / "manifests").glob("*.json"))
-    versions = [Manifest.from_dict(json.loads(place.read_text("utf-8"))["manifest"]).draws_version for place in earlier]
-    assert versions == sorted(set(versions))
-    assert len(versions) == 2
+    numbers = [open_document(json.loads(place.read_text("utf-8")), public_key).publication for place in earlier]
+    assert numbers == [1, 2]
 
 
 def test_ledger_and_journal_add_up(home: Path):
