@@ -216,8 +216,8 @@ LATER: dict[str, tuple[Callable[[Path], Path], Callable[[Path], None], Callable[
     "manifest": (
         first("release/public/_manifest.json"),
         change_version,
-        lambda home: verify(json.loads((home / "release/public/_manifest.json").read_text("utf-8")), [], None),
-        "this wordveil reads manifests of format_version 1. Use the version of wordveil that wrote it.",
+        lambda home: open_document(json.loads((home / "release/public/_manifest.json").read_text("utf-8")), None),
+        "this wordveil reads manifests of format_version 2. Use the version of wordveil that wrote it.",
     ),
 }
 
