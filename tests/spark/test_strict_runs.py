@@ -286,7 +286,8 @@ _NAMES = (
     (r"RDD\[\d+\]", "RDD"),
     (r"\$\$Lambda[^@]*@[0-9a-f]+|(?<=[a-z])@[0-9a-f]+", "@"),
     (r"(?<=wordveil-run-)[0-9a-f]+", "DRAFT"),
-    (r"(?m)(?<=#\]), \d+$", ""),
+    (r"(?m)(?<=(?:#|s)\]), \d+$", ""),
+    (r"(?<=usermetadata=)\w+", "TOKEN"),
     # Java names the caller until it has compiled the call.
     (r"(NativeMethodAccessorImpl\.java|<unknown>):0", "caller"),
     # Which of the files comes first follows from the names that Delta generates; how many there are stays.
