@@ -377,7 +377,7 @@ def dag_defaults(*, owner: str, task_timeout: timedelta, deadline: timedelta) ->
 # reach for a while. No retry draws or charges anything twice. `wordveil docs runbook` has all codes.
 FINAL_EXIT_CODES = frozenset({2, 3, 5, 6})
 # What is public of a publication: `publish` writes it into the asset's event, the analytics read it there.
-EVENT_KEYS = ("release", "table", "manifest", "manifest_sha256", "created", "public_version")
+EVENT_KEYS = ("release", "table", "manifest", "manifest_sha256", "publication", "public_version")
 
 
 class WordveilSubmitOperator(SparkSubmitOperator):
@@ -624,7 +624,7 @@ class PublishOperator(ReleaseOperator):
 
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
         manifest = report["manifest"]
-        names = ("release", "created", "public_version", "draws_version", "records", "exposes")
+        names = ("release", "created", "publication", "public_version", "draws_version", "records", "exposes")
         facts = {
             **{name: manifest[name] for name in names},
             "table": report["table"],
@@ -680,39 +680,68 @@ class PublicTableOperator(WordveilSubmitOperator):
 
 
 class VerifyOperator(PublicTableOperator):
-    """Compares the public table with its signed manifest, file by file, and the manifest with the asset's event."""
+    """Compares what readers of the public table see with its signed manifest, and the manifest with the asset's event.
+
+    The Airflow Variable ``<DAG id>_seen`` keeps the number of each table's last publication: a smaller one is refused.
+    """
 
     job = "release.py"
-    xcom_keys = ("verified", "release", "public_version", "records", "files", "relation", "exposes", "pinned")
+    xcom_keys = (
+        "verified",
+        "release",
+        "publication",
+        "public_version",
+        "records",
+        "files",
+        "relation",
+        "exposes",
+        "pinned",
+    )
     advice = (
-        "The table is not the one that the asset's event names, or not the one that was signed: do not use it. Compare "
-        "it with the owner's public key, publish again, or find out who has written to it."
+        "The table is not the one that the asset's event names, or not the one that was signed, or older than one that "
+        "was seen before: do not use it. Compare it with the owner's public key, publish again, or find out who has "
+        "written to it."
     )
 
     def build_arguments(self, settings: AnalyticsSettings, context: Context) -> list[str]:
         pinned = ["--public-key", settings.public_key] if settings.public_key else []
+        table = self.pull_publication(context)["table"]
         return [
-            "verify",
-            "--table",
-            self.pull_publication(context)["table"],
+            *("verify", "--table", table, "--at-least", str(self.read_seen(context).get(table, 0))),
             *pinned,
             *self.delta_jars_option(settings),
         ]
 
     def select_result(self, report: dict[str, Any], context: Context) -> dict[str, Any]:
         event = self.pull_publication(context)
-        if report["manifest_sha256"] != event["manifest_sha256"]:
-            if report["release"] == event["release"] and report["created"] > event["created"]:
-                raise AirflowSkipException(
-                    f"{event['table']} was published again at {report['created']}: that publication's own event starts "
-                    "a run."
-                )
+        number, seen = report["publication"], self.read_seen(context)
+        if report["manifest_sha256"] != event["manifest_sha256"] and number <= event["publication"]:
             raise AirflowFailException(
                 f"{event['manifest']} is not the manifest that the asset's event names: its SHA-256 is "
                 f"{report['manifest_sha256']}, not {event['manifest_sha256']}. Do not use the table. Publish again, "
                 "and find out who has written to it."
             )
+        Variable.set(
+            self.seen_variable(context),
+            {**seen, event["table"]: max(number, seen.get(event["table"], 0))},
+            serialize_json=True,
+        )
+        if number > event["publication"]:
+            raise AirflowSkipException(
+                f"{event['table']} was published again at {report['created']}: that publication's own event starts a "
+                "run."
+            )
         return super().select_result(report, context)
+
+    @staticmethod
+    def seen_variable(context: Context) -> str:
+        """The name of the Airflow Variable with the numbers of publications."""
+        return f"{context['dag'].dag_id}_seen"
+
+    def read_seen(self, context: Context) -> dict[str, int]:
+        """The number of each table's last publication, by the table's path."""
+        found: dict[str, int] = Variable.get(self.seen_variable(context), default={}, deserialize_json=True)
+        return found
 
 
 class AnalyseOperator(PublicTableOperator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from airflowing import ROOT, Airflow, spark_conf
+from airflowing import ROOT, Airflow, Run, spark_conf
 from releasing import Lake, corpus_with_authors
 from sparking import Workspace, corpus, delta_jars, read_output
 from wordveil.config.artifacts import build_bundle
@@ -299,6 +300,34 @@ def test_a_gate_and_a_budget_end_their_nights_and_the_next_one_is_published(
     assert len(run.events) == events + 1
     assert run.events[-1] == run.xcom["publish.return_value"]
     assert sum(lake.spent().values()) == 4 * 24
+
+
+def test_analytics_remembers_the_last_publication(airflow: Airflow, spark: Any, tmp_path: Path):
+    """A table that was published before, put back as it was signed then, is refused: a record may have left since."""
+    lake = lake_at(spark, tmp_path / "lake")
+    lake.write(records([DAY]), feed=False)
+    nights = relay_settings(airflow, write_config(lake))
+    analytics = {"output": str(tmp_path / "analytics"), "spark_submit": str(airflow.relay), "min_documents": 1}
+
+    def publish(number: int) -> None:
+        run = airflow.run("sanitise_nightly", nights, logical_date=night(f"2026-02-0{number}"), conf={"slice": DAY})
+        assert run.xcom["publish.return_value"]["publication"] == number, run.log[-6000:]
+
+    def read(number: int) -> Run:
+        return airflow.run("analytics_on_release", analytics, logical_date=night(f"2026-03-0{number}"), by_asset=True)
+
+    publish(1)
+    shutil.copytree(lake.public, tmp_path / "older")
+    publish(2)
+    run = read(2)
+    assert (run.state, run.xcom["verify.return_value"]["publication"]) == ("success", 2), run.log[-6000:]
+    publish(3)
+    shutil.rmtree(lake.public)
+    shutil.copytree(tmp_path / "older", lake.public)
+    lake.forget()
+    run = read(3)
+    assert (run.states["verify"], run.states["analyse"]) == ("failed", "upstream_failed")
+    assert "publication = 1: is older than 2, which you have seen" in run.log
 
 
 def test_what_is_missing_is_told_before_spark_is_started(airflow: Airflow, spark: Any, tmp_path: Path):

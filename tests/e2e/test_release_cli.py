@@ -319,6 +319,8 @@ def verify(lake: Lake, call: Commands, published: dict[str, Any]) -> None:
     facts = call.read(*table)
     assert facts["manifest_sha256"] == published["manifest_sha256"]
     assert facts["public_version"] == published["manifest"]["public_version"]
+    newer = published["manifest"]["publication"] + 1
+    assert f"is older than {newer}, which you have seen" in call(*table, "--at-least", newer, code=9)[1]
     file = next(lake.public.glob("**/*.parquet"))
     sound = file.read_bytes()
     file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))

@@ -25,8 +25,8 @@ from wordveil.config.artifacts import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table
-from wordveil.spark.release.publish import verify_table
 from wordveil.spark.release.run import abandon, withdraw
+from wordveil.spark.release.verify import verify_table
 
 TOKENS = 6
 """What each text costs."""

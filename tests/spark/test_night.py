@@ -32,9 +32,9 @@ def spend_night(lake: Lake, **sections: Any) -> Night:
 
 
 def manifest_of(lake: Lake) -> dict[str, Any]:
-    """The manifest without what names places and times."""
+    """The manifest without what names files and times. A publication that died has left a version of the table."""
     found = json.loads((lake.public / "_manifest.json").read_text("utf-8"))["manifest"]
-    return {name: value for name, value in found.items() if name not in ("created", "files", "checksum")}
+    return {name: value for name, value in found.items() if name not in ("created", "files", "public_version")}
 
 
 def events(lake: Lake, names: tuple[str, ...] = ("intent", "finished", GATE, PUBLISHED)) -> list[str]:

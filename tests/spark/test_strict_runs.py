@@ -194,7 +194,7 @@ def tables_of(lake: Lake) -> dict[str, Any]:
         for row in sorted(lake.rows(lake.home / "journal"), key=lambda row: row["seq"])
     ]
     manifest = without(json.loads((lake.public / "_manifest.json").read_text())["manifest"])
-    manifest["files"] = Counter(str(Path(path).parent) for path, _, _ in manifest["files"])
+    manifest["files"] = Counter((str(Path(one["path"]).parent), one["statistics"]) for one in manifest["files"])
     return {
         "draws": sorted(draws, key=str),
         "ledger": sorted(entries, key=str),
@@ -204,8 +204,8 @@ def tables_of(lake: Lake) -> dict[str, Any]:
 
 
 def without(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is neither internal nor a time, nor Delta's name of the input, nor a digest of what the files hold."""
-    return {name: value for name, value in values.items() if name not in (*INTERNAL, *TIMES, "source_id", "checksum")}
+    """What is neither internal nor a time, nor Delta's name of the input."""
+    return {name: value for name, value in values.items() if name not in (*INTERNAL, *TIMES, "source_id", "input")}
 
 
 def same(seen: Mapping[str, Seen], part: Callable[[Seen], Any]) -> Any:
@@ -286,7 +286,8 @@ _NAMES = (
     (r"RDD\[\d+\]", "RDD"),
     (r"\$\$Lambda[^@]*@[0-9a-f]+|(?<=[a-z])@[0-9a-f]+", "@"),
     (r"(?<=wordveil-run-)[0-9a-f]+", "DRAFT"),
-    (r"(?m)(?<=#\]), \d+$", ""),
+    (r"(?m)(?<=(?:#|s)\]), \d+$", ""),
+    (r"(?<=usermetadata=)\w+", "TOKEN"),
     # Java names the caller until it has compiled the call.
     (r"(NativeMethodAccessorImpl\.java|<unknown>):0", "caller"),
     # Which of the files comes first follows from the names that Delta generates; how many there are stays.

@@ -18,8 +18,9 @@ from wordveil.errors import ConfigError, ReleaseError
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.maintenance import reset
-from wordveil.spark.release.publish import publish, verify_table
+from wordveil.spark.release.publish import publish
 from wordveil.spark.release.run import abandon, withdraw
+from wordveil.spark.release.verify import verify_table
 
 
 @pytest.fixture(scope="module")

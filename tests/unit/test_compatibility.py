@@ -25,12 +25,12 @@ from wordveil.config.generators import load_generator_config
 from wordveil.config.load import Config, load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.embeddings import embedding as embeddings
-from wordveil.errors import BundleError, WordveilError
+from wordveil.errors import BundleError, ReleaseError, WordveilError
 from wordveil.evaluation.audit.store import BUNDLE, load_audit
 from wordveil.generators.npz_file import read_npz, write_npz
 from wordveil.generators.weights import load_weights
 from wordveil.mechanisms.tree import Tree
-from wordveil.release.manifest import Manifest, verify
+from wordveil.release.manifest import open_document
 from wordveil.spark.platform.local_delta import read_log
 from wordveil.spark.release.local_state import read_local_state
 from wordveil.spark.sanitise.report import RunReport
@@ -164,21 +164,29 @@ def test_published_rows_are_drawn_from_bundle_and_key(home: Path):
     assert public == {name: drawn[name, epoch]["text"] for name, epoch in epochs.items()}
 
 
+@drawn
 def test_manifests_verify(home: Path):
     config = load_config(home / "release.yaml")
     table = home / "release" / "public"
     public_key = encode_public_key(load_key(config.key.file, None).signing_key(config.release))
-    files = []
-    for name in read_log(table).list_files():
-        data = (table / name).read_bytes()
-        files.append((name, len(data), hashlib.sha256(data).hexdigest()))
-    manifest = verify(json.loads((table / "_manifest.json").read_text("utf-8")), files, public_key)
-    assert manifest.records == 4
+    manifest = open_document(json.loads((table / "_manifest.json").read_text("utf-8")), public_key)
+    files = {name: (table / name).read_bytes() for name in read_log(table).list_files()}
+    assert {name: (len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()} == {
+        file.path: (file.bytes, file.sha256) for file in manifest.snapshot.files
+    }
+    assert manifest.snapshot.records == 4
     assert manifest.mechanism == expect(home, "tree")["bundle"]
     earlier = sorted((home / "release" / "manifests").glob("*.json"))
-    versions = [Manifest.from_dict(json.loads(place.read_text("utf-8"))["manifest"]).draws_version for place in earlier]
-    assert versions == sorted(set(versions))
-    assert len(versions) == 2
+    numbers = [open_document(json.loads(place.read_text("utf-8")), public_key).publication for place in earlier]
+    assert numbers == [1, 2]
+
+
+def test_a_manifest_of_the_first_version_is_refused(tmp_path: Path):
+    """It lists files alone, and what readers see is more."""
+    home = kept.copy(kept.VERSIONS[0], tmp_path / "kept")
+    document = json.loads((home / "release/public/_manifest.json").read_text("utf-8"))
+    with pytest.raises(ReleaseError, match="format_version = 1: this wordveil reads manifests of format_version 2"):
+        open_document(document, None)
 
 
 def test_ledger_and_journal_add_up(home: Path):
@@ -247,8 +255,8 @@ LATER: dict[str, tuple[Callable[[Path], Path], Callable[[Path], None], Callable[
     "manifest": (
         first("release/public/_manifest.json"),
         change_version,
-        lambda home: verify(json.loads((home / "release/public/_manifest.json").read_text("utf-8")), [], None),
-        "this wordveil reads manifests of format_version 1. Use the version of wordveil that wrote it.",
+        lambda home: open_document(json.loads((home / "release/public/_manifest.json").read_text("utf-8")), None),
+        "this wordveil reads manifests of format_version 2. Use the version of wordveil that wrote it.",
     ),
 }
 

@@ -49,7 +49,7 @@ def print_publication(made: Publication, release: str) -> None:
         "table": made.table,
         "manifest": made.place,
         "records": f"{manifest['records']:,}",
-        "version": f"{manifest['public_version']}, of version {manifest['draws_version']} of the draws",
+        "publication": f"{manifest['publication']}, of version {manifest['draws_version']} of the draws",
         "relation": manifest["relation"],
         "exposes": ", ".join(manifest["exposes"]) or "nothing",
         **(recovery_facts(Recovery.from_dict(manifest["recovery"])) if manifest["recovery"] else {}),

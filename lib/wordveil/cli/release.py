@@ -125,19 +125,29 @@ def verify(
             "--public-key", metavar="HEX", help="The release's public key, from a source other than the table."
         ),
     ] = None,
+    at_least: Annotated[
+        int,
+        typer.Option(
+            "--at-least",
+            min=0,
+            metavar="N",
+            help="The smallest number of the publication: the last one that you have seen. Without it, an older "
+            "publication that somebody has put back passes.",
+        ),
+    ] = 0,
     jars: JarsOption = None,
     *,
     as_json: JsonOption = False,
     report: ReportOption = None,
 ) -> None:
-    """Check a published table against its signed manifest, file by file. Needs neither a key nor a configuration."""
-    from wordveil.spark.release.publish import verify_table
+    """Check that readers of a published table see what its owner signed. Needs neither a key nor a configuration."""
+    from wordveil.spark.release.verify import verify_table
 
     with write_report("release verify", report) as tell, show_status() as progress:
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
         progress("hashing files")
-        found = verify_table(spark, table, manifest, public_key)
+        found = verify_table(spark, table, manifest, public_key, at_least)
         facts = verified_facts(found, pinned=public_key is not None)
         document = {"verified": True, "table": table, **facts}
         tell(document)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wordveil.evaluation.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.plan.plan import Plan
-    from wordveil.spark.release.publish import Verified
+    from wordveil.spark.release.verify import Verified
     from wordveil.spark.sanitise.report import RunReport
     from wordveil.text.encoded import TokenReading
 
@@ -311,9 +311,10 @@ def verified_facts(verified: Verified, *, pinned: bool) -> dict[str, Any]:
     manifest = verified.manifest
     return {
         "release": manifest.release,
+        "publication": manifest.publication,
         "public_version": manifest.public_version,
-        "records": manifest.records,
-        "files": len(manifest.files),
+        "records": manifest.snapshot.records,
+        "files": len(manifest.snapshot.files),
         "relation": str(manifest.relation),
         "exposes": ", ".join(manifest.exposes) or "nothing",
         "created": manifest.created,

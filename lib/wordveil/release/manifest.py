@@ -1,4 +1,4 @@
-"""Manifests: signed descriptions of published tables, which are checked against the tables' files.
+"""Manifests: signed descriptions of published tables. A table is checked against what a reader of it sees.
 
 A manifest contains only what may be published with the table. Its signature is Ed25519 over canonical JSON: keys sorted
 by code point, no white space, UTF-8 without escapes, and only whole numbers. Other numbers are strings in their
@@ -7,14 +7,14 @@ shortest decimal form (``"8.0"``), since readers of JSON differ in how they writ
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -25,13 +25,60 @@ from wordveil.privacy.recovery import Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateResult, Kind
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _SHOWN_NAMES = 5
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _CREATED = "%Y-%m-%dT%H:%M:%SZ"
 
-File = tuple[str, int, str]
-"""A file of the table: its path relative to the table with ``/``, its bytes, its SHA-256 in hexadecimal."""
+
+class File(NamedTuple):
+    """A data file of a table.
+
+    Attributes
+    ----------
+    path
+        relative to the table, with ``/``.
+    bytes
+        its size.
+    sha256
+        of its content, in hexadecimal; empty where the file is gone.
+    partition
+        the values that the table's log gives to the partition columns of its rows. Readers take them from there.
+    statistics
+        the SHA-256 of what the log says about its columns; empty where it says nothing. Readers skip files by that.
+    """
+
+    path: str
+    bytes: int
+    sha256: str
+    partition: Mapping[str, str | None]
+    statistics: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What decides what readers of one version of a Delta table see.
+
+    Attributes
+    ----------
+    schema
+        the columns, with their types, as Delta's log has them.
+    partition_by
+        the columns whose values are in the log and not in the files.
+    reader_version, reader_features
+        what Delta asks of a reader.
+    records
+        how many rows a reader counts.
+    files
+        the data files.
+    """
+
+    schema: Mapping[str, Any]
+    partition_by: tuple[str, ...]
+    reader_version: int
+    reader_features: tuple[str, ...]
+    records: int
+    files: tuple[File, ...]
 
 
 @dataclass(frozen=True)
@@ -42,6 +89,8 @@ class Manifest:
     ----------
     release
         the release's name.
+    publication
+        the number of the publication, which rises with each one: an older table is told by it.
     draws_version, public_version
         versions of the table of draws and of the public one.
     run_ids
@@ -53,11 +102,9 @@ class Manifest:
     relation, exposes
         as in the ``privacy`` column.
     input, input_version
-        the name of the corpus and its version; None where it has none.
+        Delta's identifier of the corpus, and its version. Its path would tell about private storage.
     n_max
         the public number of tokens where the length is hidden, else None.
-    records
-        how many records are published. How many were refused is internal.
     rules
         the digest of the gate's rules.
     gate
@@ -66,10 +113,8 @@ class Manifest:
         versions by name.
     created
         UTC, as ``2026-11-20T02:00:00Z``.
-    schema
-        column names and types, in order.
-    files
-        the table's files.
+    snapshot
+        what readers of the public version see. How many records were refused is internal.
     recovery
         what an attacker recovers of single words, a function of public data alone; None where it is not known.
 
@@ -80,6 +125,7 @@ class Manifest:
     """
 
     release: str
+    publication: int
     draws_version: int
     public_version: int
     run_ids: tuple[str, ...]
@@ -90,15 +136,13 @@ class Manifest:
     relation: Relation
     exposes: tuple[str, ...]
     input: str
-    input_version: int | str | None
+    input_version: int
     n_max: int | None
-    records: int
     rules: str
     gate: tuple[Mapping[str, Any], ...]
     software: Mapping[str, str]
     created: str
-    schema: tuple[tuple[str, str], ...]
-    files: tuple[File, ...]
+    snapshot: Snapshot
     recovery: Recovery | None = None
     format_version: int = FORMAT_VERSION
 
@@ -109,56 +153,54 @@ class Manifest:
             raise ValueError("Expected no value of a private rule: it is a function of original texts.")
         if private and Exposure.GATE not in self.exposes:
             raise ValueError("Expected exposes to name gate: the gate has private rules.")
-        paths = [path for path, _, _ in self.files]
+        paths = [file.path for file in self.snapshot.files]
         if len(set(paths)) < len(paths):
             raise ValueError("Expected each file once.")
-        for path, size, digest in self.files:
-            if not _is_inside(path):
-                raise ValueError(f"Expected the relative path of a file inside the table, got {path!r}.")
-            if size < 0 or not _DIGEST.fullmatch(digest):
-                raise ValueError(f"Expected bytes of at least 0 and a SHA-256 of 64 hexadecimal digits for {path}.")
-
-    @property
-    def checksum(self) -> str:
-        """SHA-256, hexadecimal, over the files' lines ``SHA256 BYTES PATH``, sorted by their UTF-8 bytes, each with a
-        line feed.
-        """
-        lines = sorted(f"{digest} {size} {path}\n".encode() for path, size, digest in self.files)
-        return hashlib.sha256(b"".join(lines)).hexdigest()
+        for file in self.snapshot.files:
+            if not _is_inside(file.path):
+                raise ValueError(f"Expected the relative path of a file inside the table, got {file.path!r}.")
+            if file.bytes < 0 or not _DIGEST.fullmatch(file.sha256):
+                raise ValueError(
+                    f"Expected bytes of at least 0 and a SHA-256 of 64 hexadecimal digits for {file.path}."
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON: text, whole numbers, None, lists and mappings of these."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        files = [{"path": path, "bytes": size, "sha256": digest} for path, size, digest in sorted(self.files)]
+        table = vars(values.pop("snapshot"))
+        files = [file._asdict() for file in sorted(self.snapshot.files, key=lambda file: file.path)]
         recovery = self.recovery.to_dict() if self.recovery else None
-        plain: dict[str, Any] = _plain({**values, "files": files, "recovery": recovery, "checksum": self.checksum})
+        plain: dict[str, Any] = _plain({**values, **table, "files": files, "recovery": recovery})
         return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Manifest:
         """The inverse of :meth:`to_dict`. Raises :class:`ReleaseError` for anything but a manifest of this version."""
         _check_version(values)
-        recovery = values.get("recovery")  # manifests of earlier versions have none
+        table = [field.name for field in fields(Snapshot)]
         try:
-            made = cls(
+            return cls(
                 **{
-                    **{name: value for name, value in values.items() if name != "checksum"},
+                    **{name: value for name, value in values.items() if name not in table},
                     "relation": Relation(values["relation"]),
                     "run_ids": tuple(values["run_ids"]),
                     "exposes": tuple(values["exposes"]),
                     "gate": tuple(values["gate"]),
-                    "schema": tuple((name, kind) for name, kind in values["schema"]),
-                    "recovery": None if recovery is None else Recovery.from_dict(recovery),
-                    "files": tuple((entry["path"], entry["bytes"], entry["sha256"]) for entry in values["files"]),
+                    "recovery": None if values["recovery"] is None else Recovery.from_dict(values["recovery"]),
+                    "snapshot": Snapshot(
+                        **{
+                            **{name: values[name] for name in table},
+                            "partition_by": tuple(values["partition_by"]),
+                            "reader_features": tuple(values["reader_features"]),
+                            "files": tuple(File(**entry) for entry in values["files"]),
+                        }
+                    ),
                 }
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ReleaseError(
                 f"the manifest is incomplete or malformed ({type(error).__name__}). Use the one that was published."
             ) from None
-        if made.checksum != values["checksum"]:
-            raise ReleaseError("checksum: is not that of the manifest's files. Use the manifest that was published.")
-        return made
 
 
 def gate_entries(result: GateResult) -> tuple[dict[str, Any], ...]:
@@ -183,12 +225,12 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
     }
 
 
-def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key: str | None) -> Manifest:
-    """The manifest of a signed document, if its signature is valid and ``files`` are exactly those that it lists.
+def open_document(document: Mapping[str, Any], pinned_public_key: str | None) -> Manifest:
+    """The manifest of a signed document, if its signature is valid.
 
     ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
     document is checked only with the key that it contains, which finds accidental changes but not forgery. Raises
-    :class:`ReleaseError`, which says what differs and names files, never their content.
+    :class:`ReleaseError`.
     """
     values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
     if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
@@ -211,9 +253,7 @@ def verify(document: Mapping[str, Any], files: Iterable[File], pinned_public_key
             "signature: does not match the manifest, which was changed after it was signed. Use the one that was "
             "published."
         ) from None
-    manifest = Manifest.from_dict(values)
-    _check_files(manifest, files)
-    return manifest
+    return Manifest.from_dict(values)
 
 
 def _check_version(values: Mapping[str, Any]) -> None:
@@ -225,23 +265,42 @@ def _check_version(values: Mapping[str, Any]) -> None:
         )
 
 
-def _check_files(manifest: Manifest, files: Iterable[File]) -> None:
-    listed = {path: (size, digest) for path, size, digest in manifest.files}
-    found: dict[str, tuple[int, str]] = {}
-    twice = []
-    for path, size, digest in files:
-        if path in found:
-            twice.append(path)
-        found[path] = (size, digest.lower())
+def compare(signed: Snapshot, found: Snapshot) -> None:
+    """Raise :class:`ReleaseError` where a table is not the one that was signed. It says what differs, and names files
+    and columns, never what they contain.
+    """
+    listed = {file.path: file for file in signed.files}
+    there = {file.path: file for file in found.files if file.sha256 or file.path not in listed}
+    both = listed.keys() & there.keys()
     differences = {
-        "missing": listed.keys() - found.keys(),
-        "not in the manifest": found.keys() - listed.keys(),
-        "changed": [path for path in listed.keys() & found.keys() if listed[path] != found[path]],
-        "given twice": twice,
+        "missing": listed.keys() - there.keys(),
+        "not in the manifest": there.keys() - listed.keys(),
+        "changed": [path for path in both if listed[path][:3] != there[path][:3]],
+        "given twice": [path for path, count in Counter(file.path for file in found.files).items() if count > 1],
+        "with other partition values": [path for path in both if listed[path].partition != there[path].partition],
+        "with other statistics": [path for path in both if listed[path].statistics != there[path].statistics],
     }
-    problems = [f"{what}: {_names(paths)}" for what, paths in differences.items() if paths]
+    problems = [f"Files {what}: {_names(paths)}." for what, paths in differences.items() if paths]
+    if columns := _differing_columns(signed, found):
+        problems.append(f"Columns with another name, type or property: {_names(columns)}.")
+    for name in ("partition_by", "reader_version", "reader_features", "records"):
+        was, now = getattr(signed, name), getattr(found, name)
+        if was != now:
+            problems.append(f"{name}: {_show(was)} was signed, and the table has {_show(now)}.")
     if problems:
-        raise ReleaseError(f"the table is not the one that was signed. Files {'; '.join(problems)}.")
+        raise ReleaseError(f"the table is not the one that was signed. {' '.join(problems)}")
+
+
+def _differing_columns(signed: Snapshot, found: Snapshot) -> set[str]:
+    """The columns that only one of two tables has, or that are not the same; their order where nothing else differs."""
+    was, now = (_plain(table.schema) for table in (signed, found))
+    here, there = ({one["name"]: one for one in schema["fields"]} for schema in (was, now))
+    named = {name for name in here.keys() | there.keys() if here.get(name) != there.get(name)}
+    return named or (set() if was == now else {"their order"})
+
+
+def _show(value: Any) -> str:
+    return (", ".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
 def _names(paths: Iterable[str]) -> str:

@@ -171,4 +171,4 @@ def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> No
     assert isinstance(typed, StructType)
     store = DeltaTable(spark, path, "table of analytics")
     store.create(typed)
-    store.replace(rows.coalesce(1), idempotency_key="analytics", number=store.version() + 1)
+    store.replace(rows.coalesce(1))

@@ -45,7 +45,7 @@ def test_each_command_explains_itself(path: list[str]):
     ("arguments", "reader"),
     [
         (["ledger", "--ledger", "some"], "wordveil.spark.release.ledger_report.read_ledger"),
-        (["release", "verify", "--table", "some"], "wordveil.spark.release.publish.verify_table"),
+        (["release", "verify", "--table", "some"], "wordveil.spark.release.verify.verify_table"),
         (["ngrams", "--input", "some", "--text", "t", "-o", "m", "--public"], "wordveil.spark.input.inspect.open_path"),
         (["analytics", "--table", "some", "--output", "tables"], "wordveil.spark.analytics.analyse"),
     ],

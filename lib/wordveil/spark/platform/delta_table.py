@@ -16,7 +16,7 @@ from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.locks import hold_lock
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
 TABLE_VERSION = 3
@@ -59,13 +59,29 @@ class DeltaTable:
         self.path = path.rstrip("/")
         self.kind = kind
 
-    def _snapshot(self) -> Any:
-        """Delta's own view of the table as it is now."""
-        none = java_class(self.spark, "scala.Option").apply(None)
-        # Delta has no Python for transaction identifiers.
+    def _log(self) -> tuple[Any, Any]:
+        """Delta's object of the table, and Scala's None. Delta has no Python for what is asked of it."""
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         log = logs.forTable(self.spark._jsparkSession, self.path)  # noqa: SLF001
+        return log, java_class(self.spark, "scala.Option").apply(None)
+
+    def _snapshot(self) -> Any:
+        """Delta's own view of the table as it is now."""
+        log, none = self._log()
         return log.update(False, none, none)
+
+    def snapshot(self, version: int) -> Any:
+        """Return Delta's own view of a version. Raises :class:`ReleaseError` where the log no longer has it."""
+        from py4j.protocol import Py4JJavaError
+
+        log, none = self._log()
+        log.update(False, none, none)
+        try:
+            return log.getSnapshotAt(version, none, none, False)
+        except Py4JJavaError:
+            raise ReleaseError(
+                f"{self.kind} {self.path}: its log no longer has version {version}, or is damaged. Publish again."
+            ) from None
 
     def exists(self) -> bool:
         """Whether there is a table."""
@@ -128,6 +144,15 @@ class DeltaTable:
         """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
+    def list_files(self, version: int) -> list[Row]:
+        """Return what the log says about each data file of a version: ``path``, ``size``, ``partitionValues``,
+        ``stats`` and ``deletionVector``.
+        """
+        from pyspark.sql import DataFrame
+
+        files = DataFrame(self.snapshot(version).allFiles().toDF(), self.spark)
+        return files.select("path", "size", "partitionValues", "stats", "deletionVector").collect()
+
     def read(self, version: int | None = None) -> DataFrame:
         """The table, at ``version`` if it is given."""
         reader = self.spark.read.format("delta")
@@ -150,26 +175,22 @@ class DeltaTable:
                     raise
         after_commit(step)
 
-    def replace(
-        self, rows: DataFrame, *, idempotency_key: str, number: int, records_per_file: int | None = None
-    ) -> None:
-        """Replace all rows in one commit; for one ``idempotency_key``, a ``number`` that is not greater than the last
-        does nothing.
-        """
+    def replace(self, rows: DataFrame, *, records_per_file: int | None = None) -> int:
+        """Replace all rows in one commit. Returns its version, which is not the newest where others write."""
+        token = secrets.token_hex(16)
         with hold_lock(self.spark, self.path):
-            writer = (
-                rows.write.format("delta")
-                .mode("overwrite")
-                .option("txnAppId", f"wordveil {idempotency_key}")
-                .option("txnVersion", number)
-            )
+            before = self.version()
+            writer = rows.write.format("delta").mode("overwrite").option("userMetadata", token)
             # A session may be set to replace only partitions that have new rows: withdrawn text would remain in the
             # others.
             writer = writer.option("partitionOverwriteMode", "static")
             if records_per_file:
                 writer = writer.option("maxRecordsPerFile", records_per_file)
             writer.save(self.path)
+            version = self._commit_of(token, before)
+        assert version is not None
         after_commit(self.kind)
+        return version
 
     def delete(self, ids: DataFrame, name: str, condition: str) -> None:
         """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from wordveil.config.artifacts import find_recovery
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
-from wordveil.crypto.keys import MasterKey, load_key
+from wordveil.crypto.keys import MasterKey, encode_public_key, load_key
 from wordveil.errors import OutdatedGateError, ReleaseError
 from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
 from wordveil.records.schema import RELEASED
-from wordveil.release.manifest import File, Manifest, gate_entries, sign, verify
+from wordveil.release.manifest import Manifest, gate_entries, open_document, sign
 from wordveil.release.rules import GateResult
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.delta_table import DeltaTable
-from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.gate import published_exposes
@@ -33,14 +30,13 @@ from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import check_key, require_live, require_no_open_runs
 from wordveil.spark.release.tables import ReleaseTables, is_internal
+from wordveil.spark.release.verify import MANIFEST, compare_with, describe, hash_text
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MANIFEST = "_manifest.json"
-"""The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 
 
@@ -75,20 +71,12 @@ class Publication:
         }
 
 
-@dataclass(frozen=True)
-class Verified:
-    """A manifest that its table agrees with, and the digest of the manifest's file."""
-
-    manifest: Manifest
-    manifest_sha256: str
-
-
 def publish(
     config: Config, session: Callable[[], SparkSession], *, progress: Callable[[str], None] = ignore
 ) -> Publication:
     """Write the public table and its signed manifest, from the version of the draws that last passed the gate.
 
-    To publish the same version a second time writes the same table and manifest again. Raises :class:`ReleaseError`
+    To publish the same version a second time signs the same table again. Raises :class:`ReleaseError`
     where that version is not the current one, or was measured by other rules than those of ``config``.
     """
     key = load_key(config.key.file, config.key.env)
@@ -102,84 +90,54 @@ def publish(
         progress("publishing")
         version = int(gate.body["draws_version"])
         shown = published_exposes(config.shown, journal)
-        kept = Files(release.spark, f"{tables.path}/manifests/{version:020d}-{_label(shown)}.json")
-        _check_published(tables, kept)
+        signing_key = key.signing_key(name)
+        before = _find_published(tables, journal, version, shown, encode_public_key(signing_key))
         if output.public_table:
             _check_name(tables, output.public_table)
         newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
         released = newest.where(f"status = '{RELEASED}'")
-        _write_rows(tables, released, version, shown, output, config.input.id, key.for_release(name).layout_seed)
+        seed = key.for_release(name).layout_seed
+        written = (
+            before.public_version
+            if before
+            else _write_rows(tables.public, released, shown, output, config.input.id, seed)
+        )
         if output.public_table:
             location = Files(release.spark, tables.public.path).path
             release.spark.sql(
                 f"CREATE TABLE IF NOT EXISTS {_quoted(output.public_table)} USING delta LOCATION '{location}'"
             )
         progress("signing")
-        made = _make_manifest(tables, released, journal, gate, config.policy, rules.digest, key, shown)
-        manifest = replace(made, recovery=find_recovery(config, made.mechanism))
-        document = sign(manifest, key.signing_key(name))
+        snapshot = before.snapshot if before else describe(tables.public, written)
+        if snapshot.records < 0:
+            raise ReleaseError(
+                f"public table {tables.public.path}: files of version {written} are gone already. Publish again."
+            )
+        manifest = Manifest(
+            **_describe_release(released, journal, gate, config.policy, key, shown),
+            release=name,
+            publication=_next_publication(tables, journal, encode_public_key(signing_key)),
+            public_version=written,
+            rules=rules.digest,
+            software=software_versions(release.spark.version),
+            created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            snapshot=snapshot,
+            recovery=find_recovery(config, journal.intents()[0].terms["mechanism_fingerprint"]),
+        )
+        document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
         place = f"{tables.public.path}/{MANIFEST}"
-        kept.write(text)
+        _kept_manifest(tables, manifest.publication).write(text)
         Files(release.spark, place).write(text)
         body = {
+            "publication": manifest.publication,
             "draws_version": version,
-            "public_version": manifest.public_version,
-            "records": manifest.records,
+            "public_version": written,
+            "records": manifest.snapshot.records,
             "exposes": list(shown),
         }
         journal.add(PUBLISHED, "", lambda _: body)
-    return Publication(tables.public.path, place, _digest(text), document)
-
-
-def verify_table(spark: SparkSession, table: str, manifest: str | None, public_key: str | None) -> Verified:
-    """Check a published table against its manifest. This needs neither key nor configuration.
-
-    Parameters
-    ----------
-    spark
-        a session that has Delta.
-    table
-        the path of the published table.
-    manifest
-        the path of the manifest; None: the one inside the table.
-    public_key
-        the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
-
-    Raises
-    ------
-    ReleaseError
-        If the table is not the one that was signed; the message says what differs.
-    """
-    published = DeltaTable(spark, table, "table")
-    place = Files(spark, manifest or f"{published.path}/{MANIFEST}")
-    if not place.exists():
-        raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
-    if not published.exists():
-        raise ReleaseError(f"table {table}: is not a Delta table. Name the directory of a published table.")
-    text = place.read()
-    try:
-        document = json.loads(text)
-    except ValueError:
-        raise ReleaseError(f"manifest {place.path}: is not JSON. Use the one that was published.") from None
-    with job_errors("nothing was verified"), _without_checksums(place):
-        return Verified(verify(document, _hash_files(published), public_key), _digest(text))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-@contextmanager
-def _without_checksums(files: Files) -> Iterator[None]:
-    """Switch off the checksums that Hadoop keeps beside local files: a changed file must be named, and not fail the
-    job.
-    """
-    files.verify_checksums(on=False)
-    try:
-        yield
-    finally:
-        files.verify_checksums(on=True)
+    return Publication(tables.public.path, place, hash_text(text), document)
 
 
 def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Event:
@@ -205,16 +163,9 @@ def _find_passed_gate(tables: ReleaseTables, journal: Journal, rules: str) -> Ev
 
 
 def _write_rows(
-    tables: ReleaseTables,
-    released: DataFrame,
-    version: int,
-    shown: tuple[str, ...],
-    output: OutputSection,
-    name: str,
-    seed: int,
-) -> None:
-    """Replace the public table's rows by the ``released`` ones of a version of the draws; once for a version and what
-    is ``shown`` besides.
+    public: DeltaTable, released: DataFrame, shown: tuple[str, ...], output: OutputSection, name: str, seed: int
+) -> int:
+    """Replace the public table's rows by the ``released`` ones. Returns the table's version.
 
     ``name``: the id column. ``seed``: of the order of rows.
     """
@@ -224,18 +175,8 @@ def _write_rows(
     rows = _add_exposures(released.select(*columns), shown)
     if output.order == "hashed":
         rows = arrange_rows(rows, seed, rows.count(), name, partition_by=output.partition_by)
-    public = tables.public
     public.create(StructType(rows.schema.fields), partition_by=output.partition_by, indexed=[name])
-    public.replace(
-        rows,
-        idempotency_key=f"publish {tables.release} {_label(shown)}",
-        number=version,
-        records_per_file=output.records_per_file,
-    )
-
-
-def _label(shown: tuple[str, ...]) -> str:
-    return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
+    return public.replace(rows, records_per_file=output.records_per_file)
 
 
 def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
@@ -257,20 +198,45 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     return rows.withColumn("privacy", privacy)
 
 
-def _check_published(tables: ReleaseTables, kept: Files) -> None:
-    """Raise :class:`ReleaseError` where this version was published before and its files have changed since: a new
-    signature would confirm that change.
+def _kept_manifest(tables: ReleaseTables, publication: int) -> Files:
+    """Where the release keeps the manifest of a publication, besides the public table."""
+    return Files(tables.spark, f"{tables.path}/manifests/{publication:020d}.json")
+
+
+def _find_published(
+    tables: ReleaseTables, journal: Journal, version: int, shown: tuple[str, ...], public_key: str
+) -> Manifest | None:
+    """The manifest of the last publication, if that was of this ``version`` of the draws and the table is still there.
+
+    Raises :class:`ReleaseError` where the table has changed since: a new signature would confirm that change.
     """
+    last = journal.latest(PUBLISHED)
+    if last is None or (last.body["draws_version"], last.body["exposes"]) != (version, list(shown)):
+        return None
+    kept = _kept_manifest(tables, last.body.get("publication", 0))
     if not (kept.exists() and tables.public.exists()):
-        return
+        return None
     try:
-        with _without_checksums(kept):
-            verify(json.loads(kept.read()), _hash_files(tables.public), None)
+        signed = open_document(json.loads(kept.read()), public_key)
+        compare_with(tables.public, signed)
     except ReleaseError as error:
         raise ReleaseError(
             f"public table {tables.public.path}: {error} A changed table is not signed again. Move its directory "
             "away and publish again: this writes the table again from the draws."
         ) from None
+    return signed
+
+
+def _next_publication(tables: ReleaseTables, journal: Journal, public_key: str) -> int:
+    """One more than the last publication's number, which the journal has, and the public table after a reset of the
+    release.
+    """
+    numbers = [event.body.get("publication", 0) for event in journal.events if event.event == PUBLISHED]
+    place = Files(tables.spark, f"{tables.public.path}/{MANIFEST}")
+    with suppress(ReleaseError, ValueError):  # another's manifest, or a damaged one, has no number of this release
+        if place.exists():
+            numbers.append(open_document(json.loads(place.read()), public_key).publication)
+    return max(numbers, default=0) + 1
 
 
 def _check_name(tables: ReleaseTables, name: str) -> None:
@@ -290,23 +256,13 @@ def _quoted(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))
 
 
-def _make_manifest(
-    tables: ReleaseTables,
-    released: DataFrame,
-    journal: Journal,
-    gate: Event,
-    policy: TextPolicy,
-    rules: str,
-    key: MasterKey,
-    shown: tuple[str, ...],
-) -> Manifest:
-    """The manifest of the public table as it is now. ``released``: the draws that it holds; ``rules``: their digest."""
+def _describe_release(
+    released: DataFrame, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
+) -> dict[str, Any]:
+    """What the manifest says about the ``released`` draws and how they were made."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    public_version = tables.public.version()
-    schema = tables.public.read(public_version).schema
     facts = released.agg(
-        F.count(F.lit(1)).alias("records"),
         F.sort_array(F.collect_set("run_id")).alias("runs"),
         F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
         F.max("__epoch").alias("epoch"),
@@ -315,28 +271,20 @@ def _make_manifest(
     first = journal.intents()[0]
     read = [intent for intent in journal.intents() if intent.kind == "sanitise"][-1]
     exposes = tuple(sorted({*facts.exposes, *shown}))
-    return Manifest(
-        release=tables.release,
-        draws_version=int(gate.body["draws_version"]),
-        public_version=public_version,
-        run_ids=tuple(facts.runs),
-        mechanism=first.terms["mechanism_fingerprint"],
-        policy=first.terms["policy_fingerprint"],
-        key=key.fingerprint,
-        epoch=facts.epoch or key.epoch,
-        relation=narrow_relation(policy.relation, exposes),
-        exposes=exposes,
-        input=read.source,
-        input_version=read.version,
-        n_max=policy.n_max,
-        records=facts.records,
-        rules=rules,
-        gate=gate_entries(GateResult.from_dict(gate.body)),
-        software=software_versions(tables.spark.version),
-        created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        schema=tuple((field.name, field.dataType.simpleString()) for field in schema.fields),
-        files=tuple(_hash_files(tables.public)),
-    )
+    return {
+        "draws_version": int(gate.body["draws_version"]),
+        "run_ids": tuple(facts.runs),
+        "mechanism": first.terms["mechanism_fingerprint"],
+        "policy": first.terms["policy_fingerprint"],
+        "key": key.fingerprint,
+        "epoch": facts.epoch or key.epoch,
+        "relation": narrow_relation(policy.relation, exposes),
+        "exposes": exposes,
+        "input": read.source_id,
+        "input_version": read.version,
+        "n_max": policy.n_max,
+        "gate": gate_entries(GateResult.from_dict(gate.body)),
+    }
 
 
 def software_versions(spark_version: str) -> dict[str, str]:
@@ -348,20 +296,3 @@ def software_versions(spark_version: str) -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = installed(name)
     return found
-
-
-def _hash_files(table: DeltaTable) -> list[File]:
-    """The files of the table's newest version. The executors hash them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    spark = table.spark
-    place = Files(spark, table.path)
-    root = str(place.path.toUri().getPath()).rstrip("/") + "/"
-    present = place.list_files()
-    # A file that is gone is left out, and so found missing: Spark would fail for all files.
-    names = [name for name in map(unquote, table.read().inputFiles()) if name.split(root, 1)[1] in present]
-    if not names:
-        return []
-    contents = spark.read.format("binaryFile").load(names)
-    hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
-    return [(unquote(str(row.path)).split(root, 1)[1], int(row.length), str(row.digest)) for row in hashed]

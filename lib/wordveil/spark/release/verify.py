@@ -1,0 +1,195 @@
+"""Whether a published table is the one that was signed: what a reader of the signed version sees, against the manifest.
+
+The files alone do not say it. Delta's log gives a table its columns, the values of its partition columns, and the rows
+that readers leave out. All of that is compared, at exactly the version that was signed, and at the newest version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from wordveil.errors import ReleaseError
+from wordveil.release.manifest import File, Manifest, Snapshot, compare, open_document
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.platform.errors import job_errors
+from wordveil.spark.platform.filesystem import Files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MANIFEST = "_manifest.json"
+"""The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
+_MAPPING = "delta.columnMapping.mode"
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A manifest that its table agrees with, and the digest of the manifest's file."""
+
+    manifest: Manifest
+    manifest_sha256: str
+
+
+def verify_table(
+    spark: SparkSession, table: str, manifest: str | None, public_key: str | None, at_least: int = 0
+) -> Verified:
+    """Check a published table against its manifest. This needs neither key nor configuration.
+
+    Parameters
+    ----------
+    spark
+        a session that has Delta.
+    table
+        the path of the published table.
+    manifest
+        the path of the manifest; None: the one inside the table.
+    public_key
+        the release's public key, 64 hexadecimal digits, from another source than the table; None: any key will do.
+    at_least
+        the smallest number of the publication. Only it tells an older publication that somebody has put back.
+
+    Raises
+    ------
+    ReleaseError
+        If the table is not the one that was signed; the message says what differs.
+    """
+    published = DeltaTable(spark, table, "table")
+    place = Files(spark, manifest or f"{published.path}/{MANIFEST}")
+    if not place.exists():
+        raise ReleaseError(f"manifest {place.path}: no such file. Name it with --manifest.")
+    if not published.exists():
+        raise ReleaseError(f"table {table}: is not a Delta table. Name the directory of a published table.")
+    text = place.read()
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise ReleaseError(f"manifest {place.path}: is not JSON. Use the one that was published.") from None
+    signed = open_document(document, public_key)
+    if signed.publication < at_least:
+        raise ReleaseError(
+            f"publication = {signed.publication}: is older than {at_least}, which you have seen. Somebody has put an "
+            "older table back: what was withdrawn since may be in it. Do not use it; ask its owner to publish again."
+        )
+    with job_errors("nothing was verified"):
+        compare_with(published, signed)
+    return Verified(signed, hash_text(text))
+
+
+def compare_with(table: DeltaTable, signed: Manifest) -> None:
+    """Raise :class:`ReleaseError` unless the readers of a table see what was signed: those who name the signed version,
+    and those who name none.
+    """
+    newest = table.version()
+    if newest < signed.public_version:
+        raise ReleaseError(
+            f"table {table.path}: is at version {newest}, and version {signed.public_version} was signed. It was "
+            "restored from an older state. Publish again."
+        )
+    compare(signed.snapshot, describe(table, signed.public_version))
+    if _read_log(table, newest) != _read_log(table, signed.public_version):
+        raise ReleaseError(
+            f"table {table.path}: version {signed.public_version} is the one that was signed, but version {newest} is "
+            "another: somebody has written to the table, or it is being published at this moment. Verify again, and "
+            "then find out who has written."
+        )
+
+
+def describe(table: DeltaTable, version: int) -> Snapshot:
+    """What readers of a version of a table see. Reads all its files; the executors hash them.
+
+    Raises :class:`ReleaseError` for a version that is gone, and for deletion vectors and mapped columns: not all
+    readers know them, so that two would see two tables.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    log = _read_log(table, version)
+    digests = _hash_files(table, [path for path, *_ in log.files])
+    files = tuple(
+        File(path, *digests.get(path, (size, "")), partition, hash_text(statistics) if statistics else "")
+        for path, size, partition, statistics in log.files
+    )
+    # Spark fails where a file is gone. Delta counts by its log alone, unless a column is asked for.
+    is_complete = all(file.sha256 for file in files)
+    seen = table.read(version).agg(F.count("_metadata.file_name")).first() if is_complete else None
+    return Snapshot(
+        schema=log.schema,
+        partition_by=log.partition_by,
+        reader_version=log.reader_version,
+        reader_features=log.reader_features,
+        records=seen[0] if seen else -1,
+        files=files,
+    )
+
+
+def hash_text(text: str) -> str:
+    """SHA-256 of a text in UTF-8, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A version of a table by its log: of each file the path, the size, the partition values and the statistics."""
+
+    schema: dict[str, Any]
+    partition_by: tuple[str, ...]
+    reader_version: int
+    reader_features: tuple[str, ...]
+    files: tuple[tuple[str, int, dict[str, str | None], str | None], ...]
+
+
+def _read_log(table: DeltaTable, version: int) -> _Log:
+    snapshot = table.snapshot(version)
+    metadata = json.loads(snapshot.metadata().json())["metaData"]
+    protocol = json.loads(snapshot.protocol().json())["protocol"]
+    rows = table.list_files(version)
+    if any(row.deletionVector is not None for row in rows):
+        raise ReleaseError(
+            f"table {table.path}: version {version} deletes rows by deletion vectors, which wordveil does not write. "
+            "The table is not the one that was signed."
+        )
+    if metadata.get("configuration", {}).get(_MAPPING, "none") != "none":
+        raise ReleaseError(
+            f"table {table.path}: version {version} gives columns other names than its files ({_MAPPING}), which "
+            "wordveil does not write. The table is not the one that was signed."
+        )
+    return _Log(
+        schema=json.loads(metadata["schemaString"]),
+        partition_by=tuple(metadata["partitionColumns"]),
+        reader_version=protocol["minReaderVersion"],
+        reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
+        files=tuple(sorted((unquote(row.path), row.size, dict(row.partitionValues), row.stats) for row in rows)),
+    )
+
+
+def _hash_files(table: DeltaTable, paths: list[str]) -> dict[str, tuple[int, str]]:
+    """Size and SHA-256 of those files of a table that are there."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark = table.spark
+    place = Files(spark, table.path)
+    root = str(place.path.toUri().getPath()).rstrip("/") + "/"
+    present = place.list_files()
+    if not (names := [f"{table.path}/{path}" for path in paths if path in present]):
+        return {}
+    with _without_checksums(place):
+        contents = spark.read.format("binaryFile").load(names)
+        hashed = contents.select("path", "length", F.sha2("content", 256).alias("digest")).collect()
+    return {row.path.split(root, 1)[1]: (row.length, row.digest) for row in hashed}
+
+
+@contextmanager
+def _without_checksums(files: Files) -> Iterator[None]:
+    """Switch off the checksums that Hadoop keeps beside local files: a changed file must be named, and not fail the
+    job.
+    """
+    files.verify_checksums(on=False)
+    try:
+        yield
+    finally:
+        files.verify_checksums(on=True)

@@ -1,0 +1,290 @@
+"""What readers of a published table see is what was signed: each way to change it in Delta's log is found, though no
+signed file changes. An independent reader of Delta finds the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from releasing import Lake
+from restoring import States
+from sparking import Workspace, corpus
+from wordveil.config.load import Config
+from wordveil.crypto.keys import encode_public_key, load_key
+from wordveil.errors import ReleaseError
+from wordveil.spark.platform.delta_table import DeltaTable
+from wordveil.spark.release import publish as publishing
+from wordveil.spark.release.maintenance import compact
+from wordveil.spark.release.publish import publish
+from wordveil.spark.release.run import withdraw
+from wordveil.spark.release.verify import Verified, verify_table
+
+SIGNED = 1
+"""The version of the public table after its first publication: version 0 has no rows."""
+
+
+def settings(lake: Lake) -> Config:
+    """Days are partitions; two of their names have characters that paths escape."""
+    return lake.config(output={"partition_by": ["day"]}, gate={"min_records": 1})
+
+
+@pytest.fixture(scope="module")
+def states(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> States:
+    """Six records of three days: drawn, published, and published again without one that was withdrawn."""
+    lake = Lake(spark, Workspace(tmp_path_factory.mktemp("published")))
+    table = corpus(6)
+    days = pa.array(["2026-11-20", "a=b c%/ü", "{x}[y]"] * 2)
+    lake.write(table.set_column(table.schema.get_field_index("day"), "day", days))
+    made = States(lake)
+    lake.run(settings(lake), run_id="night-1")
+    made.keep("drawn")
+    lake.release(settings(lake))
+    made.keep("published")
+    withdraw(settings(lake), lambda: spark, ["r00001"], run_id="erasure-1")
+    lake.release(settings(lake))
+    made.keep("again")
+    return made
+
+
+@pytest.fixture
+def lake(states: States) -> Lake:
+    return states.restore("published")
+
+
+def pinned(lake: Lake) -> str:
+    return encode_public_key(load_key(str(lake.root / "key"), None).signing_key("support"))
+
+
+def verify(lake: Lake, at_least: int = 0) -> Verified:
+    lake.forget()
+    return verify_table(lake.spark, str(lake.public), None, pinned(lake), at_least)
+
+
+def refuse(lake: Lake, at_least: int = 0) -> str:
+    with pytest.raises(ReleaseError) as caught:
+        verify(lake, at_least)
+    return str(caught.value)
+
+
+Actions = list[dict[str, Any]]
+
+
+def log(lake: Lake, version: int) -> Path:
+    return lake.public / "_delta_log" / f"{version:020d}.json"
+
+
+def commit(lake: Lake, version: int, *actions: dict[str, Any]) -> None:
+    """Write a commit, and nothing that sums up the log."""
+    for summary in log(lake, version).parent.glob("*.crc"):
+        summary.unlink()
+    log(lake, version).write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+def edit(lake: Lake, change: Callable[[Actions], None], version: int = SIGNED) -> None:
+    """Change the actions of a commit."""
+    actions = [json.loads(line) for line in log(lake, version).read_text().splitlines()]
+    change(actions)
+    commit(lake, version, *actions)
+
+
+def adds(actions: Actions) -> list[dict[str, Any]]:
+    return [action["add"] for action in actions if "add" in action]
+
+
+def describe_table(lake: Lake, **changes: Any) -> dict[str, Any]:
+    """The action that gave the table its columns, changed."""
+    actions = [json.loads(line) for line in log(lake, 0).read_text().splitlines()]
+    (found,) = [action["metaData"] for action in actions if "metaData" in action]
+    return {"metaData": {**found, **changes}}
+
+
+def read_independently(lake: Lake, version: int) -> list[dict[str, Any]]:
+    """The rows by another implementation of Delta."""
+    rows: list[dict[str, Any]] = deltalake.DeltaTable(lake.public, version=version).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def poison(lake: Lake) -> dict[str, Any]:
+    """Put a file of more rows beside the table's own; the action that adds it."""
+    name = next(lake.public.glob("day=2026-11-20/*.parquet"))
+    extra = name.with_name("part-poison.parquet")
+    pq.write_table(pq.ParquetFile(name).read(), extra)
+    path = str(extra.relative_to(lake.public))
+    return {
+        "add": {
+            "path": path,
+            "partitionValues": {"day": "2026-11-20"},
+            "size": extra.stat().st_size,
+            "modificationTime": 0,
+            "dataChange": True,
+        }
+    }
+
+
+def test_another_reader_of_delta_finds_the_signed_rows(lake: Lake):
+    found = verify(lake)
+    snapshot = found.manifest.snapshot
+    rows = read_independently(lake, found.manifest.public_version)
+    assert [row["day"] for row in rows] == ["2026-11-20", "a=b c%/ü", "{x}[y]"] * 2
+    assert (snapshot.records, len(rows), found.manifest.public_version) == (6, 6, SIGNED)
+    assert rows == sorted(lake.rows(lake.public), key=lambda row: str(row["id"]))
+    table = deltalake.DeltaTable(lake.public, version=SIGNED)
+    assert [field["name"] for field in snapshot.schema["fields"]] == [field.name for field in table.schema().fields]
+    assert (snapshot.partition_by, snapshot.reader_version) == (("day",), table.protocol().min_reader_version)
+
+
+def test_the_manifest_names_the_input_by_its_id(lake: Lake):
+    text = (lake.public / "_manifest.json").read_text()
+    assert str(lake.root) not in text
+    assert verify(lake).manifest.input == DeltaTable(lake.spark, str(lake.input), "input").identifier()
+
+
+def permute_partitions(actions: Actions) -> None:
+    one, two, three = adds(actions)
+    values = one["partitionValues"], two["partitionValues"], three["partitionValues"]
+    three["partitionValues"], one["partitionValues"], two["partitionValues"] = values
+
+
+def hide_rows(actions: Actions) -> None:
+    """Delta answers a count, and skips files, by what the log says about them."""
+    for add in adds(actions):
+        add["stats"] = json.dumps({"numRecords": 1, "minValues": {"id": "a"}, "maxValues": {"id": "b"}})
+
+
+def leave_out_a_file(actions: Actions) -> None:
+    actions.remove({"add": adds(actions)[0]})
+
+
+def name_a_file_outside(actions: Actions) -> None:
+    adds(actions)[0]["path"] = "file:///tmp/elsewhere.parquet"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (permute_partitions, "Files with other partition values: "),
+        (hide_rows, "Files with other statistics: "),
+        (leave_out_a_file, "Files missing: "),
+        (name_a_file_outside, "not in the manifest: file:///tmp/elsewhere.parquet"),
+    ],
+)
+def test_a_log_that_says_something_else_about_the_files_is_found(lake: Lake, change: Any, words: str):
+    edit(lake, change)
+    assert words in refuse(lake)
+
+
+def test_a_file_that_is_there_for_the_signed_version_alone_is_found(lake: Lake):
+    added = poison(lake)
+    edit(lake, lambda actions: actions.append(added))
+    removed = {"path": added["add"]["path"], "dataChange": True, "deletionTimestamp": 0, "extendedFileMetadata": False}
+    commit(lake, SIGNED + 1, {"remove": removed})
+    assert len(read_independently(lake, SIGNED)) == 8
+    assert len(read_independently(lake, SIGNED + 1)) == 6
+    assert "Files not in the manifest: day=2026-11-20/part-poison.parquet. records: 6 was signed" in refuse(lake)
+
+
+def test_a_file_that_is_added_later_is_found(lake: Lake):
+    commit(lake, SIGNED + 1, poison(lake))
+    assert f"version {SIGNED} is the one that was signed, but version {SIGNED + 1} is another" in refuse(lake)
+
+
+def rename_column(lake: Lake) -> str:
+    schema = describe_table(lake)["metaData"]["schemaString"].replace('"name":"body"', '"name":"text_of_day"')
+    return schema.replace('"name":"text"', '"name":"other"')
+
+
+def test_a_column_that_is_renamed_is_found(lake: Lake):
+    schema = rename_column(lake)
+    edit(lake, lambda actions: actions.append(describe_table(lake, schemaString=schema)))
+    assert "Columns with another name, type or property: " in refuse(lake)
+
+
+def test_columns_that_are_mapped_to_others_are_refused(lake: Lake):
+    """The mapping gives each column its own name, so that all rows are as they were signed; it need not stay so."""
+    schema = json.loads(describe_table(lake)["metaData"]["schemaString"])
+    for number, field in enumerate(schema["fields"]):
+        field["metadata"] = {"delta.columnMapping.id": number + 1, "delta.columnMapping.physicalName": field["name"]}
+    properties = {
+        **describe_table(lake)["metaData"]["configuration"],
+        "delta.columnMapping.mode": "name",
+        "delta.columnMapping.maxColumnId": str(len(schema["fields"])),
+    }
+    described = describe_table(lake, schemaString=json.dumps(schema), configuration=properties)
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    edit(lake, lambda actions: actions.extend([protocol, described]))
+    assert "gives columns other names than its files (delta.columnMapping.mode)" in refuse(lake)
+
+
+def test_a_deletion_vector_is_refused(lake: Lake):
+    place = f"delta.`{lake.public}`"
+    lake.spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
+    # Delta rewrites a file of which every row goes, or of which there are few: a vector is kept for one row of two.
+    lake.spark.sql(f"DELETE FROM {place} WHERE id = 'r00001'")
+    newest = max(lake.public.glob("_delta_log/[0-9]*.json"))
+    assert "deletionVector" in newest.read_text()
+    assert "deletes rows by deletion vectors" in refuse(lake)
+
+
+def test_a_table_without_the_signed_version_is_refused(lake: Lake):
+    log(lake, SIGNED).unlink()
+    for summary in (lake.public / "_delta_log").glob("*.crc"):
+        summary.unlink()
+    assert f"is at version 0, and version {SIGNED} was signed" in refuse(lake)
+
+
+def test_an_older_table_that_is_put_back_is_refused(states: States, tmp_path: Path):
+    """Each file of it and its signature are right. A record was withdrawn since."""
+    shutil.copytree(states.restore("published").public, tmp_path / "older")
+    lake = states.restore("again")
+    found = verify(lake, at_least=2).manifest
+    assert (found.publication, found.snapshot.records) == (2, 5)
+    shutil.rmtree(lake.public)
+    shutil.copytree(tmp_path / "older", lake.public)
+    assert verify(lake).manifest.snapshot.records == 6, "nothing but the number tells it"
+    assert "publication = 1: is older than 2, which you have seen" in refuse(lake, at_least=2)
+
+
+def test_each_signature_has_a_number_of_its_own(lake: Lake):
+    """The same table signed again; and a release whose journal does not know what was published."""
+    publish(settings(lake), lambda: lake.spark)
+    found = verify(lake)
+    assert (found.manifest.publication, found.manifest.public_version) == (2, SIGNED)
+
+
+def test_the_number_rises_where_the_journal_lost_it(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """As after a reset: the public table stays."""
+    monkeypatch.setattr(publishing, "PUBLISHED", "told to nobody")
+    publish(settings(lake), lambda: lake.spark)
+    assert verify(lake).manifest.publication == 2
+
+
+def test_old_files_that_are_deleted_change_nothing(states: States):
+    lake = states.restore("again")
+    before = verify(lake).manifest
+    compact(settings(lake), lambda: lake.spark, retain_hours=0)
+    assert verify(lake).manifest == before
+
+
+def test_rows_that_someone_wrote_are_not_signed(states: States):
+    """Not by a publication of a version that was not published before, whatever the log says was written already."""
+    lake = states.restore("drawn")
+    publication_of = {"txn": {"appId": "wordveil publish support", "version": 10**9}}
+    lake.release(settings(lake))
+    commit(lake, SIGNED + 1, publication_of, poison(lake))
+    lake.forget()
+    with pytest.raises(ReleaseError, match="A changed table is not signed again"):
+        publish(settings(lake), lambda: lake.spark)
+    withdraw(settings(lake), lambda: lake.spark, ["r00001"], run_id="erasure-1")
+    lake.release(settings(lake))
+    assert [row["id"] for row in read_independently(lake, verify(lake).manifest.public_version)] == [
+        f"r{number:05}" for number in range(6) if number != 1
+    ]
