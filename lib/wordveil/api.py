@@ -350,7 +350,11 @@ def read_ledger(
     >>> wordveil.read_ledger("conf/release.yaml", by="author").show()
     """
     settings = _check_ledger(config, path, by)
-    place = settings.ledger.path if settings and settings.ledger else make_absolute(check_place("path", path or "", "arguments"))
+    place = (
+        settings.ledger.path
+        if settings and settings.ledger
+        else make_absolute(check_place("path", path or "", "arguments"))
+    )
     selection = ledger_report.Selection(release, author, record)
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):

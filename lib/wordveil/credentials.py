@@ -20,9 +20,7 @@ HIDDEN = "***"
 _BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
 # Here a container stands before the @, or the file system that has a store of credentials.
 _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs", "jceks", "localjceks", "bcfks"})
-_STORAGE = "|".join(
-    [*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"]
-)
+_STORAGE = "|".join([*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"])
 _URI = re.compile(
     rf"""
       (?P<jdbc> jdbc: (?: [\w+-]+ : )*? )?
@@ -91,7 +89,9 @@ def find_credential(value: str) -> str:
 def hide_credentials(text: str) -> str:
     """A sentence, or any other text, without the credentials in it."""
     shown = _replace(text, _find(text, _TIGHT_PAIR))
-    return re.sub(r"[^\s'\"]*%[0-9A-Fa-f]{2}[^\s'\"]*", lambda one: HIDDEN if find_credential(one[0]) else one[0], shown)
+    return re.sub(
+        r"[^\s'\"]*%[0-9A-Fa-f]{2}[^\s'\"]*", lambda one: HIDDEN if find_credential(one[0]) else one[0], shown
+    )
 
 
 def hide_in_value(value: object) -> str:

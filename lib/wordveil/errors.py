@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from wordveil.credentials import hide_credentials, hide_in_value
 
 
+_HIDES = {"where": hide_in_value, "value": hide_in_value, "problem": hide_credentials, "hint": hide_credentials}
+
+
 class WordveilError(Exception):
     """Base of every error with a message for the user. Exit code 1."""
 
@@ -43,9 +46,8 @@ class Fault:
 
     def __post_init__(self) -> None:
         """Hide credentials, whoever made the fault."""
-        object.__setattr__(self, "value", hide_in_value(self.value))
-        for name in ("where", "problem", "hint"):
-            object.__setattr__(self, name, hide_credentials(getattr(self, name)))
+        for name, hide in _HIDES.items():
+            object.__setattr__(self, name, hide(getattr(self, name)))
 
     def __str__(self) -> str:
         shown = f" = {self.value}" if self.value else ""

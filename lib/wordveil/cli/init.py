@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wordveil.cli.options import JsonOption, prepare_plain_session, refuse_credentials
+from wordveil.cli.options import JsonOption, prepare_plain_session
 from wordveil.cli.output import print_json, print_table, show_status
 from wordveil.errors import ConfigError, Fault
 
@@ -16,10 +16,7 @@ def init(
     source: Annotated[
         str | None,
         typer.Option(
-            "--from",
-            metavar="TABLE",
-            callback=refuse_credentials,
-            help="The path of the table to sanitise: Parquet, Delta, ORC, JSON lines or CSV.",
+            "--from", metavar="TABLE", help="The path of the table to sanitise: Parquet, Delta, ORC, JSON lines or CSV."
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write. It must not exist.")] = Path(

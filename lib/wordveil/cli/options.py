@@ -38,31 +38,19 @@ SnapshotOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
-
-def refuse_credentials(option: typer.CallbackParam, place: str | None) -> str | None:
-    """The callback of options that take a path or URL: one with a credential is refused."""
-    from wordveil.config.credential_checks import check_place
-
-    return None if place is None else check_place(option.opts[0], place)
-
-
-def absolute_path(option: typer.CallbackParam, place: str | None) -> str | None:
-    """The same for a path that Spark reads: a relative one is taken from the working directory."""
-    from wordveil.config.paths import make_absolute
-
-    checked = refuse_credentials(option, place)
-    return None if checked is None else make_absolute(checked)
-
-
 JarsOption = Annotated[
     str | None,
     typer.Option(
-        "--delta-jars",
-        metavar="DIR",
-        callback=refuse_credentials,
-        help="A directory with Delta's jars, for machines that cannot download them.",
+        "--delta-jars", metavar="DIR", help="A directory with Delta's jars, for machines that cannot download them."
     ),
 ]
+
+
+def absolute_path(place: str | None) -> str | None:
+    """The callback of options whose path Spark reads: a relative one is taken from the working directory."""
+    from wordveil.config.paths import make_absolute
+
+    return None if place is None else make_absolute(place)
 
 
 def _check_run_id(run_id: str | None) -> str | None:

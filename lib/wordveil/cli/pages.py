@@ -39,7 +39,6 @@ HtmlOption = Annotated[
     typer.Option(
         "--html",
         metavar="FILE",
-        callback=refuse_credentials,
         help="Also write the result as a page for people, one file without outside parts. It must not exist yet.",
     ),
 ]

@@ -18,7 +18,6 @@ from urllib.parse import unquote, urlparse
 
 import typer
 
-from wordveil.cli.options import refuse_credentials
 from wordveil.cli.output import print_error
 from wordveil.errors import ConfigError, Fault, WordveilError
 
@@ -27,7 +26,6 @@ ReportOption = Annotated[
     typer.Option(
         "--report",
         metavar="PATH",
-        callback=refuse_credentials,
         help="Also write the result, or the error, as JSON to this file, and replace an existing one.",
     ),
 ]

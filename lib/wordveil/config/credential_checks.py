@@ -10,7 +10,6 @@ from wordveil.errors import ConfigError, Fault
 
 # SQL, in which a pair compares a column with a value, and names of environment variables.
 _EXEMPT = frozenset({"input.where", "input.columns", "input.options_env"})
-_OPTIONS = ("input.options.", "spark.options.")
 _LOCAL = ("mechanism.", "bundle_store", "key.", "text.", "generator.")
 _STORED = "Configurations and commands are stored and shown."
 _GIVE_STORAGE = (
@@ -22,7 +21,7 @@ _GIVE_STORAGE = (
 def find_credential_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     """List the values of a configuration that hold a credential, those of unknown settings among them."""
     for where, name, value in _walk(raw, "", ""):
-        if where.startswith(_OPTIONS) and is_secret_name(name) and is_secret_value(value):
+        if is_secret_name(name) and is_secret_value(value):
             yield Fault(where, "", f"seems to hold a secret. {_STORED} {_advise(where, name)}")
         elif isinstance(value, str) and (what := find_credential(value)):
             yield Fault(where, hide_in_value(value), f"holds a credential: {what}. {_STORED} {_advise(where, name)}")
