@@ -14,8 +14,8 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config import artifacts, load
 from wordveil.config.arguments import parse_run_id
-from wordveil.config.load import Config
 from wordveil.config.credential_checks import check_place
+from wordveil.config.load import Config
 from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
 from wordveil.config.yaml_file import set_key

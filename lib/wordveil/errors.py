@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from wordveil.credentials import hide_credentials, hide_in_value
 
-
 _HIDES = {"where": hide_in_value, "value": hide_in_value, "problem": hide_credentials, "hint": hide_credentials}
 
 

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from wordveil.cli.app import main
+from wordveil.cli.output import print_traceback
 from wordveil.config.load import load_config, parse_config
 from wordveil.credentials import HIDDEN, find_credential, hide_credentials, hide_in_value, is_secret_name
 from wordveil.errors import ConfigError, Fault, InputError
@@ -249,7 +250,7 @@ def test_conditions_variables_and_containers_are_no_credentials():
         f"mechanism: {{name: 's3a://KEY:{SECRET}@lake/raw'}}",
         f"mechanism: {{name: tree, epsilon: 's3a://KEY:{SECRET}@lake/raw'}}",
         "input: {path: 's3a://KEY:" + 70 * "x" + f"{SECRET}@lake/raw', id: 1, text: 2, version: s3a://KEY:{SECRET}@x}}",
-        f"input: {{path: 'jdbc:oracle:thin:me/{70 * 'x'}{SECRET}@lake', version: 'jdbc:oracle:thin:me/{75 * 'x'}Zq7@lake'}}",
+        f"input: {{path: x, version: 'jdbc:oracle:thin:me/{55 * 'x'}{SECRET}@lake'}}",
     ],
 )
 def test_a_file_that_cannot_be_read_is_not_quoted(text: str, tmp_path: Path):
@@ -313,13 +314,8 @@ def test_commands_refuse_paths_with_one(form: str, capfd: pytest.CaptureFixture[
         assert HALF not in shown, given
 
 
-def test_errors_that_nobody_expected_are_shown_without_credentials(capfd: pytest.CaptureFixture[str], tmp_path: Path):
-    from wordveil.cli.output import print_traceback
-
-    try:
-        raise RuntimeError(f"no such bucket: s3a://KEY:{SECRET}@lake")
-    except RuntimeError as error:
-        print_traceback(error)
+def test_errors_that_nobody_expected_are_shown_without_credentials(capfd: pytest.CaptureFixture[str]):
+    print_traceback(RuntimeError(f"no such bucket: s3a://KEY:{SECRET}@lake"))
     shown = capfd.readouterr().err
     assert "no such bucket: s3a://***@lake" in shown
     assert HALF not in shown
