@@ -57,6 +57,7 @@ _JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]+)\s*=\s*")
 # In text of our own a blank stands before the sign between a name and its value, and the value is no secret.
 _TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]+)=(?=\S)")
 _SECRET_TEXT = re.compile(r"['\"]?([^\s'\"`]*)")
+_ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
 _SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]+)['\"]?\s*[=:]\s*")
 
 
@@ -89,9 +90,7 @@ def find_credential(value: str) -> str:
 def hide_credentials(text: str) -> str:
     """A sentence, or any other text, without the credentials in it."""
     shown = _replace(text, _find(text, _TIGHT_PAIR))
-    return re.sub(
-        r"[^\s'\"]*%[0-9A-Fa-f]{2}[^\s'\"]*", lambda one: HIDDEN if find_credential(one[0]) else one[0], shown
-    )
+    return _ESCAPED.sub(lambda one: HIDDEN if find_credential(one[0]) else one[0], shown)
 
 
 def hide_in_value(value: object) -> str:
