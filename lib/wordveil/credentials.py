@@ -23,9 +23,9 @@ _CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs", "jceks", "localjceks"
 _STORAGE = "|".join([*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"])
 _URI = re.compile(
     rf"""
-      (?P<jdbc> jdbc: (?: [\w+-]+ : )*? )?
+      (?P<jdbc> jdbc: (?: [\w+-]{{1,30}} : ){{0,4}}? )?
       (?: (?<![\w.+-]) (?P<storage> {_STORAGE}) : (?P<any> [/\\]*)
-        | (?<![\w.+-]) (?P<other> [a-z][a-z0-9.+-]+) : (?P<some> [/\\]+)
+        | (?<![\w.+-]) (?P<other> [a-z][a-z0-9.+-]{{1,40}}) : (?P<some> [/\\]+)
         | (?: ^ | (?<= [\s='"(] ) ) (?P<none> //) (?= [^/] )
       )
       (?P<rest> [^\s'"<>`]+ )
@@ -34,7 +34,7 @@ _URI = re.compile(
 )
 _HOST = r"(?:[^:,]*|\[[^\]]*\])(?::\d*)?"
 _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*[:.,;)]*")
-_ORACLE = re.compile(r"jdbc:oracle:\w+:(?P<secret>[^@/\s]+/\S*)@", re.IGNORECASE)
+_ORACLE = re.compile(r"jdbc:oracle:\w+:(?P<secret>[^@/\s]{1,200}/\S{0,1000})@", re.IGNORECASE)
 
 _SECRET = re.compile(
     r"passw|passphrase|secret|credential|(?:^|[^a-z])pwd|token(?!s|i[sz]e)|fs\.azure\.sas\."
@@ -52,13 +52,13 @@ _REFERENCE = re.compile(
 
 # After a slash a pair is a directory of a table's partition, such as ds=2026-11-20, unless it is in a JDBC URL.
 _BEFORE = r"(?P<before>^|[?&;,:#|(){}\[\]\s'\"])"
-_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]+)\s*=\s*")
-_JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]+)\s*=\s*")
+_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})\s*=\s*")
+_JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]{{1,200}})\s*=\s*")
 # In text of our own a blank stands before the sign between a name and its value, and the value is no secret.
-_TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]+)=(?=\S)")
+_TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})=(?=\S)")
 _SECRET_TEXT = re.compile(r"['\"]?([^\s'\"`]*)")
 _ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
-_SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]+)['\"]?\s*[=:]\s*")
+_SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
 
 
 @dataclass(frozen=True)
