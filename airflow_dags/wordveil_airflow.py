@@ -58,6 +58,12 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "Mapping[str, Any]": ((dict,), "an object"),
     "Sequence[str]": ((list,), "a list of texts"),
 }
+# A slice is chosen by whoever may trigger a run. So it is one name, and only in these settings a directory.
+_SLICE = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SLICE_PATHS = ("input.path", "output.path")
+_SLICE_ELEMENT = re.compile(r"(?:\w+=)?\{slice\}", re.ASCII)
+# The scheme and host of a URL, or a slash.
+_PATH_START = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/{}]*/|/(?!/))")
 _HERE = Path(__file__).parent
 _JOBS = next((str(path) for path in (_HERE / "wordveil_jobs", _HERE.parent / "jobs") if path.is_dir()), "")
 
@@ -129,7 +135,9 @@ class SubmitSettings:
                 types, kind = KINDS[known[name].type]
                 listed = not isinstance(value, list) or all(isinstance(one, str) for one in value)
                 if not isinstance(value, types) or isinstance(value, bool) or not listed:
-                    problems.append(f"{name} = {str(value)[:80]}: should be {kind}.")
+                    # A list or an object may hold a password.
+                    shown = "" if types in ((dict,), (list,)) else f" = {str(value)[:80]}"
+                    problems.append(f"{name}{shown}: should be {kind}.")
         if problems:
             raise AirflowFailException(f"Airflow Variable {variable}: {' '.join(problems)}")
         chosen = {name: value for name, value in given.items() if value is not None}
@@ -187,7 +195,9 @@ class NightlySettings(SubmitSettings):
 
     config: str = setting("", "the release's YAML configuration, where Spark's driver reads it", required=True)
     overrides: Sequence[str] = setting(
-        [], "settings of the configuration to override, each `KEY=VALUE`; `{slice}` is replaced by the run's slice"
+        [],
+        "settings of the configuration to override, each `KEY=VALUE`; in `input.path` and `output.path` the slice "
+        "replaces `{slice}`, a whole directory such as `/lake/out/{slice}`",
     )
     slice_param: str = setting(
         "ds", "the parameter of `input.where` that chooses a night's records; empty if `input.where` has none"
@@ -198,7 +208,7 @@ class NightlySettings(SubmitSettings):
     marker: str = setting(
         "",
         "a file that says that a slice is complete, e.g. `s3://conn@lake/raw/ds={slice}/_SUCCESS`; "
-        "`plan` looks for it without Spark",
+        "`plan` looks for it without Spark; `{slice}` as in `overrides`",
     )
     wait_hours: float = setting(6, "how long to wait for the slice's first record, in hours")
     wait_minutes: float = setting(10, "how long to wait between two checks for it, in minutes")
@@ -206,6 +216,17 @@ class NightlySettings(SubmitSettings):
         "", "the connection whose password is the key, for a configuration with `key: {env: WORDVEIL_KEY}`"
     )
     key_env: str = setting("WORDVEIL_KEY", "the environment variable that the configuration names in `key.env`")
+
+    def __post_init__(self) -> None:
+        """Refuse ``{slice}`` wherever it could choose more than one directory's name."""
+        named = [("marker", "", self.marker), *(("overrides", *one.partition("=")[::2]) for one in self.overrides)]
+        problems = [
+            f"{name}: {hide_user_info(f'{key}={value}' if key else value)}: {problem}"
+            for name, key, value in named
+            if "{slice}" in key + value and (problem := find_slice_problem(name, key, value))
+        ]
+        if problems:
+            raise AirflowFailException(f"Airflow Variable {self.variable}: {' '.join(problems)}")
 
 
 @dataclass(frozen=True)
@@ -229,7 +250,7 @@ NIGHTLY_PARAMS = {
     "slice": Param(
         None,
         type=["null", "string"],
-        pattern=r"^[^\x00-\x1f]{1,200}$",
+        pattern=f"^{_SLICE.pattern}$",
         title="Slice",
         description="The value of the slice's parameter, e.g. 2026-11-20. Empty: the start of the run's data interval.",
     ),
@@ -255,13 +276,42 @@ def build_run_id(context: Context | dict[str, Any]) -> str:
     return f"{readable}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}".lstrip("._-")
 
 
+def find_slice_problem(name: str, key: str, value: str) -> str:
+    """Why ``{slice}`` must not be in a setting, and what to write instead; empty where it may be."""
+    if key == "input.where":
+        return "SQL gets the slice by slice_param alone. Write its name after a colon, such as ds = :ds."
+    if name != "marker" and key not in _SLICE_PATHS:
+        return f"only {' and '.join(_SLICE_PATHS)} may have {{slice}}. Remove it."
+    start = _PATH_START.match(value)
+    elements = [part for part in value[start.end() :].split("/") if "{slice}" in part] if start else []
+    if elements and all(map(_SLICE_ELEMENT.fullmatch, elements)):
+        return ""
+    return (
+        "{slice} must be a whole directory below the root of an absolute path or URL. Write it as in "
+        "/lake/out/{slice} or /lake/raw/ds={slice}."
+    )
+
+
+def require_slice(value: object, mend: str) -> str:
+    """Check that a value is a slice: one name, which can be neither a path nor SQL. ``mend``: what to do otherwise.
+
+    A run's parameters may have been set without regard to their patterns.
+    """
+    if isinstance(value, str) and _SLICE.fullmatch(value):
+        return value
+    raise AirflowFailException(
+        f"slice = {str(value)[:120]!r}: must be 1 to 100 letters, digits, '.', '_' or '-', begin with a letter or "
+        f"digit, and have no '..'. {mend}"
+    )
+
+
 def format_slice(settings: NightlySettings, context: Context | dict[str, Any]) -> str:
     """The value of ``slice_param``: the run's parameter ``slice``, else the start of its data interval.
 
     The interval's start is written in the time zone of the DAG's timetable.
     """
-    if given := context["params"].get("slice"):
-        return str(given)
+    if (given := context["params"].get("slice")) not in (None, ""):
+        return require_slice(given, "Trigger the DAG with another slice.")
     start = context.get("data_interval_start")
     if start is None:
         uses_slice = any("{slice}" in text for text in (*settings.overrides, settings.marker))
@@ -272,7 +322,8 @@ def format_slice(settings: NightlySettings, context: Context | dict[str, Any]) -
             "or with slice."
         )
     zone = getattr(context["dag"].timetable, "timezone", UTC)
-    return str(start.astimezone(ZoneInfo(zone) if isinstance(zone, str) else zone).strftime(settings.slice_format))
+    found = start.astimezone(ZoneInfo(zone) if isinstance(zone, str) else zone).strftime(settings.slice_format)
+    return require_slice(found, f"Correct slice_format in the Airflow Variable {settings.variable}.")
 
 
 def read_key(settings: NightlySettings) -> str:
@@ -298,6 +349,11 @@ def strip_connection(path: str) -> str:
     scheme, separator, rest = path.partition("://")
     host, slash, tail = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{tail}" if separator else path
+
+
+def hide_user_info(text: str) -> str:
+    """A path or URL without what may be a password: what is before its last ``@``, and its query."""
+    return re.sub(r"(:[/\\]*).*@", r"\1", text, flags=re.DOTALL).partition("?")[0]
 
 
 def open_path(path: str) -> Any:

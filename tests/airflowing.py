@@ -155,11 +155,19 @@ class Airflow:
         return Run(**answer, log=log, commands=commands)
 
     def run_first_task(
-        self, dag: str, settings: Mapping[str, Any] | None, *, environment: Mapping[str, str | None] | None = None
+        self,
+        dag: str,
+        settings: Mapping[str, Any] | None,
+        *,
+        environment: Mapping[str, str | None] | None = None,
+        conf: Mapping[str, Any] | None = None,
     ) -> tuple[str, str]:
-        """Call the DAG's first task by itself: the type of its error, and its message."""
+        """Call the DAG's first task by itself, with parameters that nothing has checked: the type of its error, and its
+        message, or what it returns.
+        """
         variable = {f"AIRFLOW_VAR_{dag.upper()}": None if settings is None else json.dumps(settings)}
-        order = {"dag": dag, "environment": {**(environment or {}), **variable}, "conf": {}, "first_task_alone": True}
+        environment = {**(environment or {}), **variable}
+        order = {"dag": dag, "environment": environment, "conf": conf or {}, "first_task_alone": True}
         answer, _ = self._send(order, [])
         return answer["error"], answer["message"]
 

@@ -14,6 +14,7 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config import artifacts, load
 from wordveil.config.arguments import parse_run_id
+from wordveil.config.credential_checks import check_place
 from wordveil.config.load import Config
 from wordveil.config.paths import make_absolute
 from wordveil.config.schema import SparkSection
@@ -84,7 +85,7 @@ def load_config(source: ConfigSource, overrides: Sequence[str] = ()) -> Config:
     if isinstance(source, Config):
         if overrides:
             problem = "a checked configuration takes no overrides. Pass them when you load its file."
-            raise ConfigError("arguments", [Fault("overrides", overrides[0][:80], problem)])
+            raise ConfigError("arguments", [Fault("overrides", overrides[0].partition("=")[0][:80], problem)])
         return source
     if isinstance(source, Mapping):
         settings = deepcopy(dict(source))
@@ -349,7 +350,11 @@ def read_ledger(
     >>> wordveil.read_ledger("conf/release.yaml", by="author").show()
     """
     settings = _check_ledger(config, path, by)
-    place = settings.ledger.path if settings and settings.ledger else make_absolute(path or "")
+    place = (
+        settings.ledger.path
+        if settings and settings.ledger
+        else make_absolute(check_place("path", path or "", "arguments"))
+    )
     selection = ledger_report.Selection(release, author, record)
     spark = _open_session(session, settings.spark if settings else SparkSection(), delta=True)
     with job_errors("nothing was changed"):

@@ -1,18 +1,25 @@
 """The errors that a user can cause.
 
 Each derives from :class:`WordveilError`. Its message names the field or file, the value, and the fix; it never holds
-text of a record. ``exit_code`` is what the command line returns for it.
+text of a record, and what looks like a credential is hidden in it. ``exit_code`` is what the command line returns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wordveil.credentials import hide_credentials, hide_in_value
+
+_HIDES = {"where": hide_in_value, "value": hide_in_value, "problem": hide_credentials, "hint": hide_credentials}
+
 
 class WordveilError(Exception):
     """Base of every error with a message for the user. Exit code 1."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(hide_credentials(message))
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,11 @@ class Fault:
     problem: str
     hint: str = ""
 
+    def __post_init__(self) -> None:
+        """Hide credentials, whoever made the fault."""
+        for name, hide in _HIDES.items():
+            object.__setattr__(self, name, hide(getattr(self, name)))
+
     def __str__(self) -> str:
         shown = f" = {self.value}" if self.value else ""
         tail = f" {self.hint}" if self.hint else ""
@@ -48,7 +60,7 @@ class ConfigError(WordveilError):
     exit_code = 2
 
     def __init__(self, source: str, faults: list[Fault]) -> None:
-        self.source = source
+        self.source = hide_credentials(source)
         self.faults = faults
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in faults)]))

@@ -191,6 +191,9 @@ def test_sources_that_are_not_there_are_named(spark, workspace: Workspace, monke
     settings = workspace.config(input={"format": "csv", "options_env": {"password": "LAKE_PASSWORD"}}).input
     with pytest.raises(ConfigError, match=r"input\.options_env\.password = LAKE_PASSWORD: is not set"):
         open_input(spark, settings)
+    settings = workspace.config(input={"format": "csv", "options_env": {"password": "the_secret_itself"}}).input
+    with pytest.raises(ConfigError, match=r"input\.options_env\.password: is not set"):
+        open_input(spark, settings)
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])

@@ -69,12 +69,17 @@ app.add_typer(keys, name="key")
 app.add_typer(audits, name="audit")
 
 
+# These take settings, which are checked as such, or text.
+_NO_PLACES = frozenset({"--set", "--param", "--text", "--words", "--id", "--author", "--record"})
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code: the entry point of the console script and of the jobs."""
     signal.signal(signal.SIGTERM, terminate)
     accept_characters()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        _refuse_credentials(arguments)
         code = app(args=list(arguments), standalone_mode=False)
     except WordveilError as error:
         _show_error(error, as_json="--json" in arguments)
@@ -88,6 +93,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print_usage_error(error)
         sys.exit(getattr(error, "exit_code", 2))
     sys.exit(code or 0)
+
+
+def _refuse_credentials(arguments: Sequence[str]) -> None:
+    """Raise :class:`ConfigError` for a path or URL with a credential: every list of processes shows it, and a command
+    would print it.
+    """
+    from wordveil.config.credential_checks import check_place
+
+    option = ""
+    for word in arguments:
+        if word.startswith("-"):
+            option, _, word = word.partition("=")  # noqa: PLW2901
+        if option not in _NO_PLACES:
+            check_place(option or "argument", word)
 
 
 def _show_error(error: WordveilError, *, as_json: bool) -> None:

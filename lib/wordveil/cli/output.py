@@ -29,6 +29,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from wordveil.credentials import hide_credentials
 from wordveil.evaluation.report.values import show_cell, show_value
 
 people = Console(stderr=True, markup=False, emoji=False, highlight=False)
@@ -161,8 +162,10 @@ def print_traceback(error: Exception) -> None:
 
 
 def tell(text: str, style: str = "") -> None:
-    """Print a message for people. Lines below its first are indented, so that no value looks like another message."""
-    first, *below = text.split("\n")
+    """Print a message for people, without credentials. Lines below its first are indented, so that no value looks like
+    another message.
+    """
+    first, *below = hide_credentials(text).split("\n")
     for line in (first, *(line if line.startswith("  ") else f"  {line}" for line in below)):
         people.print(make_text(line, style), soft_wrap=True)
 

@@ -26,6 +26,7 @@ from wordveil.config.schema import (
     SparkSection,
     TextSection,
 )
+from wordveil.credentials import hide_in_value
 from wordveil.embeddings.embedding import SHIPPED
 from wordveil.errors import Fault, NgramError
 from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, narrow_relation
@@ -365,6 +366,6 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 
 
 def shown_value(value: object) -> str:
-    """A value as a fault shows it, cut where it is long."""
-    text = "" if value is None else str(value)
+    """A value as a fault shows it: without credentials, and cut where it is long."""
+    text = "" if value is None else hide_in_value(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,11 +1,10 @@
-"""Formats of inputs, and the options that their readers may have: whatever would lose records, change types from night
-to night, or show a secret is a fault.
+"""Formats of inputs, and the options that their readers may have: whatever would lose records, or change types from
+night to night, is a fault.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -64,10 +63,6 @@ _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
         "singlevariantcolumn": "puts a whole row into one column. Name the columns in input.columns.",
     }
 )
-_SECRET = re.compile(r"passw|secret|token|credential|access.?key|private.?key|sas.?key|api.?key", re.IGNORECASE)
-_SECRET_VALUE = re.compile(
-    r"(passw(or)?d|pwd|secret|token|sig|access.?key|account.?key)\s*=|://[^/\s:@]+:[^/\s@]+@", re.IGNORECASE
-)
 
 
 def find_format_faults(source: InputSection) -> Iterator[Fault]:
@@ -107,13 +102,6 @@ def _option_faults(source: InputSection) -> Iterator[Fault]:
         seen[folded] = f"input.{section}.{name}"
         if folded in refused:
             yield Fault(where, "", refused[folded])
-    for name, value in source.options.items():
-        if _SECRET.search(name) or _SECRET_VALUE.search(value):
-            problem = (
-                "seems to hold a secret, and configurations are stored and shown. Put the value into an environment "
-                f"variable and name that: options_env: {{{name}: VARIABLE}}."
-            )
-            yield Fault(f"input.options.{name}", "", problem)
 
 
 def find_option(source: InputSection, name: str) -> str:

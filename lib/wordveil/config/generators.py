@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.load import make_fault
 from wordveil.config.paths import EmbeddingPath, LocalPath
 from wordveil.config.schema import FromValue, Name, Section
@@ -209,6 +210,7 @@ def load_generator_config(file: Path, overrides: Sequence[str] = ()) -> Generato
     """
     raw = read_yaml(file)
     faults = [fault for override in overrides for fault in set_key(raw, override)]
+    faults.extend(find_credential_faults(raw))
     try:
         config = GeneratorConfig.model_validate(raw, context=file.parent)
     except ValidationError as error:

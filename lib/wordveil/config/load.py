@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import Recipe
 from wordveil.config.checks import Sections, did_you_mean, find_contradictions, output_exposes, shown_value
+from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.evaluation import EvaluationSection, find_author
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
 from wordveil.config.paths import LocalPath
@@ -160,7 +161,7 @@ def parse_config(
     """Check a configuration that is already a mapping; otherwise as :func:`load_config`. Relative paths are taken from
     ``directory``, by default the working directory.
     """
-    found = [*faults]
+    found = [*faults, *find_credential_faults(raw)]
     config = None
     try:
         config = Config.model_validate(dict(raw), context=directory)
@@ -300,7 +301,7 @@ def make_fault(
         return Fault(where, str(details["input"]), f"is now called {renamed}.")
     message = messages.get((where, kind)) or _message(details)
     # What stands there may be a key or a password.
-    is_hidden = kind == "missing" or where.startswith(("key", "input.options"))
+    is_hidden = kind == "missing" or where.startswith(("key", "input.options", "spark.options"))
     return Fault(where, "" if is_hidden else shown_value(details["input"]), message)
 
 

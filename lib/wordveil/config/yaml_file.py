@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,9 @@ def parse_yaml(content: str, source: str) -> dict[str, Any]:
         raw = yaml.load(content, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ConfigError(source, [Fault("YAML", "", f"{line}{error.problem or 'not readable'}.")]) from None
+        # A password that begins with * or ! is an alias or a tag to YAML, which would quote it.
+        problem = re.sub(r"(alias|anchor|tag|handle) .*", r"\1", error.problem or "not readable", flags=re.DOTALL)
+        raise ConfigError(source, [Fault("YAML", "", f"{line}{problem}.")]) from None
     except yaml.YAMLError:
         raise ConfigError(source, [_NO_TEXT]) from None
     if not isinstance(raw, dict):
@@ -60,7 +63,9 @@ def set_key(raw: dict[str, Any], override: str) -> list[Fault]:
     """Set what ``key=value`` says, with a dotted key and a YAML value; returns what is wrong with it."""
     key, equals, value = override.partition("=")
     if not equals or not key:
-        return [Fault("--set", "" if key.startswith("key") else override, "is not of the form key=value.")]
+        # What follows the name may be a secret.
+        name = re.match(r"[\w.]*", key)
+        return [Fault("--set", name[0] if name else "", "is not of the form key=value.")]
     *parents, last = key.split(".")
     place: Any = raw
     for parent in parents:

@@ -14,6 +14,7 @@ import pyarrow.feather as feather
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 
 from wordveil.errors import InputError
 from wordveil.spark.platform.errors import describe_cause
@@ -115,11 +116,18 @@ def test_parquet_by_any_name_and_what_is_not_here_is_left_to_spark(tmp_path):
             "hdfs://host/t.csv.gz",
             "in hdfs://host/t.csv.gz. It is not a Parquet file; by its name it is CSV. Set input.format: csv.",
         ),
+        ("s3a://KEY:a/b@lake/t.parquet", "in s3a://***@lake/t.parquet. The file is damaged."),
     ],
 )
 def test_a_file_that_spark_cannot_read_is_named_whole(file, said):
     error = ValueError(f": java.lang.X: [CANNOT_READ_FILE_FOOTER] Could not read footer for file: {file}. Please")
     assert said in describe_cause(error)
+
+
+def test_what_spark_says_of_a_path_is_passed_on_without_credentials():
+    said = "[PATH_NOT_FOUND] Path does not exist: s3a://KEY:a/b@lake/raw?sig=b/c. SQLSTATE: 42K03"
+    found = describe_cause(AnalysisException(said))
+    assert found.endswith("Path does not exist: s3a://***@lake/raw?sig=*** SQLSTATE: 42K03")
 
 
 @pytest.mark.parametrize(

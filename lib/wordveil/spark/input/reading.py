@@ -85,8 +85,10 @@ def _reader(
 ) -> DataFrameReader:
     from pyspark.errors import ParseException
 
+    problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
-        Fault(f"input.options_env.{name}", variable, "is not set in the environment. Set it, or remove this option.")
+        # What is no variable may be the secret itself.
+        Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
         for name, variable in section.options_env.items()
         if variable not in os.environ
     ]

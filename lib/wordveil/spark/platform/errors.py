@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
 from wordveil.spark.platform.formats import describe_foreign
 from wordveil.spark.platform.jvm import java_log
@@ -96,10 +97,10 @@ def error_condition(error: BaseException) -> str:
 
 
 def describe_cause(error: BaseException) -> str:
-    """Describe the cause in one line that cannot quote a record: a worker's own error, a file name, or Spark's error
-    condition.
+    """Describe the cause in one line that cannot quote a record or a credential: a worker's own error, a file name, or
+    Spark's error condition.
     """
-    text = str(error)
+    text = hide_credentials(str(error))
     if worker := re.search(r"wordveil\.errors\.\w+: (.*)", text):
         return worker[1]
     if module := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text):
@@ -123,7 +124,7 @@ def _find_detail(error: BaseException) -> str:
     """What Spark says of an error that it finds before it reads a row, in one line; empty of others."""
     from pyspark.errors import AnalysisException
 
-    said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", str(error)).partition("\n")[0].strip()
+    said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", hide_credentials(str(error))).partition("\n")[0].strip()
     if not isinstance(error, AnalysisException):
         return ""
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."

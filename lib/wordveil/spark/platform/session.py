@@ -158,9 +158,7 @@ def _encryption(master: str, section: SparkSection, submitted: dict[str, str]) -
         return {**ENCRYPTION, "spark.authenticate.secret": secrets.token_hex(32)}  # Spark requires one
     if section.allow_unencrypted:
         return {}
-    if master.startswith("spark://") and not any(
-        "spark.authenticate.secret" in given for given in (submitted, section.options)
-    ):
+    if master.startswith("spark://") and "spark.authenticate.secret" not in submitted:
         raise PlatformError(
             "a standalone cluster needs spark.authenticate.secret, with the same value on master, workers and driver. "
             "Set it in a spark-defaults.conf that only its owner can read, as `wordveil docs deploy` shows, or set "

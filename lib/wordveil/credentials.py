@@ -1,0 +1,173 @@
+"""Credentials inside of values: which part of a path, URL or option is one, and the same text without it.
+
+Configurations are stored and shown, and so are errors. So no setting may hold a credential
+(:mod:`wordveil.config.credential_checks`), and no error shows one: :mod:`wordveil.errors` passes every message through
+this module. A credential is found by how it is written. A secret alone, without a name or a URL, looks like any text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+HIDDEN = "***"
+"""What stands where a credential was."""
+
+# In these schemes a bucket follows, which has neither a port nor users.
+_BUCKETS = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
+# Here a container stands before the @, or the file system that has a store of credentials.
+_CONTAINERS = frozenset({"abfs", "abfss", "wasb", "wasbs", "jceks", "localjceks", "bcfks"})
+_STORAGE = "|".join([*_BUCKETS, "abfss?", "wasbs?", "hdfs", "viewfs", "s?webhdfs", "adl", "https?", "s?ftp"])
+_URI = re.compile(
+    rf"""
+      (?P<jdbc> jdbc: (?: [\w+-]{{1,30}} : ){{0,4}}? )?
+      (?: (?<![\w.+-]) (?P<storage> {_STORAGE}) : (?P<any> [/\\]*)
+        | (?<![\w.+-]) (?P<other> [a-z][a-z0-9.+-]{{1,40}}) : (?P<some> [/\\]+)
+        | (?: ^ | (?<= [\s='"(] ) ) (?P<none> //) (?= [^/] )
+      )
+      (?P<rest> [^\s'"<>`]+ )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_HOST = r"(?:[^:,]*|\[[^\]]*\])(?::\d*)?"
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*[:.,;)]*")
+_ORACLE = re.compile(r"jdbc:oracle:\w+:(?P<secret>[^@/\s]{1,200}/\S{0,1000})@", re.IGNORECASE)
+
+_SECRET = re.compile(
+    r"passw|passphrase|secret|credential|(?:^|[^a-z])pwd|token(?!s|i[sz]e)|fs\.azure\.sas\."
+    r"|(?:access|account|private|api|encryption|shared|storage|master|sas|signing|subscription)[._-]?key",
+    re.IGNORECASE,
+)
+_SECRET_PART = re.compile(r"sig|sas|pw|pass|pat|jwt|auth|authorization|(?:.*[-_])?signature", re.IGNORECASE)
+# Such a name says where a secret is, or of what kind.
+_REFERENCE = re.compile(
+    r"(?:file|path|providers?|type|id|enabled?|class|location|ur[li]|endpoint|regex|alias|format|algorithm|bits|size"
+    r"|length)(?:\.[\w-]+\.(?:dfs|blob)\.core\.windows\.net)?$"
+    r"|^spark\.kubernetes\.(?:driver|executor)\.(?:secrets|secretkeyref)\.",
+    re.IGNORECASE,
+)
+
+# After a slash a pair is a directory of a table's partition, such as ds=2026-11-20, unless it is in a JDBC URL.
+_BEFORE = r"(?P<before>^|[?&;,:#|(){}\[\]\s'\"])"
+_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})\s*=\s*")
+_JDBC_PAIR = re.compile(rf"{_BEFORE[:-1]}|/)(?P<name>[\w.-]{{1,200}})\s*=\s*")
+# In text of our own a blank stands before the sign between a name and its value, and the value is no secret.
+_TIGHT_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})=(?=\S)")
+_SECRET_TEXT = re.compile(r"['\"]?([^\s'\"`]*)")
+_ESCAPED = re.compile(r"(?<![^\s'\"])[^\s'\"%]*%[0-9A-Fa-f]{2}[^\s'\"]*")
+_SHOWN_PAIR = re.compile(rf"{_BEFORE}(?P<name>[\w.-]{{1,200}})['\"]?\s*[=:]\s*")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where in a text a credential is, and what it is."""
+
+    start: int
+    end: int
+    what: str
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting or parameter of this name holds a secret, and not only says where one is."""
+    is_secret = _SECRET.search(name) or _SECRET_PART.fullmatch(name.rpartition(".")[2])
+    return bool(is_secret) and _REFERENCE.search(name) is None
+
+
+def is_secret_value(value: object) -> bool:
+    """Whether a value can be a secret at all: it is neither empty nor a switch."""
+    return value is not None and str(value).strip().lower() not in ("", "true", "false", HIDDEN)
+
+
+def find_credential(value: str) -> str:
+    """Say which part of a setting's value is a credential, in words that do not show it; empty where none is."""
+    pairs = _JDBC_PAIR if value.lstrip().lower().startswith("jdbc:") else _PAIR
+    return next((found.what for text in _decodings(value) for found in _find(text, pairs)), "")
+
+
+def hide_credentials(text: str) -> str:
+    """A sentence, or any other text, without the credentials in it."""
+    shown = _replace(text, _find(text, _TIGHT_PAIR))
+    return _ESCAPED.sub(lambda one: HIDDEN if find_credential(one[0]) else one[0], shown)
+
+
+def hide_in_value(value: object) -> str:
+    """A setting's value as text without its credentials. What follows a credential that may go on is hidden too."""
+    text = str(_hide_nested(value))
+    # A pair's secret may hold any sign, and one before an @ may hold blanks.
+    shown = _replace(text, (_Found(one.start, len(text), one.what) for one in _find_pairs(text, _SHOWN_PAIR)))
+    shown = _replace(shown, _find_user_info(shown))
+    return HIDDEN if find_credential(shown) or (shown != text and re.search(r"\s.*@", shown)) else shown
+
+
+def _hide_nested(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            hide_in_value(name): HIDDEN if is_secret_name(str(name)) else _hide_nested(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_hide_nested(inner) for inner in value]
+    return value
+
+
+def _decodings(text: str) -> Iterator[str]:
+    """The text, and what it is once its percent escapes are read, and theirs."""
+    before = ""
+    for _ in range(5):
+        yield text
+        before, text = text, unquote(text, errors="replace")
+        if text == before:
+            return
+
+
+def _find(text: str, pairs: re.Pattern[str]) -> Iterator[_Found]:
+    yield from _find_user_info(text)
+    yield from _find_pairs(text, pairs)
+
+
+def _find_pairs(text: str, pattern: re.Pattern[str]) -> Iterator[_Found]:
+    for match in pattern.finditer(text):
+        secret = _SECRET_TEXT.match(text, match.end())
+        assert secret is not None, "it may be empty"
+        name = match["name"]
+        is_secret = is_secret_name(name) or (match["before"] in ("?", "&") and name.lower() == "key")
+        if is_secret and is_secret_value(re.split("[&;]", secret[1])[0]):
+            yield _Found(secret.start(1), secret.end(1), f"the value of {name}")
+
+
+def _find_user_info(text: str) -> Iterator[_Found]:
+    """What stands before the @ of a URI, and is no container and no user of a database."""
+    for match in _ORACLE.finditer(text):
+        yield _Found(match.start("secret"), match.end("secret"), "the password before the @")
+    for match in _URI.finditer(text):
+        scheme = (match["storage"] or match["other"] or "").lower()
+        slashes = match["any"] or match["some"] or match["none"] or ""
+        start, rest = match.start("rest"), match["rest"]
+        host = re.split(r"[/\\?#;]" if match["jdbc"] else r"[/\\?#]", rest, maxsplit=1)[0]
+        user, at, _ = host.rpartition("@")
+        whole = rest.rfind("@") if "@" in rest else len(rest)
+        if at and ":" in unquote(user) and scheme != "file":
+            yield _Found(start, start + whole, "the password before the @")
+        elif at and user not in ("", HIDDEN) and not match["jdbc"] and scheme not in _CONTAINERS:
+            if len(slashes) == 2 or scheme in _BUCKETS:
+                yield _Found(start, start + len(user), "the user before the @")
+        elif not at and (_has_no_port(host, rest) or (scheme in _BUCKETS and ":" in host.rstrip(":.,;)"))):
+            # A secret may have a slash, which ends a host.
+            yield _Found(start, start + whole, "the password before the @")
+
+
+def _has_no_port(host: str, rest: str) -> bool:
+    """Whether a colon in what seems to be a host does not begin a port, and an @ follows somewhere."""
+    return "@" in unquote(rest) and _HOSTS.fullmatch(host) is None
+
+
+def _replace(text: str, found: Iterable[_Found]) -> str:
+    shown, place = "", 0
+    for one in sorted(found, key=lambda one: one.start):
+        if one.end > place:
+            shown += text[place : max(one.start, place)] + (HIDDEN if one.start >= place else "")
+            place = one.end
+    return shown + text[place:]
