@@ -743,15 +743,7 @@ class VerifyOperator(PublicTableOperator):
 
     job = "release.py"
     xcom_keys = (
-        "verified",
-        "release",
-        "publication",
-        "public_version",
-        "records",
-        "files",
-        "relation",
-        "exposes",
-        "pinned",
+        *("verified", "release", "publication", "public_version", "records", "files", "relation", "exposes", "pinned"),
     )
     advice = (
         "The table is not the one that the asset's event names, or not the one that was signed, or older than one that "

@@ -51,7 +51,7 @@ PASSED = GateDecision(
 FAILED = replace(PASSED, result=evaluate(GateRules(min_records=100), Measured(released=12)))
 MANIFEST = {
     "records": 12,
-    "public_version": 1,
+    "publication": 1,
     "draws_version": 2,
     "relation": "any_text",
     "exposes": [],

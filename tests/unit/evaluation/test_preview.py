@@ -289,7 +289,7 @@ def test_what_people_see_holds_every_figure(bundle):
     assert shown["records read"] == "6 of 6, all of the table"
     assert shown["suggested n_max"] == "8, the p95 rounded up; 1 (16.7%) cut"
     assert shown["epsilon of a record at that"] == "40"
-    assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).row_count == 3
+    assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).__rich__().row_count == 3
 
 
 def test_several_columns_are_counted_together_and_apart(bundle):
