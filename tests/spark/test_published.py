@@ -164,6 +164,12 @@ def leave_out_a_file(actions: Actions) -> None:
     actions.remove({"add": adds(actions)[0]})
 
 
+def name_a_file_twice(actions: Actions) -> None:
+    """By another spelling of its path, so that readers have its rows twice."""
+    found = adds(actions)[0]
+    actions.append({"add": {**found, "path": found["path"].replace("part-", "part%2D")}})
+
+
 def name_a_file_outside(actions: Actions) -> None:
     adds(actions)[0]["path"] = "file:///tmp/elsewhere.parquet"
 
@@ -174,6 +180,7 @@ def name_a_file_outside(actions: Actions) -> None:
         (permute_partitions, "Files with other partition values: "),
         (hide_rows, "Files with other statistics: "),
         (leave_out_a_file, "Files missing: "),
+        (name_a_file_twice, "Files given twice: "),
         (name_a_file_outside, "not in the manifest: file:///tmp/elsewhere.parquet"),
     ],
 )

@@ -225,14 +225,15 @@ def sign(manifest: Manifest, private_key: Ed25519PrivateKey) -> dict[str, Any]:
     }
 
 
-def open_document(document: Mapping[str, Any], pinned_public_key: str | None) -> Manifest:
-    """The manifest of a signed document, if its signature is valid.
+def open_document(document: Any, pinned_public_key: str | None) -> Manifest:
+    """The manifest of a signed ``document``, as JSON gives it, if its signature is valid.
 
     ``pinned_public_key`` is the release's, 64 hexadecimal digits, from a source other than the document. With None the
     document is checked only with the key that it contains, which finds accidental changes but not forgery. Raises
     :class:`ReleaseError`.
     """
-    values, public_key, signature = (document.get(name) for name in ("manifest", "public_key", "signature"))
+    given = document if isinstance(document, Mapping) else {}
+    values, public_key, signature = (given.get(name) for name in ("manifest", "public_key", "signature"))
     if not isinstance(values, Mapping) or not isinstance(public_key, str) or not isinstance(signature, str):
         raise ReleaseError(
             "the document is not a signed manifest: it needs manifest, public_key and signature. Use the one that was "

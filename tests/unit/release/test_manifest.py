@@ -193,6 +193,11 @@ def test_a_document_that_is_no_signed_manifest_is_refused(lacking):
     assert "is not a signed manifest" in problem(signed)
 
 
+@pytest.mark.parametrize("document", [[], "manifest", None, 7])
+def test_json_that_is_no_object_is_refused(document):
+    assert "is not a signed manifest" in problem(document)
+
+
 @pytest.mark.parametrize("version", [1, 0, "2", None, True, 2.0])
 def test_other_versions_are_refused_by_name(version):
     signed = document()

@@ -163,7 +163,12 @@ def _read_log(table: DeltaTable, version: int) -> _Log:
         partition_by=tuple(metadata["partitionColumns"]),
         reader_version=protocol["minReaderVersion"],
         reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
-        files=tuple(sorted((unquote(row.path), row.size, dict(row.partitionValues), row.stats) for row in rows)),
+        files=tuple(
+            sorted(
+                ((unquote(row.path), row.size, dict(row.partitionValues or {}), row.stats) for row in rows),
+                key=lambda file: file[0],
+            )
+        ),
     )
 
 
