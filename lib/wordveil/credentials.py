@@ -78,7 +78,7 @@ def is_secret_name(name: str) -> bool:
 
 def is_secret_value(value: object) -> bool:
     """Whether a value can be a secret at all: it is neither empty nor a switch."""
-    return value is not None and str(value).strip().lower() not in ("", "true", "false", HIDDEN)
+    return value is not None and str(value).strip().rstrip(":.,;)").lower() not in ("", "true", "false", HIDDEN)
 
 
 def find_credential(value: str) -> str:

@@ -109,7 +109,9 @@ def test_a_credential_is_found_and_hidden(form: str):
     assert HALF not in shown
     assert HIDDEN in shown
     assert hide_in_value(shown) == shown
-    assert HALF not in str(Fault("input.path", value, "is wrong."))
+    fault = str(Fault("input.path", value, "is wrong."))
+    assert HALF not in fault
+    assert hide_credentials(fault) == fault, "what hides one is no credential itself"
 
 
 @pytest.mark.parametrize("form", [*USER_INFO, *NAMED])
