@@ -118,12 +118,12 @@ def test_of_two_processes_at_once_one_dies_and_the_other_does_the_rest(story: St
 
 @NEEDS_NAMESPACE
 def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, spark):
-    """The release is on a file system of 300 kB; then it moves to a larger one."""
+    """The release is on a file system of 200 kB; then it moves to a larger one."""
     config = local_config(story, "full", "night-1")
     home = story.root / "full"
     home.mkdir()
     run = f"{sys.executable} -m wordveil sanitise --config {config} --run-id night-1 --json"
-    script = f"mount -t tmpfs -o size=300k none {home} && ! {run} && cp -a {home} {home}-kept"
+    script = f"mount -t tmpfs -o size=200k none {home} && ! {run} && cp -a {home} {home}-kept"
     environment = {**clean_environment(), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [*namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False

@@ -31,6 +31,10 @@ from wordveil.spark.release.verify import verify_table
 TOKENS = 6
 """What each text costs."""
 SECONDS, STEPS = 600, 18
+GIVEN_UP = 0
+"""In place of the epoch, for what a run had reserved that was given up."""
+Payers = dict[tuple[str, str, int], dict[str, None]]
+"""By record, sanitised text and epoch: the authors who pay for a draw, the first one first."""
 
 
 class History:
@@ -208,16 +212,19 @@ class History:
         for row in entries:
             by_author[row["author"]] += row["spent_tokens"]
             by_record[row["record_id"]] += row["spent_tokens"] * (row["kind"] != "attribute")
-        draws, authors = Counter(name for name, _, _ in payers), Counter(itertools.chain(*payers.values()))
+        draws = Counter(name for name, _, _ in payers)
         assert +by_record == Counter({name: TOKENS * count for name, count in draws.items()})
-        assert +by_author == Counter({name: TOKENS * count for name, count in authors.items()})
+        least, most = count_payers(payers), Counter(itertools.chain(*payers.values()))
+        assert by_author.keys() <= most.keys()
+        for author in most:
+            assert TOKENS * least[author] <= by_author[author] <= TOKENS * most[author], author
 
-    def find_payers(self, entries: list[dict[str, Any]]) -> dict[tuple[str, str, int], set[str]]:
-        """Each draw that costs, by record, sanitised text and epoch, and who pays for it: whoever was the record's
-        author then, or in a later run. Checks texts, limits and withdrawals on the way.
+    def find_payers(self, entries: list[dict[str, Any]]) -> Payers:
+        """Each draw that costs and who pays for it: whoever was the record's author then, or in a later run. Checks
+        texts, limits and withdrawals on the way.
         """
         texts: dict[tuple[str, int, str], str] = {}
-        payers: dict[tuple[str, str, int], set[str]] = {}
+        payers: Payers = {}
         gone: set[str] = set()
         draws = defaultdict(set)
         for row in self.rows("draws"):
@@ -232,17 +239,25 @@ class History:
                 continue
             then = self.versions[intent["version"]]
             for draw in payers:
-                payers[draw] |= {then[draw[0]][1]} if draw[0] in then else set()
+                payers[draw] |= {then[draw[0]][1]: None} if draw[0] in then else {}
             new = draws[intent["run_id"]] - payers.keys()
             if end == "abandoned":
-                new = {(row["record_id"], intent["run_id"], 0) for row in ours if row["kind"] == "reserve"}
-            payers |= {draw: {then[draw[0]][1]} for draw in new}
+                new = {(row["record_id"], intent["run_id"], GIVEN_UP) for row in ours if row["kind"] == "reserve"}
+            payers |= {draw: {then[draw[0]][1]: None} for draw in new}
             assert not gone & {name for name, _, _ in new}
             for name, text, epoch in draws[intent["run_id"]]:
                 assert texts.setdefault((name, epoch, then[name][0]), text) == text, "a text has one draw in an epoch"
-            costs = Counter(itertools.chain(*payers.values()))
+            costs = count_payers(payers)
             assert limit is None or all(costs[then[name][1]] <= limit for name, _, _ in new)
         return payers
+
+
+def count_payers(payers: Payers) -> Counter[str]:
+    """How many draws each author must have paid for. What was given up has shown nothing: who became its record's
+    author later need not pay for it, but does where other draws of the record were attributed at that time.
+    """
+    named = ([next(iter(authors))] if draw[2] == GIVEN_UP else authors for draw, authors in payers.items())
+    return Counter(itertools.chain(*named))
 
 
 def tell(history: History) -> Iterator[None]:
