@@ -154,7 +154,7 @@ class History:
 
     def withdraw(self) -> None:
         """Withdraw a record that the release holds."""
-        held = {row["id"] for row in self.rows("draws") if row["id"] is not None}
+        held = {row["id"] for row in self.rows("draws") if row["id"] is not None} - self.withdrawn
         if held:
             name = self.choose(held)
             withdraw(self.config, lambda: self.lake.spark, [name])
