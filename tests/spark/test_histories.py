@@ -288,10 +288,14 @@ def test_a_ledger_that_lost_or_invented_an_entry_is_noticed(spark: Any, tmp_path
     history.run()
     history.check()
     ledger = f"delta.`{history.lake.ledger}`"
+    sound = spark.sql(f"DESCRIBE HISTORY {ledger}").agg({"version": "max"}).collect()[0][0]
     for statement in (
         f"INSERT INTO {ledger} SELECT * FROM {ledger} WHERE kind = 'settle' LIMIT 1",
-        f"DELETE FROM {ledger} WHERE kind = 'settle' AND record_id = 'r001'",
+        f"DELETE FROM {ledger} WHERE kind = 'settle' AND record_id = 'r000'",
+        f"UPDATE {ledger} SET author = 'a3' WHERE record_id = 'r000'",
     ):
         spark.sql(statement)
         with pytest.raises(AssertionError):
             history.check()
+        spark.sql(f"RESTORE TABLE {ledger} TO VERSION AS OF {sound}")
+        history.check()
