@@ -188,7 +188,7 @@ def test_sequences_of_a_private_corpus_are_not_written_where_others_can_read(tmp
 
 
 @pytest.mark.skipif(find_spec("jax") is None, reason="pip install 'wordveil[train]'")
-@pytest.mark.parametrize("mask", [0o022, 0o077])
+@pytest.mark.parametrize("mask", [0o022, pytest.param(0o077, marks=pytest.mark.long)])
 def test_train_and_build_work_under_both_umasks(tmp_path: Path, mask: int) -> None:
     configure(tmp_path, "private")
     mechanism = {"name": "er-ae", "epsilon": 8.0, "model": "out/generator.npz", "embedding": "demo", "public": True}
