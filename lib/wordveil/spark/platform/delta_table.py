@@ -144,13 +144,13 @@ class DeltaTable:
         """Whether :meth:`append` has written under ``idempotency_key``."""
         return bool(self._snapshot().transactions().get(f"wordveil {idempotency_key}").isDefined())
 
-    def list_files(self, version: int) -> list[Row]:
-        """Return what the log says about each data file of a version: ``path``, ``size``, ``partitionValues``,
+    def list_files(self, snapshot: Any) -> list[Row]:
+        """Return what the log says about each data file of a :meth:`snapshot`: ``path``, ``size``, ``partitionValues``,
         ``stats`` and ``deletionVector``.
         """
         from pyspark.sql import DataFrame
 
-        files = DataFrame(self.snapshot(version).allFiles().toDF(), self.spark)
+        files = DataFrame(snapshot.allFiles().toDF(), self.spark)
         return files.select("path", "size", "partitionValues", "stats", "deletionVector").collect()
 
     def read(self, version: int | None = None) -> DataFrame:

@@ -10,8 +10,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from wordveil.errors import ReleaseError
@@ -109,22 +109,16 @@ def describe(table: DeltaTable, version: int) -> Snapshot:
     from pyspark.sql import functions as F  # noqa: N812
 
     log = _read_log(table, version)
-    digests = _hash_files(table, [path for path, *_ in log.files])
-    files = tuple(
-        File(path, *digests.get(path, (size, "")), partition, hash_text(statistics) if statistics else "")
-        for path, size, partition, statistics in log.files
-    )
+    digests = _hash_files(table, [file.path for file in log.files])
+    files = [
+        file._replace(bytes=size, sha256=digest)
+        for file in log.files
+        for size, digest in [digests.get(file.path, (file.bytes, file.sha256))]
+    ]
     # Spark fails where a file is gone. Delta counts by its log alone, unless a column is asked for.
     is_complete = all(file.sha256 for file in files)
     seen = table.read(version).agg(F.count("_metadata.file_name")).first() if is_complete else None
-    return Snapshot(
-        schema=log.schema,
-        partition_by=log.partition_by,
-        reader_version=log.reader_version,
-        reader_features=log.reader_features,
-        records=seen[0] if seen else -1,
-        files=files,
-    )
+    return replace(log, files=tuple(files), records=seen[0] if seen else log.records)
 
 
 def hash_text(text: str) -> str:
@@ -132,22 +126,12 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-@dataclass(frozen=True)
-class _Log:
-    """A version of a table by its log: of each file the path, the size, the partition values and the statistics."""
-
-    schema: dict[str, Any]
-    partition_by: tuple[str, ...]
-    reader_version: int
-    reader_features: tuple[str, ...]
-    files: tuple[tuple[str, int, dict[str, str | None], str | None], ...]
-
-
-def _read_log(table: DeltaTable, version: int) -> _Log:
+def _read_log(table: DeltaTable, version: int) -> Snapshot:
+    """A version of a table as its log has it: no rows are counted, and no file is hashed."""
     snapshot = table.snapshot(version)
     metadata = json.loads(snapshot.metadata().json())["metaData"]
     protocol = json.loads(snapshot.protocol().json())["protocol"]
-    rows = table.list_files(version)
+    rows = table.list_files(snapshot)
     if any(row.deletionVector is not None for row in rows):
         raise ReleaseError(
             f"table {table.path}: version {version} deletes rows by deletion vectors, which wordveil does not write. "
@@ -158,17 +142,19 @@ def _read_log(table: DeltaTable, version: int) -> _Log:
             f"table {table.path}: version {version} gives columns other names than its files ({_MAPPING}), which "
             "wordveil does not write. The table is not the one that was signed."
         )
-    return _Log(
+    files = (
+        File(
+            unquote(row.path), row.size, "", dict(row.partitionValues or {}), hash_text(row.stats) if row.stats else ""
+        )
+        for row in rows
+    )
+    return Snapshot(
         schema=json.loads(metadata["schemaString"]),
         partition_by=tuple(metadata["partitionColumns"]),
         reader_version=protocol["minReaderVersion"],
         reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
-        files=tuple(
-            sorted(
-                ((unquote(row.path), row.size, dict(row.partitionValues or {}), row.stats) for row in rows),
-                key=lambda file: file[0],
-            )
-        ),
+        records=-1,
+        files=tuple(sorted(files, key=lambda file: file.path)),
     )
 
 
