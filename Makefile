@@ -135,21 +135,21 @@ yarn: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs/deplo
 	scripts/yarn.sh
 
 bench-billion: $(VENV)/.tests $(VENV)/.delta  ## long: sanitise 1,000,000,000 tokens and write the figures down; ten minutes, 10 GB of disk
-	$(BIN)/python benchmarks/tables.py --billion
+	$(BIN)/python research/benchmarks/tables.py --billion
 
 # The articles and the key that standalone and yarn work with.
 quickstart/wordveil.key:
 	@$(MAKE) --no-print-directory quickstart
 
-bench: $(VENV)/.tests  ## measure Laplace in Spark against the bare matrix product; docs/benchmarks.md names the other benchmarks
-	$(BIN)/python benchmarks/laplace_exact.py
+bench: $(VENV)/.tests  ## measure Laplace in Spark against the bare matrix product; research/docs/benchmarks.md names the other benchmarks
+	$(BIN)/python research/benchmarks/laplace_exact.py
 
 bench-meaning: $(VENV)/.tests $(VENV)/.plots  ## measure what each mechanism leaves of meaning; an hour, and the data directory
-	$(BIN)/python benchmarks/meaning.py
-	$(BIN)/python benchmarks/meaning.py --draw
+	$(BIN)/python research/benchmarks/meaning.py
+	$(BIN)/python research/benchmarks/meaning.py --draw
 
 bench-search: $(VENV)/.tests  ## measure Annoy against the exact search: speed, recall, meaning
-	$(BIN)/python benchmarks/annoy_recall.py
+	$(BIN)/python research/benchmarks/annoy_recall.py
 
 poincare: $(VENV)/.plots  ## train the Poincare embedding that comes with the package, and draw its disk
 	$(BIN)/python scripts/poincare.py

@@ -19,8 +19,8 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy, read_pairs
 from wordveil.embeddings.training.poincare import embed
 from wordveil.embeddings.training.settings import TrainingSettings
-from wordveil.evaluation.reconstruction import measure_reconstruction
 from wordveil.neighbours.blocks import BuildContext
+from wordveil_research.tasks.reconstruction import measure_reconstruction
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "lib" / "wordveil" / "data"

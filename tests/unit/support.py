@@ -15,9 +15,13 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
+from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.language import find_version
+from wordveil.text.policy import TextPolicy
 
 ROOT = Path(__file__).parents[2]
 LIB = ROOT / "lib" / "wordveil"
@@ -91,3 +95,10 @@ def tree(depth: int) -> list[tuple[str, str]]:
     """The transitive closure of a binary tree: nodes are paths of bits below ``r``."""
     nodes = ["r" + format(number, f"0{level}b") for level in range(1, depth + 1) for number in range(2**level)]
     return [(node, node[:end]) for node in nodes for end in range(1, len(node))]
+
+
+def open_sanitiser(embedding: Embedding, mechanism: str, settings: MechanismSettings, store: Path) -> BundleSanitiser:
+    """A mechanism without padding, built into ``store``, that sanitises words alone."""
+    built = MECHANISMS[mechanism].build(embedding, settings, padding=False, work=BuildContext())
+    written = bundles.Recipe(mechanism, settings.recipe(), False, embedding.source, embedding.digest)
+    return BundleSanitiser(bundles.open_bundle(bundles.write(store, embedding, built, written, {})), TextPolicy())

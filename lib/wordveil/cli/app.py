@@ -20,7 +20,7 @@ from wordveil.cli.audit import audits
 from wordveil.cli.build import build
 from wordveil.cli.calibrate import calibrate
 from wordveil.cli.docs import docs
-from wordveil.cli.evaluate import evaluate
+from wordveil.cli.evaluate import evaluations
 from wordveil.cli.init import init
 from wordveil.cli.key import keys
 from wordveil.cli.ledger import ledger
@@ -58,12 +58,12 @@ app.command()(build)
 app.command()(calibrate)
 app.command()(plan)
 app.command()(sanitise)
-app.command()(evaluate)
 app.command()(ledger)
 app.command()(ngrams)
 app.command()(train)
 app.command()(analytics)
 app.command()(docs)
+app.add_typer(evaluations, name="evaluate")
 app.add_typer(releases, name="release")
 app.add_typer(keys, name="key")
 app.add_typer(audits, name="audit")

@@ -1,4 +1,4 @@
-"""The command ``wordveil evaluate``."""
+"""The commands ``wordveil evaluate`` and ``wordveil evaluate compare``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wordveil.cli.evaluate_reports import print_scores, run_compare_command, run_experiment_command
+from wordveil.cli.evaluation_tables import print_comparison, print_scores
 from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_session, read_config
 from wordveil.cli.output import print_json, print_note, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
@@ -21,23 +21,17 @@ if TYPE_CHECKING:
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
 EXAMPLES_NOTE = "the report holds private records, as evaluation.examples asks for: it is as secret as they are."
-_DATA, _SEEDS = Path("data"), 5
+evaluations = typer.Typer(invoke_without_command=True)
 
 
+@evaluations.callback()
 def evaluate(
+    context: typer.Context,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="The YAML configuration file whose output is measured.")
     ] = None,
     overrides: SetOption = None,
     params: ParamOption = None,
-    experiment: Annotated[
-        str | None,
-        typer.Option("--experiment", metavar="NAME", help="Run an experiment on public data, such as f19-table1."),
-    ] = None,
-    compare: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option("--compare", metavar="A B", help="Show two evaluations side by side: their evaluation.json."),
-    ] = None,
     *,
     published: Annotated[
         bool,
@@ -47,49 +41,51 @@ def evaluate(
         int | None,
         typer.Option("--seed", min=0, metavar="SEED", help="Decides which records are measured: evaluation.seed."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="The directory of the report and of an experiment's kept cells."),
-    ] = None,
-    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="The directory of an experiment's data.")] = _DATA,
-    seeds: Annotated[
-        int, typer.Option("--seeds", min=1, metavar="N", help="How many times an experiment repeats what is random.")
-    ] = _SEEDS,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run an experiment on a small part of the data, to see that it runs.")
-    ] = False,
-    processes: Annotated[
-        int | None,
-        typer.Option("--processes", min=1, metavar="N", help="How many cells to measure at the same time."),
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The directory of the report.")] = None,
     as_json: JsonOption = False,
     report: ReportOption = None,
     html: HtmlOption = None,
 ) -> None:
     """Measure what was released against its originals: who wrote it, what can be recovered, and how useful it still is.
-    Needs no key; its figures are internal. Or run an experiment, or set two evaluations side by side.
+    Needs no key; its figures are internal.
     """
+    if context.invoked_subcommand:
+        return
     with write_report("evaluate", report) as tell:
-        if [config, experiment, compare].count(None) != 2:
-            problem = "name a configuration, or an experiment by --experiment, or two files by --compare; one of them."
-            raise ConfigError("command line", [Fault("--config", "", problem)])
-        if compare is not None:
-            run_compare_command(*compare, html=html, as_json=as_json)
-        elif experiment is not None:
-            run_experiment_command(
-                experiment, out, data, seeds=seeds, quick=quick, processes=processes, as_json=as_json
-            )
-        elif config is not None:
-            page = check_page(html) if html else None
-            settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
-            found = _evaluate(settings, params, out, published=published)
-            tell(found.to_dict())
-            _save(found, page, out)
-            if as_json:
-                print_json(found.to_dict())
-            else:
-                print_scores(found)
-            print_note(EXAMPLES_NOTE if found.examples else PRIVATE_NOTE)
+        if config is None:
+            raise ConfigError("command line", [Fault("--config", "", "is missing. Name a configuration file.")])
+        page = check_page(html) if html else None
+        settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
+        found = _evaluate(settings, params, out, published=published)
+        tell(found.to_dict())
+        _save(found, page, out)
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print_scores(found)
+        print_note(EXAMPLES_NOTE if found.examples else PRIVATE_NOTE)
+
+
+_Evaluation = Annotated[Path, typer.Argument(help="An evaluation.json, or the directory that holds it.")]
+
+
+@evaluations.command()
+def compare(first: _Evaluation, second: _Evaluation, *, as_json: JsonOption = False, html: HtmlOption = None) -> None:
+    """Show two evaluations side by side. A configuration is not needed."""
+    from wordveil.evaluation.report.compare import choose_names, compare_evaluations, render_comparison
+    from wordveil.evaluation.report.files import read_evaluation
+
+    page = check_page(html) if html else None
+    names = choose_names(first, second)
+    comparison = compare_evaluations(read_evaluation(first), read_evaluation(second), names)
+    if page:
+        save_page(page, render_comparison(comparison))
+    if as_json:
+        print_json(comparison.to_dict())
+    else:
+        print_comparison(comparison)
+    if page:
+        print_note(f"{page}: the page, which its owner alone can read.")
 
 
 def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, published: bool) -> Evaluation:

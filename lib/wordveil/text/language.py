@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OTHER_REFUSED = "other_language"
 UNKNOWN_SHARE_REFUSED = "too_many_unknown_words"
 MARGIN = 20.0
-"""How many times as probable as the policy's language another one must be. ``benchmarks/languages.py`` measures it."""
+"""How many times as probable as the policy's language another one must be, by research/benchmarks/languages.py."""
 _LONGEST = 1000
 """Characters of a text by which its language is identified."""
 

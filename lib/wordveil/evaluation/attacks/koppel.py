@@ -9,7 +9,7 @@ has 100 rounds, 40% of the 100,000 most frequent features, 2,000 words of known 
 A round for all snippets and authors is a product of two matrices whose columns outside the subset are 0. All rounds of
 a snippet are one product: its features by authors, weighted, with the features by rounds, 0 or 1. All entries are whole
 numbers, and their sums stay below 2^53, so that they are exact in any order of summation. A block of authors therefore
-gives the same cosines as all authors do, and blocks can be merged (:mod:`wordveil.spark.evaluate.koppel`).
+gives the same cosines as all authors do, and blocks can be merged.
 """
 
 from __future__ import annotations

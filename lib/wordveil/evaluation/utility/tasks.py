@@ -1,8 +1,7 @@
 """How well a task is done on texts: the accuracy of a classifier on texts that it was not trained on.
 
 Where texts are sanitised, training and test texts both are: a user of a release has no others. The upper bound is the
-same task on the original texts, the lower bound the same on random words
-(:class:`wordveil.evaluation.utility.random_words.RandomWords`).
+same task on the original texts, the lower bound the same on random words.
 """
 
 from __future__ import annotations

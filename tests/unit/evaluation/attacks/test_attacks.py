@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from authors import shuffle_labels
-from corpora import DATA, load_parts, load_sentences, needs_data
+from corpora import load_sentences
 from helpers import random_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, NgramUnit
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.datasets import load_documents
 from wordveil.evaluation.documents import UNKNOWN, Documents
 from wordveil.evaluation.floret_model import FloretClassifier
 from wordveil.evaluation.registry import AUTHOR_ATTACKS
@@ -154,36 +153,3 @@ def test_the_machine_is_the_formula():
     assert sure.mean() > 0.95
     assert np.array_equal(found[sure], machine.predict(table[1::2])[sure])
     assert (found == tested.labels).mean() > 0.8
-
-
-@needs_data("pan11_small.jsonl.xz", "snips7.jsonl.xz")
-def test_clean_mails_of_pan_and_intents_of_snips():
-    """What a reference run of the same classifier reached on these corpora, within two points."""
-    for name, label, train, test, expected in (
-        ("pan11_small", "author", "train", "test+", 0.766),
-        ("snips7", "label", "train", "valid", 0.983),
-    ):
-        known, tested = load_parts(name, label, train, test)
-        found = LinearSvm().fit(known, 1).predict(tested.texts)
-        assert (found == tested.labels).mean() == pytest.approx(expected, abs=0.02), name
-
-
-@needs_data("c50_reuters.jsonl.xz")
-def test_clean_news():
-    known, tested = load_parts("c50_reuters", "author", "train", "test")
-    found = LinearSvm().fit(known, 1).predict(tested.texts)
-    assert (found == tested.labels).mean() == pytest.approx(0.742, abs=0.02)
-
-
-@needs_data("enron_jstylo50.jsonl.xz")
-def test_clean_mails_of_enron():
-    """By cross-validation: this corpus has no parts of its own."""
-    from sklearn.model_selection import StratifiedKFold
-
-    corpus = load_documents(DATA / "enron_jstylo50.jsonl.xz", "author")
-    hits = []
-    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(corpus.labels, corpus.labels):
-        tested = corpus.take(test)
-        hits.append(LinearSvm().fit(corpus.take(train), 1).predict(tested.texts) == tested.labels)
-    assert np.concatenate(hits).mean() == pytest.approx(0.947, abs=0.02)
-    assert len(np.concatenate(hits)) == len(corpus)

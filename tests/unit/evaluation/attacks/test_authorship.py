@@ -10,11 +10,11 @@ import pytest
 
 from authors import make_documents
 from helpers import random_embedding
+from unit.support import open_sanitiser
 from wordveil.evaluation.attacks.authorship import count_confusions, find_relative_gain, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
-from wordveil.evaluation.experiments.systems import build_system
 from wordveil.evaluation.report.scores import Group, Score
 from wordveil.mechanisms.exponential import ExponentialSettings
 
@@ -123,7 +123,7 @@ def test_the_adaptive_attacker_is_no_weaker_than_the_static_one(tmp_path):
     known, snippets = corpus.take(np.arange(0, 180, 2)), corpus.take(np.arange(1, 180, 2))
     found = {}
     for epsilon in (0.05, 6.0):
-        system = build_system(embedding, "exponential", ExponentialSettings(epsilon=epsilon), tmp_path / str(epsilon))
+        system = open_sanitiser(embedding, "exponential", ExponentialSettings(epsilon=epsilon), tmp_path / str(epsilon))
         released, redrawn = system.sanitise(snippets.texts, 1), system.sanitise(known.texts, 2)
         for attack in (KOPPEL, NearestAuthor(embedding)):
             scores, _ = measure_authorship(attack, known, snippets, released, redrawn, "release", 1)

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from corpora import DATA, load_sentences, needs_data
+from random_words import RandomWords
 from topics import NAMES, topic_embedding, topic_texts
-from wordveil.embeddings.embedding import load
+from unit.support import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.documents import UNKNOWN, Documents
-from wordveil.evaluation.experiments.systems import build_system
 from wordveil.evaluation.registry import TEXT_TASKS
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.neighbours import NearestTexts
-from wordveil.evaluation.utility.random_words import RandomWords
 from wordveil.evaluation.utility.sentences import (
-    SENTENCE_TASKS,
-    SentenceTask,
     SentenceVectors,
-    load_sentence_task,
-    measure_sentences,
 )
-from wordveil.evaluation.utility.slots import load_intents
 from wordveil.evaluation.utility.tasks import measure_folds, measure_task, predict_folds
 from wordveil.mechanisms.laplace import LaplaceSettings
 
@@ -135,7 +126,7 @@ def test_noise_takes_utility_and_leaves_more_than_nothing(tmp_path: Path):
     train, test = topic_texts(150, 1), topic_texts(150, 2)
     found = []
     for epsilon in (0.1, 1.0, 30.0):
-        system = build_system(topic_embedding(), "laplace", LaplaceSettings(epsilon=epsilon), tmp_path)
+        system = open_sanitiser(topic_embedding(), "laplace", LaplaceSettings(epsilon=epsilon), tmp_path)
         drawn = [part.with_texts(system.sanitise(part.texts, seed)) for seed, part in enumerate((train, test))]
         found.append(measure_task(LinearWords(), *drawn, f"laplace {epsilon:g}", "made", 0)[0].value)
     (original,) = measure_task(LinearWords(), train, test, "original", "made", 0)
@@ -166,62 +157,3 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     for classifier in (FastText(), LinearWords(), SentenceVectors(topic_embedding())):
         with pytest.raises(PlatformError, match=r"pip install 'wordveil\[evaluation\]'"):
             classifier.fit(topic_texts(20, 1), 0)
-
-
-@needs_data("snips7.jsonl.xz")
-def test_intents_of_snips_are_as_published():
-    """0.983 by a support vector machine; random words leave the number of words alone."""
-    train, test = load_intents(DATA)
-    for classifier in (LinearWords(), FastText()):
-        (score,) = measure_task(classifier, train, test, "original", "snips7", 0)
-        assert score.value == pytest.approx(0.983, abs=0.02)
-    random = RandomWords(load("demo").words)
-    train, test = (part.with_texts(random.sanitise(part.texts, seed)) for seed, part in enumerate((train, test)))
-    (lowest,) = measure_task(LinearWords(), train, test, "random", "snips7", 0)
-    assert lowest.value < 0.25
-
-
-def check_sentences(task: SentenceTask) -> None:
-    """Original sentences are above random ones, which are at chance."""
-    embedding = load("demo")
-    assert (task.test is not None) == SENTENCE_TASKS[task.name]
-    (upper,) = measure_sentences(SentenceVectors(embedding), task, "original", 0)
-    random = RandomWords(embedding.words)
-    test = task.test and task.test.with_texts(random.sanitise(task.test.texts, 1))
-    drawn = SentenceTask(task.name, task.train.with_texts(random.sanitise(task.train.texts, 2)), test)
-    (lower,) = measure_sentences(SentenceVectors(embedding), drawn, "random", 0)
-    assert upper.low > lower.high + 0.05
-    assert upper.low > upper.chance
-    # Three standard deviations of so many coins.
-    assert lower.value < lower.chance + max(0.05, 1.5 / np.sqrt(lower.count))
-
-
-def test_original_sentences_are_above_random_ones():
-    """News and examples of WordNet."""
-    texts = load_sentences(200)
-    parts = (texts.take(np.arange(start, len(texts), 2)) for start in (0, 1))
-    check_sentences(SentenceTask("trec6", *parts))
-    check_sentences(SentenceTask("cr", texts, None))
-
-
-@needs_data("trec6.jsonl.xz", "cr.jsonl.xz")
-def test_original_sentences_of_published_tasks_are_above_random_ones():
-    for name in ("trec6", "cr"):
-        check_sentences(load_sentence_task(DATA, name))
-
-
-def test_tasks_are_read_in_the_parts_that_they_have(tmp_path: Path):
-    for name in ("trec6", "cr"):
-        with lzma.open(tmp_path / f"{name}.jsonl.xz", "wt") as file:
-            for text, label, split in (("a", "x", "train"), ("b", "y", "train"), ("c", "y", "test")):
-                file.write(json.dumps({"text": text, "label": label, "split": split}) + "\n")
-    whole, parts = (load_sentence_task(tmp_path, name) for name in ("cr", "trec6"))
-    assert (whole.train.texts, whole.test) == (["a", "b", "c"], None)
-    assert parts.test is not None
-    assert (parts.train.texts, parts.test.texts, parts.test.names) == (["a", "b"], ["c"], ("x", "y"))
-    assert parts.test.labels.tolist() == [1]
-
-
-def test_sentence_tasks_are_named():
-    with pytest.raises(ValueError, match="Expected one of mr, cr"):
-        load_sentence_task(Path(), "mpqa")

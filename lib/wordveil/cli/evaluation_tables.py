@@ -1,0 +1,87 @@
+"""Terminal tables of an evaluation, and of two of them side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table
+
+if TYPE_CHECKING:
+    from wordveil.evaluation.report.compare import Comparison
+    from wordveil.evaluation.report.evaluation import Evaluation
+    from wordveil.evaluation.report.tables import Figure, Measure, ScoreTable
+
+_NO_SUBJECT = "measure"
+
+
+def print_scores(evaluation: Evaluation) -> None:
+    """Print what was measured: a table for each group of figures, each figure with its interval."""
+    from wordveil.evaluation.report.tables import make_sections
+
+    print_table(evaluation.title, evaluation.facts)
+    for section in make_sections(evaluation.scores):
+        for table in section.tables:
+            print_rows(_score_table(": ".join(filter(None, (section.title, table.heading))), table))
+            for number, note in enumerate(table.notes, 1):
+                print_line(f"({number}) {note}")
+    for note in evaluation.notes:
+        print_note(note)
+
+
+def _score_table(title: str, shown: ScoreTable) -> Table:
+    table = Table(title)
+    table.add_column("subject" if shown.by_subject else _NO_SUBJECT)
+    measures = [_measure_name(measure) for measure in shown.measures]
+    for heading in measures if shown.by_subject else (*shown.subjects, "chance"):
+        table.add_column(heading, justify="right")
+    if not shown.by_subject:
+        for name, measure, figures in zip(measures, shown.measures, shown.figures, strict=True):
+            table.add_row(name, *map(_figure, figures), measure.chance)
+        return table
+    for place, subject in enumerate(shown.subjects):
+        table.add_row(subject, *(_figure(figures[place]) for figures in shown.figures))
+    if any(measure.chance for measure in shown.measures):
+        table.add_row("chance", *(measure.chance for measure in shown.measures))
+    return table
+
+
+def _measure_name(measure: Measure) -> str:
+    return f"{measure.task}: {measure.method}"
+
+
+def _figure(figure: Figure | None) -> list[str]:
+    """The lines of a cell."""
+    if figure is None:
+        return []
+    marks = "".join(f" ({number})" for number in figure.notes)
+    return [f"{figure.value}{marks}", *filter(None, [figure.interval])]
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print two evaluations side by side: a table for each group of figures."""
+    from wordveil.evaluation.report.compare import NOTE, list_rows
+
+    first, second = comparison.names
+    for group, rows in list_rows(comparison).items():
+        table = Table(group)
+        for heading in ("subject", "measure"):
+            table.add_column(heading)
+        for heading in (first, second, "difference", "chance", f"{second} is"):
+            table.add_column(heading, justify="right")
+        for row in rows:
+            table.add_row(
+                row["subject"],
+                f"{row['task']}: {row['method']}",
+                list(filter(None, (row["first"], row["first_interval"]))),
+                list(filter(None, (row["second"], row["second_interval"]))),
+                row["difference"],
+                row["chance"],
+                row["change"],
+            )
+        print_rows(table)
+    if not comparison.pairs:
+        print_note("the two have no figure in common.")
+    if comparison.alone:
+        counts = [sum(name == one for name, _ in comparison.alone) for one in comparison.names]
+        print_note(f"measured once: {counts[0]:,} figures of {first} alone, {counts[1]:,} of {second} alone.")
+    print_note(NOTE)

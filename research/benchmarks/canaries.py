@@ -1,0 +1,91 @@
+"""How often a name, an address or a date comes out whole, with its class told apart and without.
+
+Each stands in a made sentence of 20,000 records, sanitised as `wordveil init` drafts a readable job: `tree`, epsilon 8,
+clusters of 20, on the demo embedding. Whole means: the same words anywhere in the output, in any case.
+
+    python research/benchmarks/canaries.py
+
+Writes research/results/canaries.json and prints a table.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.table import Table
+
+from common import machine, save_results
+from wordveil.artifacts.bundle import Bundle
+from wordveil.config.artifacts import build_bundle
+from wordveil.config.load import Config, parse_config
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+
+RECORDS = 20_000
+CANARIES = (
+    *("Alice Johnson", "John Smith", "John Jones", "Alice", "London", "john.smith@corp.com", "+1 555-123-4567"),
+    *("23 August 2004", "Aug. 23, 2004", "2004-08-23", "14:30", "3,500", "$1,250.00", "192.168.10.7"),
+    *("4111 1111 1111 1111", "DE89 3704 0044 0532 0130 00", "@jsmith_81", "www.corp.com/people/jsmith"),
+)
+
+
+def configure(store: str, *, told_apart: bool) -> Config:
+    """The drafted job, with classes told apart or not."""
+    apart = {} if told_apart else {"types": "none", "names": "words"}
+    mechanism = {"name": "tree", "sizes": [20], "output": "representative", "epsilon": 8.0, "embedding": "demo"}
+    return parse_config(
+        {
+            "format_version": 2,
+            "release": "canaries",
+            "input": {"path": "/nowhere", "id": "id", "text": "text"},
+            "mechanism": {**mechanism, "public": True},
+            "bundle_store": store,
+            "text": {"profile": "readable", **apart},
+            "key": {"env": "NO_KEY"},
+            "output": {"path": "/nowhere-else"},
+        },
+        "research/benchmarks/canaries.py",
+    )
+
+
+def measure(config: Config, bundle: Bundle, canary: str) -> float:
+    """The share of records that still hold ``canary``."""
+    sanitiser = RecordSanitiser(RecordSettings("canaries", "", config.policy, ()), bundle, make_throwaway_keys())
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "id": [f"r{number}" for number in range(RECORDS)],
+            TEXT_COLUMN: [f"The meeting with {canary} was moved to the morning."] * RECORDS,
+            REASON_COLUMN: pa.nulls(RECORDS, pa.string()),
+        }
+    )
+    texts = pa.Table.from_batches(sanitiser.sanitise(batch)).column("text")
+    ends = ("\\b" if canary[place].isalnum() else "" for place in (0, -1))
+    whole = re.escape(canary).join(ends)
+    return float(pc.mean(pc.match_substring_regex(texts, whole, ignore_case=True)).as_py())
+
+
+def main() -> None:
+    """Measure, write, show."""
+    with tempfile.TemporaryDirectory() as store:
+        plain, typed = (configure(store, told_apart=told_apart) for told_apart in (False, True))
+        bundles = [build_bundle(config) for config in (plain, typed)]
+        rows = [
+            {"text": canary, "words": measure(plain, bundles[0], canary), "types": measure(typed, bundles[1], canary)}
+            for canary in CANARIES
+        ]
+    save_results("canaries", False, {"machine": machine(), "records": RECORDS, "rows": rows})
+    table = Table(title=f"Comes out whole, share of {RECORDS:,} records")
+    for name in ("text", "words", "types"):
+        table.add_column(name, justify="left" if name == "text" else "right")
+    for row in rows:
+        table.add_row(row["text"], f"{row['words']:.2%}", f"{row['types']:.3%}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""The main job by spark-submit on a standalone cluster, over the same job in local mode: the same cores, in turns.
+
+The cluster is the tests' (tests/cluster.py): a master and two workers of one core each on this machine, scratch of
+their own, no sight of the driver's bundle and key, authentication and encryption on. Local mode is ``local[2]`` by the
+same spark-submit. Seconds are the run's own, from reading the table to its publication; what it takes from the command
+to the report is told beside.
+
+    python research/benchmarks/cluster.py [--quick]
+
+Writes research/results/cluster.json and prints a table. Needs a machine that lets a process have file systems of its
+own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from common import built_job, machine, save_results
+from laplace_exact import N_MAX, Job, write_corpus
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from cluster import Cluster, namespace
+
+RECORDS, ROUNDS = 1600, 3
+
+
+def config(job: Job, corpus: Path, output: Path, spark: dict[str, Any]) -> Path:
+    """The job's configuration as a file."""
+    settings = {
+        **job.settings,
+        "input": {**job.settings["input"], "path": str(corpus)},
+        "output": {"path": str(output)},
+        "key": {"file": str(job.home / "keys" / "key")},
+        "build_missing": False,
+        "spark": spark,
+    }
+    file = output.with_suffix(".yaml")
+    file.write_text(json.dumps(settings))
+    return file
+
+
+def run(cluster: Cluster, job: Job, way: str, number: int) -> dict[str, Any]:
+    """One run: tokens, seconds of the run, and seconds from the command to its end."""
+    name = f"{way}-{number}"
+    spark: dict[str, Any] = {"options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": "auto"}}
+    file = config(job, job.home / "corpus", job.home / f"out-{name}", spark)
+    started = time.perf_counter()
+    process = cluster.submit(
+        "--config", file, "--json", scratch=job.home / "driver", local=2 if way == "local" else None
+    )
+    out, errors = process.communicate()
+    if process.returncode:
+        raise SystemExit(errors[-4000:])
+    report = json.loads(out[out.index("{") :])
+    return {"tokens": report["tokens"], "seconds": report["seconds"], "command_seconds": time.perf_counter() - started}
+
+
+def main() -> None:
+    """Measure, write, show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
+    quick = parser.parse_args().quick
+    if not namespace():
+        raise SystemExit("This machine does not allow processes to have separate file systems.")
+    before = machine()
+    runs: dict[str, list[dict[str, Any]]] = {"local": [], "cluster": []}
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        job = built_job(home, "demo", "auto", {"profile": "strict", "n_max": N_MAX})
+        for name in ("keys", "driver"):
+            (home / name).mkdir()
+        (home / "key").rename(home / "keys" / "key")
+        write_corpus(home / "corpus", RECORDS // (10 if quick else 1))
+        with Cluster(home / "cluster", [home / "bundles", home / "keys", home / "driver"]) as cluster:
+            for number in range(1 if quick else ROUNDS):
+                for way, found in runs.items():
+                    found.append(run(cluster, job, way, number))
+    seconds = {way: statistics.median(one["seconds"] for one in found) for way, found in runs.items()}
+    ratio = statistics.median(b["seconds"] / a["seconds"] for a, b in zip(runs["local"], runs["cluster"], strict=True))
+    save_results(
+        "cluster", quick, {"machine": before, "embedding": "demo", "runs": runs, "cluster_over_local_seconds": ratio}
+    )
+    table = Table(title="Laplace exact, 20,000 x 100, two cores")
+    for heading in ("way", "tokens", "seconds", "tok/s", "from command to report"):
+        table.add_column(heading, justify="right")
+    for way, found in runs.items():
+        whole = statistics.median(one["command_seconds"] for one in found)
+        tokens = found[0]["tokens"]
+        table.add_row(way, f"{tokens:,}", f"{seconds[way]:.1f}", f"{tokens / seconds[way]:,.0f}", f"{whole:.1f} s")
+    Console().print(table)
+    print(f"the cluster takes {ratio:.2f} of local mode's seconds (median of the rounds)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,353 @@
+"""Laplace with exact search, end to end in Spark, over the bare float32 matrix product that it cannot do without.
+
+For each embedding one process runs, one after the other and on the same cores:
+
+* bare: as many worker processes as Spark has task slots, each multiplying its share of queries with all rows of the
+bundle's
+  index in float32 (words and padding, with the column that turns a product into a distance; NumPy's BLAS on one thread,
+  the best of several block sizes), and nothing else: no maximum, no noise, no text;
+* spark: the main job's own path from Parquet to Parquet: scan, tokenise, draw, search, join, account, write.
+
+Each embedding is run with both first passes of the search, float32 and 8-bit, where the machine has both. The order is
+bare, spark, bare, ...; a ratio is the job's tokens a second over the mean of the two bare runs around it. The job's
+time is that of the write, from its first task to the finished table, after a first small run has started the workers. A
+profile of the same code in one process says where the rest goes.
+
+    python research/benchmarks/laplace_exact.py [--quick]
+
+Writes research/results/laplace_exact.json and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import multiprocessing
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"  # before NumPy loads its BLAS; Spark's workers inherit it
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+RESULTS = Path(__file__).parent / "results"
+SLOTS = len(os.sched_getaffinity(0))
+BARE_BLOCKS = (512, 1024, 2048)
+EPSILON = 20.0
+N_MAX = 512
+
+
+def load_embedding(name: str) -> Any:
+    """An embedding by name: the demo one, or the 300-dimensional one of the data directory."""
+    from wordveil.embeddings import embedding
+
+    if name == "demo":
+        return embedding.load("demo")
+    with np.load(DATA / "mixed_w2v_300d.f16.npz") as file:
+        return embedding.check_embedding(file["words"].tolist(), file["vectors"].astype(np.float32), "mixed_w2v_300d")
+
+
+def real_texts() -> Iterator[str]:
+    """Newswire from the data directory, else the news articles of gensim's wheel."""
+    source = DATA / "c50_reuters.jsonl.xz"
+    if source.exists():
+        with lzma.open(source, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)["text"]
+    else:
+        from gensim.test.utils import datapath
+
+        for _ in range(10):
+            yield from Path(datapath("lee_background.cor")).read_text("utf-8").splitlines()
+
+
+def write_corpus(path: Path, records: int) -> int:
+    """``records`` texts as Parquet, a few files a slot; returns the number of texts."""
+    texts = [text for text, _ in zip(real_texts(), range(records), strict=False)]
+    path.mkdir()
+    files = 4 * SLOTS
+    for number in range(files):
+        part = texts[number::files]
+        ids = [f"{number}-{i}" for i in range(len(part))]
+        pq.write_table(pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet")
+    return len(texts)
+
+
+def _multiply(arguments: tuple[str, int, float]) -> tuple[int, float]:
+    """Queries multiplied and the seconds it took, in one process, for about the given time."""
+    index, block, seconds = arguments
+    vectors = np.load(index)
+    queries = np.random.default_rng(0).standard_normal((block, vectors.shape[1])).astype(np.float32)
+    out = np.empty((block, len(vectors)), np.float32)
+    np.matmul(queries, vectors.T, out=out)
+    done, started = 0, time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        np.matmul(queries, vectors.T, out=out)
+        done += block
+    return done, time.perf_counter() - started
+
+
+def bare_product(pool: Any, index: str, seconds: float) -> dict[int, float]:
+    """Queries a second of all slots together, by block size."""
+    speeds = {}
+    for block in BARE_BLOCKS:
+        parts = pool.map(_multiply, [(index, block, seconds)] * SLOTS, chunksize=1)
+        speeds[block] = sum(done / taken for done, taken in parts)
+    return speeds
+
+
+class Job:
+    """The main job over one embedding, its bundle built once."""
+
+    def __init__(self, home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> None:
+        self.home = home
+        self.name = name
+        embedding_path = home / f"embedding-{name}"
+        load_embedding(name).save(embedding_path)
+        key = home / "key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_text(os.urandom(32).hex())
+        self.settings: dict[str, Any] = {
+            "format_version": 2,
+            "release": "bench",
+            "input": {"path": "", "id": "id", "text": "text_body"},
+            "mechanism": {"name": "laplace", "epsilon": EPSILON, "embedding": str(embedding_path), "public": True},
+            "bundle_store": str(home / "bundles"),
+            "build_missing": True,
+            "text": profile,
+            "key": {"file": str(key)},
+            "output": {"path": ""},
+            "spark": {
+                "master": f"local[{SLOTS}]",
+                "options": {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass},
+            },
+        }
+
+    def save_index(self) -> str:
+        """The candidate rows of the bundle's index as a file of their own; its path."""
+        (file,) = (self.home / "bundles").glob("*/index.bin")
+        shape = json.loads((file.parent / "manifest.json").read_text())["content"]["files"]["index.bin"]["shape"]
+        path = self.home / "index.npy"
+        np.save(path, np.fromfile(file, "<f4").reshape(shape)[:-1])
+        return str(path)
+
+    def run(self, corpus: Path, run: str) -> Any:
+        """One run; the report."""
+        from wordveil.config.load import parse_config
+        from wordveil.spark.platform.session import build_session
+        from wordveil.spark.sanitise.job import run_sanitise
+
+        settings = {
+            **self.settings,
+            "input": {**self.settings["input"], "path": str(corpus)},
+            "output": {"path": str(self.home / f"out-{self.name}-{run}")},
+        }
+        config = parse_config(settings, "benchmark")
+        return run_sanitise(config, lambda: build_session(config.spark))
+
+
+@contextmanager
+def timed(totals: dict[str, float], what: str) -> Iterator[None]:
+    """Adds the body's time to ``totals[what]``."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        totals[what] = totals.get(what, 0.0) + time.perf_counter() - started
+
+
+@contextmanager
+def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) -> Iterator[None]:
+    """Adds the time of each call of a method or function to ``totals``: ``places`` has (owner, name) and what it is
+    called there.
+    """
+    originals = {place: getattr(*place) for place in places}
+    for (owner, method), what in places.items():
+
+        def wrapper(*arguments: Any, _original: Any = originals[owner, method], _what: str = what, **named: Any) -> Any:
+            with timed(totals, _what):
+                return _original(*arguments, **named)
+
+        setattr(owner, method, wrapper)
+    try:
+        yield
+    finally:
+        for (owner, method), original in originals.items():
+            setattr(owner, method, original)
+
+
+def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
+    """Seconds a million tokens of each step, in this process, on one thread, without Spark."""
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.config.load import parse_config
+    from wordveil.crypto.keys import load_key
+    from wordveil.mechanisms.laplace import Laplace
+    from wordveil.neighbours.exact import ExactNearest
+    from wordveil.neighbours.first_pass import Float32Pass, Int8Pass
+    from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+
+    settings = {**job.settings, "input": {**job.settings["input"], "path": str(corpus)}, "output": {"path": "unused"}}
+    config = parse_config(settings, "benchmark")
+    bundle = build_bundle(config)
+    keys = load_key(config.key.file, None).for_release("bench")
+    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), bundle, keys)
+    table = pq.read_table(corpus)
+    rows = max(1, tokens // N_MAX)
+    batch = pa.RecordBatch.from_arrays(
+        [
+            table["id"].combine_chunks()[:rows],
+            table["text_body"].combine_chunks()[:rows],
+            pa.nulls(min(rows, len(table)), pa.string()),
+        ],
+        names=["id", TEXT_COLUMN, REASON_COLUMN],
+    )
+    _ = list(sanitiser.sanitise(batch.slice(0, 2)))  # compiled code is ready then
+    totals: dict[str, float] = {}
+    patched: dict[tuple[Any, str], str] = {
+        (Laplace, "_noise"): "noise: AES, ndtri, gammaincinv",
+        (Laplace, "draw"): "draw",
+        (Float32Pass, "multiply"): "product",
+        (Int8Pass, "multiply"): "product",
+        (Float32Pass, "scan"): "scan for candidates",
+        (Int8Pass, "scan"): "scan for candidates",
+        (ExactNearest, "_decide"): "float64 re-check",
+        (ExactNearest, "search"): "search",
+    }
+    with timed_calls(totals, patched), timed(totals, "all"):
+        drawn = sum(sum(part.column("privacy").field("tokens").to_pylist()) for part in sanitiser.sanitise(batch))
+    parts = ("product", "scan for candidates", "float64 re-check")
+    totals["search: rounding and the rest"] = totals["search"] - sum(totals[part] for part in parts)
+    totals["draw: gather and the rest"] = totals["draw"] - totals["search"] - totals["noise: AES, ndtri, gammaincinv"]
+    totals["text, contexts, accounting"] = totals["all"] - totals["draw"]
+    for name in ("search", "draw"):
+        del totals[name]
+    return {name: seconds / drawn * 1e6 for name, seconds in totals.items()}
+
+
+def bare_alone(index: str) -> float:
+    """Seconds a million tokens of the bare product in this process."""
+    done, taken = max((_multiply((index, block, 3.0)) for block in BARE_BLOCKS), key=lambda pair: pair[0] / pair[1])
+    return taken / done * 1e6
+
+
+def measure(name: str, first_pass: str, records: int, rounds: int, seconds: float, pool: Any) -> dict[str, Any]:
+    """All figures of one embedding and first pass, in a session of their own."""
+    from pyspark.sql import SparkSession
+
+    os.environ["WORDVEIL_FIRST_PASS"] = first_pass
+    if (running := SparkSession.getActiveSession()) is not None:
+        running.stop()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        job = Job(home, name, first_pass, {"profile": "strict", "n_max": N_MAX})
+        write_corpus(home / "warm", 4 * SLOTS)
+        write_corpus(home / "corpus", records)
+        job.run(home / "warm", "warm")
+        index = job.save_index()
+        runs = []
+        before = bare_product(pool, index, seconds)
+        for number in range(rounds):
+            report = job.run(home / "corpus", str(number))
+            after = bare_product(pool, index, seconds)
+            bare = statistics.mean([max(before.values()), max(after.values())])
+            runs.append({"spark": report.tokens_per_second, "bare": bare, "ratio": report.tokens_per_second / bare})
+            before = after
+        steps = profile(job, home / "corpus", 60_000)
+        steps["bare product, same process"] = bare_alone(index)
+    shape = load_embedding(name).vectors.shape
+    return {
+        "embedding": name,
+        "first_pass": first_pass,
+        "words": shape[0],
+        "dimension": shape[1],
+        "tokens": report.tokens,
+        "runs": runs,
+        "ratio": statistics.median(run["ratio"] for run in runs),
+        "seconds_per_million_tokens": steps,
+    }
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """The tables of the results."""
+    console = Console()
+    table = Table(title="Laplace exact in Spark over the bare float32 product")
+    for heading in (
+        "words x dimension",
+        "first pass",
+        "tokens",
+        "spark tok/s",
+        "bare product tok/s",
+        "ratio (median)",
+        "ratios",
+    ):
+        table.add_column(heading, justify="right")
+    for result in results:
+        runs = result["runs"]
+        table.add_row(
+            f"{result['words']:,} x {result['dimension']}",
+            result["first_pass"],
+            f"{result['tokens']:,}",
+            f"{statistics.median(run['spark'] for run in runs):,.0f}",
+            f"{statistics.median(run['bare'] for run in runs):,.0f}",
+            f"{result['ratio']:.3f}",
+            " ".join(f"{run['ratio']:.2f}" for run in runs),
+        )
+    console.print(table)
+    for result in results:
+        steps = Table(
+            title=f"Where the time goes, {result['words']:,} x {result['dimension']}, {result['first_pass']}, one "
+            "process"
+        )
+        steps.add_column("step")
+        steps.add_column("s a million tokens", justify="right")
+        steps.add_column("share", justify="right")
+        whole = result["seconds_per_million_tokens"]["all"]
+        for step, seconds in sorted(result["seconds_per_million_tokens"].items(), key=lambda item: -item[1]):
+            steps.add_row(step, f"{seconds:.2f}", f"{seconds / whole:.1%}")
+        console.print(steps)
+
+
+def main() -> None:
+    """Measure, write, show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
+    arguments = parser.parse_args()
+    share, rounds, seconds = (10, 1, 1.0) if arguments.quick else (1, 2, 3.0)
+    plans = [("demo", 5000)]
+    if (DATA / "mixed_w2v_300d.f16.npz").exists():
+        plans.append(("mixed", 1000))
+    else:
+        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(SLOTS) as pool:
+        results = [
+            measure(name, first_pass, records // share, rounds, seconds, pool)
+            for name, records in plans
+            for first_pass in ("float32", "int8")
+        ]
+    RESULTS.mkdir(exist_ok=True)
+    machine = {"cores": SLOTS, "processor": platform.processor() or platform.machine(), "numpy": np.__version__}
+    (RESULTS / "laplace_exact.json").write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+    show(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""Memory of the Python workers of one executor: what four take over one, and what the 8-bit first pass adds.
+
+Each row is a fresh driver, a session of one or four slots, and a job that keeps all of them busy; meanwhile the parent
+reads /proc five times a second. The bundle goes to the executor as an archive, as on a cluster: the driver then maps
+another copy, and the pages counted are those that workers share with each other alone.
+
+* bundle: PSS of the bundle's mapped index, added over all workers, from /proc/PID/smaps. A page that four map counts a
+quarter in each.
+* total: PSS of the workers, from smaps_rollup. Pages shared with pyspark's daemon (the interpreter, PyArrow) count in
+part.
+* private: what a worker does not share: its heap, buffers, compiled products; of a lone worker also the libraries'
+pages that
+  only it has mapped, which several workers share.
+* driver: greatest resident size of the JVM and of the driver's Python.
+
+Bundle and total are the greatest of the samples in which every worker has mapped the whole index, and had at the sample
+before: workers are read one after the other, and pages that one counts while it is alone and the next one counts as
+shared would count twice. Private is once the greatest of all samples (peak: the pass's preparation is in it) and once
+the median of those samples (steady); both of the worker that takes most.
+
+    python research/benchmarks/memory.py [--quick]
+
+Writes research/results/memory.json and prints tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from common import FreshSession, built_job, children, command, descendants, index_file, machine, save_results
+from laplace_exact import DATA, N_MAX, SLOTS, write_corpus
+
+TARGET = 1.2
+WORKERS = (1, 4)
+PASSES = ("float32", "int8")
+RECORDS = {"demo": 600, "mixed": 80}
+WHOLE = 0.95  # of the index's bytes, resident: the page at its end and rounding aside
+MIB = 2**20
+
+
+def workers(driver: int) -> list[int]:
+    """The Python workers: forked by pyspark's daemon, which is a child of the JVM."""
+    found = []
+    for pid in descendants(driver):
+        if "pyspark.daemon" in command(pid):
+            found += [child for child in children(pid) if "pyspark.daemon" in command(child)]
+    return found
+
+
+def fields(lines: list[str]) -> dict[str, int]:
+    """Bytes by name of lines such as ``Pss:   12 kB``, added up."""
+    totals: dict[str, int] = {}
+    for line in lines:
+        name, _, rest = line.partition(":")
+        if rest.endswith(" kB"):
+            totals[name] = totals.get(name, 0) + int(rest.split()[0]) * 1024
+    return totals
+
+
+def index_lines(pid: int, name: str) -> list[str]:
+    """The lines of /proc/PID/smaps on mappings of a file of this name."""
+    lines, inside = [], False
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if not line.split(":")[
+            0
+        ].isidentifier():  # the first line of a mapping; the others begin with a name and a colon
+            inside = line.endswith(f"/{name}")
+        elif inside:
+            lines.append(line)
+    return lines
+
+
+def look(pid: int, name: str) -> dict[str, int] | None:
+    """Bytes of one worker, or None if it has just ended."""
+    try:
+        whole = fields(Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
+        index = fields(index_lines(pid, name))
+    except OSError:
+        return None
+    return {
+        "pss": whole["Pss"],
+        "private": whole["Private_Clean"] + whole["Private_Dirty"],
+        "index_rss": index.get("Rss", 0),
+        "index_pss": index.get("Pss", 0),
+    }
+
+
+def resident(pid: int) -> int:
+    """VmHWM, the greatest resident size so far, in bytes; 0 once the process has ended."""
+    try:
+        return fields(Path(f"/proc/{pid}/status").read_text().splitlines())["VmHWM"]
+    except (OSError, KeyError):
+        return 0
+
+
+class Watch:
+    """Samples of a session's processes."""
+
+    def __init__(self, driver: int, index: Path, count: int) -> None:
+        self._driver, self._index, self._count = driver, index, count
+        self._whole = index.stat().st_size * WHOLE
+        self._steady: list[list[dict[str, int]]] = []
+        self._all_mapped: set[int] = set()
+        self._private_peak = self._jvm = self._python = 0
+
+    def sample(self) -> None:
+        """Look once."""
+        pids = workers(self._driver)
+        seen = [found for pid in pids if (found := look(pid, self._index.name)) is not None]
+        self._private_peak = max([self._private_peak, *(one["private"] for one in seen)])
+        mapped = [one for one in seen if one["index_rss"] >= self._whole]
+        all_mapped = set(pids) if len(mapped) == self._count == len(seen) else set()
+        if all_mapped and all_mapped == self._all_mapped:
+            self._steady.append(mapped)
+        self._all_mapped = all_mapped
+        self._python = max(self._python, resident(self._driver))
+        jvms = [pid for pid in children(self._driver) if "java" in command(pid).split(" ")[0]]
+        self._jvm = max([self._jvm, *map(resident, jvms)])
+
+    def result(self) -> dict[str, Any]:
+        """What the samples say, in bytes."""
+        if not self._steady:
+            raise SystemExit(
+                f"Never saw {self._count} workers at once with the whole index mapped; more records are needed."
+            )
+        return {
+            "samples": len(self._steady),
+            "bundle_pss": max(sum(one["index_pss"] for one in sample) for sample in self._steady),
+            "total_pss": max(sum(one["pss"] for one in sample) for sample in self._steady),
+            "private_steady": statistics.median(max(one["private"] for one in sample) for sample in self._steady),
+            "private_peak": self._private_peak,
+            "driver_jvm": self._jvm,
+            "driver_python": self._python,
+        }
+
+
+def measure(name: str, records: int) -> dict[str, Any]:
+    """All figures of one embedding."""
+    rows = []
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        job = built_job(home, name, "auto", {"profile": "strict", "n_max": N_MAX})
+        index = index_file(job)
+        write_corpus(home / "corpus", records)
+        for first_pass in PASSES:
+            options = {"spark.executorEnv.WORDVEIL_FIRST_PASS": first_pass}
+            for count in WORKERS:
+                with FreshSession(job, f"local[{count}]", bundle="archive", options=options) as session:
+                    watch = Watch(session.pid or 0, index, count)
+                    run = session.run(home / "corpus", f"{first_pass}-{count}", watch.sample)
+                rows.append({"first_pass": first_pass, "workers": count, **run, **watch.result()})
+        size = index.stat().st_size
+    shares = {first_pass: max_over(rows, first_pass, "bundle_pss") for first_pass in PASSES}
+    return {
+        "embedding": name,
+        "index_bytes": size,
+        "rows": rows,
+        "bundle_pss_4_over_1": shares,
+        "added_by_int8": added(rows),
+    }
+
+
+def max_over(rows: list[dict[str, Any]], first_pass: str, figure: str) -> float:
+    """A figure of the most workers over that of one."""
+    by_count = {row["workers"]: row[figure] for row in rows if row["first_pass"] == first_pass}
+    return float(by_count[max(WORKERS)] / by_count[min(WORKERS)])
+
+
+def added(rows: list[dict[str, Any]]) -> dict[int, float]:
+    """Private bytes of a worker with the 8-bit pass, less those with float32, by number of workers."""
+    private = {(row["first_pass"], row["workers"]): row["private_steady"] for row in rows}
+    return {count: private["int8", count] - private["float32", count] for count in WORKERS}
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    """The tables of the results."""
+    headings = {
+        "bundle_pss": "bundle, all",
+        "total_pss": "PSS, all",
+        "private_steady": "private, one",
+        "private_peak": "peak",
+        "driver_jvm": "JVM",
+        "driver_python": "driver",
+    }
+    for result in results:
+        table = Table(title=f"Memory in MiB, {result['embedding']}, index {result['index_bytes'] / MIB:.1f} MiB")
+        for heading in ("first pass", "workers", *headings.values()):
+            table.add_column(heading, justify="right")
+        for row in result["rows"]:
+            table.add_row(row["first_pass"], str(row["workers"]), *(f"{row[figure] / MIB:,.1f}" for figure in headings))
+        Console().print(table)
+        for first_pass, ratio in result["bundle_pss_4_over_1"].items():
+            print(
+                f"{first_pass}: the bundle's pages over four workers are {ratio:.3f} of one worker's (target: at most "
+                f"{TARGET})"
+            )
+        more = ", ".join(
+            f"{size / MIB:,.1f} MiB with {count} at work" for count, size in result["added_by_int8"].items()
+        )
+        print(f"the 8-bit pass adds to the private memory of a worker: {more}")
+
+
+def main() -> None:
+    """Measure, write, show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="half the records, the demo embedding alone")
+    quick = parser.parse_args().quick
+    names = ["demo"] if quick else list(RECORDS)
+    if "mixed" in names and not (DATA / "mixed_w2v_300d.f16.npz").exists():
+        names.remove("mixed")
+        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
+    before = machine()
+    results = [measure(name, RECORDS[name] // (2 if quick else 1)) for name in names]
+    met = all(ratio <= TARGET for result in results for ratio in result["bundle_pss_4_over_1"].values())
+    save_results("memory", quick, {"machine": before, "slots": SLOTS, "target": TARGET, "met": met, "results": results})
+    show(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""What a release costs beside a one-shot job, and what a night costs when little or nothing has changed.
+
+In one session, one after the other, on real text (film reviews; without the data directory gensim's news articles):
+
+* job and release: the same records from Parquet to Parquet, and from Delta as a release's first run, with journal,
+ledger,
+  reservations and settlement, in turns, for two sizes of the corpus and two lengths of a record;
+* publication: the public table of a first run, arranged by ids and in the draws' order, in turns;
+* a million records: a first run, a night without a change, a night after 1% of the records were edited, by the change
+data
+  feed and by comparing contents;
+* ledger: what each author has spent, over ten million entries.
+
+    python research/benchmarks/releases.py [--quick] [--only PART]
+
+Writes research/results/releases.json and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+from rich.console import Console
+from rich.table import Table
+
+from common import machine, processor_seconds, save_results
+from laplace_exact import SLOTS
+from tables import Tables, reviews, write_reviews
+
+PARTS = ("overhead", "overhead_many", "overhead_long", "publication", "nights", "ledger")
+ROUNDS, COPIES, MANY_COPIES = 3, 8, 40
+RECORDS, ENTRIES, AUTHORS = 1_000_000, 10_000_000, 100_000
+WORDS_A_RECORD = 60
+N_MAX, LONG_N_MAX = 64, 256
+
+
+def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
+    """How long an action takes, and what it gives."""
+    started = time.perf_counter()
+    result = action()
+    return time.perf_counter() - started, result
+
+
+class Releases(Tables):
+    """Jobs and releases over one embedding, in one session that knows Delta."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.settings["text"] = {"profile": "strict", "n_max": N_MAX}
+        self.settings["mechanism"] |= {"gamma": 4.0}
+        self._spark: Any = None
+
+    @property
+    def spark(self) -> Any:
+        """The session."""
+        from wordveil.config.schema import SparkSection
+        from wordveil.spark.platform.session import build_session
+
+        if self._spark is None:
+            options = self.settings["spark"]["options"]
+            self._spark = build_session(SparkSection(master=f"local[{SLOTS}]", options=options), delta=True)
+        return self._spark
+
+    def write_delta(self, frame: Any, name: str) -> Path:
+        """A Delta table with its change data feed on."""
+        path = self.home / name
+        frame.write.format("delta").mode("append").option("delta.enableChangeDataFeed", "true").save(str(path))
+        return path
+
+    def job(self, corpus: Path, run: str, **sections: Any) -> Any:
+        """A one-shot job."""
+        from wordveil.spark.sanitise.job import run_sanitise
+
+        return run_sanitise(self.config(corpus, run, **sections), lambda: self.spark)
+
+    def release(self, table: Path, run: str, changes: str = "feed", **sections: Any) -> Any:
+        """One run of a release; its report."""
+        from wordveil.spark.release.run import run_release
+
+        return run_release(self.release_config(table, run, changes, **sections), lambda: self.spark)
+
+    def release_config(
+        self, table: Path, run: str, changes: str = "feed", order: str = "hashed", **sections: Any
+    ) -> Any:
+        """The configuration of a release."""
+        tables = {
+            "input": {**self.settings["input"], "path": str(table), "format": "delta", "changes": changes},
+            "output": {"path": str(self.home / f"release-{run}"), "format": "delta", "order": order},
+            "ledger": {"path": str(self.home / f"ledger-{run}")},
+        }
+        return self.config(table, run, **tables, **sections)
+
+
+def overhead(benchmark: Releases, corpus: Path, rounds: int, n_max: int) -> dict[str, Any]:
+    """Reviews of ``n_max`` tokens each, from Parquet to Parquet and as a release's first run, in turns: wall and
+    processor time.
+
+    Processor time measures the work, even where others use the same machine. Wall time is what a user waits for.
+    """
+    name, text = corpus.name, {**benchmark.settings["text"], "n_max": n_max}
+    table = benchmark.write_delta(benchmark.spark.read.parquet(str(corpus)), f"reviews-{name}")
+    kinds = {"job": partial(benchmark.job, corpus), "release": partial(benchmark.release, table)}
+    found: dict[str, Any] = {f"{what}{kind}": [] for what in ("", "processor_") for kind in kinds}
+    for number in range(rounds):
+        for kind, action in kinds.items():
+            before = processor_seconds()
+            taken, report = seconds(partial(action, f"{name}-{number}", text=text))
+            found[kind].append(taken)
+            found[f"processor_{kind}"].append(processor_seconds() - before)
+            found |= {"tokens": report.tokens, "records": report.records}
+    for what in ("", "processor_"):
+        found[f"{what}overhead"] = (
+            statistics.median(found[f"{what}release"]) / statistics.median(found[f"{what}job"]) - 1
+        )
+    return found
+
+
+def publication(benchmark: Releases, corpus: Path, rounds: int) -> dict[str, Any]:
+    """The public table of reviews of ``N_MAX`` tokens each, in either order of its rows, written again each time."""
+    from wordveil.spark.platform.jvm import java_class
+    from wordveil.spark.release.gate import run_gate
+    from wordveil.spark.release.publish import publish
+
+    spark = benchmark.spark
+    table = benchmark.write_delta(spark.read.parquet(str(corpus)), f"reviews-{corpus.name}")
+    report = benchmark.release(table, "published")
+    found: dict[str, Any] = {"records": report.records, "tokens": report.tokens, "hashed": [], "input": []}
+    for _ in range(rounds):
+        for order in ("hashed", "input"):
+            config = benchmark.release_config(table, "published", order=order)
+            run_gate(config, lambda: spark)
+            taken, _ = seconds(lambda config=config: publish(config, lambda: spark))
+            found[order].append(taken)
+            for name in ("public", "manifests"):
+                shutil.rmtree(benchmark.home / "release-published" / name)
+            java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    found["arranging"] = statistics.median(found["hashed"]) / statistics.median(found["input"])
+    return found
+
+
+def nights(benchmark: Releases, texts: list[str], records: int) -> dict[str, Any]:
+    """A release of many short records over some nights."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark = benchmark.spark
+    pieces = []
+    for text in texts:
+        words = text.split()
+        pieces += [" ".join(words[start : start + WORDS_A_RECORD]) for start in range(0, len(words), WORDS_A_RECORD)]
+    base = spark.createDataFrame(
+        [(number, piece) for number, piece in enumerate(pieces)], "piece bigint, text_body string"
+    )
+    base = base.repartition(8).cache()
+    copies = -(-records // len(pieces))
+    frame = base.crossJoin(F.broadcast(spark.range(copies).withColumnRenamed("id", "copy")))
+    frame = frame.select((F.col("copy") * len(pieces) + F.col("piece")).cast("string").alias("id"), "text_body")
+    table = benchmark.write_delta(frame.limit(records), "short")
+    base.unpersist()
+    found: dict[str, Any] = {"records": records}
+    for changes in ("feed", "scan"):
+        found[f"first_{changes}"], first = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
+    found["first_records"] = first.records
+    taken, report = seconds(lambda: benchmark.release(table, "feed"))
+    found["unchanged"], found["unchanged_records"], found["unchanged_changes"] = taken, report.records, report.changes
+    spark.sql(f"UPDATE delta.`{table}` SET text_body = concat('edited ', text_body) WHERE cast(id AS bigint) % 100 = 7")  # noqa: S608
+    for changes in ("feed", "scan"):
+        taken, report = seconds(lambda changes=changes: benchmark.release(table, changes, changes))
+        found[f"edited_{changes}"], found["edited_records"] = taken, report.records
+    return found
+
+
+def ledger(benchmark: Releases, entries: int) -> dict[str, Any]:
+    """What each author has spent, over many entries."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from wordveil.privacy.relations import Relation
+    from wordveil.release.budgets import Budget
+    from wordveil.spark.platform.delta_table import DeltaTable
+    from wordveil.spark.release.ledger import Ledger, Terms
+    from wordveil.spark.release.ledger_report import sum_costs
+
+    spark = benchmark.spark
+    store = DeltaTable(spark, str(benchmark.home / "ledger-large"), "ledger")
+    book = Ledger(store)
+    book.create()
+    terms = Terms("bench", "tables", "run", 1, "0" * 16, 0.5, 8.0, 0.0, "euclidean:0", "any_text")
+    drawn = spark.range(entries).select(
+        F.col("id").cast("string").alias("record_id"),
+        (F.col("id") % AUTHORS).cast("string").alias("author"),
+        F.lit(N_MAX).cast("bigint").alias("reserved"),
+        F.lit(N_MAX).cast("bigint").alias("tokens"),
+        F.md5(F.col("id").cast("string")).cast("binary").alias("content_tag"),
+    )
+    written, _ = seconds(lambda: book.settle(terms, drawn))
+    budget = Budget("pure", Relation.ANY_TEXT, author=1e9)
+    taken, rows = seconds(lambda: sum_costs(store.read(), "author", budget).count())
+    return {"entries": entries, "authors": rows, "write": written, "by_author": taken}
+
+
+def main() -> None:
+    """All parts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument(
+        "--only", choices=PARTS, action="append", help="this part alone; nothing is saved then. Repeatable."
+    )
+    chosen = parser.parse_args()
+    quick, parts = chosen.quick, chosen.only or list(PARTS)
+    part = 10 if quick else 1
+    content: dict[str, Any] = {"machine": machine()}
+    with tempfile.TemporaryDirectory() as directory:
+        benchmark = Releases(Path(directory))
+        benchmark.build()
+        texts = reviews()
+        sizes = {
+            "warm": (1, 1, N_MAX),
+            "overhead": (COPIES, ROUNDS, N_MAX),
+            "overhead_many": (MANY_COPIES, 1, N_MAX),
+            "overhead_long": (COPIES, 1, LONG_N_MAX),
+        }
+        for name, (copies, rounds, n_max) in sizes.items():
+            if name not in ("warm", *parts):
+                continue
+            corpus = benchmark.home / name
+            write_reviews(corpus, texts, max(1, copies // part))
+            content[name] = overhead(benchmark, corpus, 1 if quick else rounds, n_max)
+        del content["warm"]
+        if "publication" in parts:
+            corpus = benchmark.home / "publication"
+            write_reviews(corpus, texts, max(1, COPIES // part))
+            content["publication"] = publication(benchmark, corpus, 1 if quick else ROUNDS)
+        if "nights" in parts:
+            content["nights"] = nights(benchmark, texts, RECORDS // part)
+        if "ledger" in parts:
+            content["ledger"] = ledger(benchmark, ENTRIES // part)
+    if not chosen.only:
+        save_results("releases", quick, content)
+    show(content)
+
+
+def show(content: dict[str, Any]) -> None:
+    """The figures as a table."""
+    table = Table("what", "figure", title="Releases")
+    rows = {}
+    for over in (content[name] for name in PARTS if name.startswith("overhead") and name in content):
+        size = f"{over['records']:,} records, {over['tokens']:,} tokens"
+        for what in ("", "processor_"):
+            of = f"{size}, processor time" if what else size
+            rows[f"job, {of}"] = f"{statistics.median(over[f'{what}job']):.1f} s"
+            rows[f"first run, {of}"] = (
+                f"{statistics.median(over[f'{what}release']):.1f} s, {over[f'{what}overhead']:+.0%}"
+            )
+    if public := content.get("publication"):
+        for order in ("hashed", "input"):
+            rows[f"publication, {public['records']:,} records, order: {order}"] = (
+                f"{statistics.median(public[order]):.1f} s"
+            )
+    if night := content.get("nights"):
+        rows[f"first run over {night['records']:,} records"] = f"{night['first_feed']:.1f} s"
+        rows["a night without a change"] = f"{night['unchanged']:.2f} s, {night['unchanged_records']} rows drawn"
+        rows["1% edited, by the change data feed"] = f"{night['edited_feed']:.1f} s, {night['edited_records']:,} drawn"
+        rows["1% edited, contents compared"] = f"{night['edited_scan']:.1f} s"
+    if book := content.get("ledger"):
+        rows[f"ledger by author, {book['entries']:,} entries"] = f"{book['by_author']:.1f} s"
+    for what, figure in rows.items():
+        table.add_row(what, figure)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

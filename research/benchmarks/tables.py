@@ -1,0 +1,304 @@
+"""Mechanisms that draw from whole numbers, end to end in Spark, over a pass that only splits and joins.
+
+In one session, in turns, over the same Parquet files of film reviews (54,000 words x 300, every token drawn, nothing
+kept by word):
+
+* job: the main job's own path from Parquet to Parquet with exponential and 256 neighbours: scan, tokenise, look up,
+draw, join, account, arrange by ids, write; staircase and tree: the same with these mechanisms;
+* input order: the same with ``output.order: input``, which arranges nothing and shows the sizes of the texts;
+* split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids
+and texts.
+
+A profile of the same code in one process says where the time goes, and how long the bundle takes to build is told too.
+
+    python research/benchmarks/tables.py [--quick] [--copies N] [--billion]
+
+``--billion`` runs the job alone over 1,000,000,000 tokens and more, the texts 88 times under new ids, and reports its
+time, memory and files; it takes some 10 GB of disk. Writes research/results/tables.json or tables_billion.json and
+prints tables. Without the data directory: the demo embedding and gensim's articles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from common import machine, save_results
+from laplace_exact import DATA, SLOTS, load_embedding, real_texts, timed, timed_calls
+
+ROUNDS, COPIES, BILLION_COPIES = 3, 4, 88
+EPSILON, NEIGHBOURS = 8.0, 256
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "exponential": {"neighbours": NEIGHBOURS},
+    "staircase": {},
+    "tree": {"sizes": [20]},
+}
+FILES = 8
+
+
+def reviews() -> list[str]:
+    """Film reviews of the data directory, else the news articles of gensim's wheel."""
+    source = DATA / "aclImdb.jsonl.xz"
+    if not source.exists():
+        return list(real_texts())
+    with lzma.open(source, "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"] for line in lines]
+
+
+def write_reviews(path: Path, texts: list[str], copies: int) -> None:
+    """The texts ``copies`` times under new ids, as Parquet files of some row groups."""
+    path.mkdir()
+    column = pa.array(texts)
+    for number in range(FILES * copies):
+        part = column.take(pa.array(range(number % FILES, len(column), FILES)))
+        ids = pa.array([f"{number}-{row}" for row in range(len(part))])
+        pq.write_table(
+            pa.table({"id": ids, "text_body": part}), path / f"part-{number:03d}.parquet", row_group_size=2_000
+        )
+
+
+class Tables:
+    """The job over one embedding and its session."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        name = "mixed" if (DATA / "mixed_w2v_300d.f16.npz").exists() else "demo"
+        embedding = load_embedding(name)
+        self.shape = embedding.vectors.shape
+        embedding.save(home / "embedding")
+        (home / "key").touch(mode=0o600)
+        (home / "key").write_text(os.urandom(32).hex())
+        self.settings: dict[str, Any] = {
+            "format_version": 2,
+            "release": "bench",
+            "input": {"path": "", "id": "id", "text": "text_body"},
+            "mechanism": {},
+            "bundle_store": str(home / "bundles"),
+            "text": {"profile": "strict", "length": "as_is"},
+            "key": {"file": str(home / "key")},
+            "output": {"path": ""},
+            "spark": {"master": f"local[{SLOTS}]", "options": {"spark.driver.memory": "2g"}},
+        }
+
+    def config(self, corpus: Path, run: str, mechanism: str, **sections: Any) -> Any:
+        """The configuration of one run; ``sections`` stand in place of the shared ones."""
+        from wordveil.config.load import parse_config
+
+        shared = {"epsilon": EPSILON, "embedding": str(self.home / "embedding"), "public": True}
+        places = {
+            "mechanism": {"name": mechanism, **shared, **MECHANISMS[mechanism]},
+            "input": {**self.settings["input"], "path": str(corpus)},
+            "output": {"path": str(self.home / f"out-{run}")},
+        }
+        return parse_config({**self.settings, **places, **sections}, "benchmark")
+
+    def build(self, mechanism: str) -> dict[str, float]:
+        """Build a bundle; seconds and the greatest resident size of the process so far."""
+        from wordveil.config.artifacts import build_bundle
+
+        started = time.perf_counter()
+        bundle = build_bundle(self.config(self.home / "none", "none", mechanism))
+        taken = time.perf_counter() - started
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return {"seconds": taken, "resident_bytes": resident, "bundle_bytes": bundle.payload_bytes}
+
+    def run(self, corpus: Path, run: str, mechanism: str = "exponential", order: str = "hashed") -> Any:
+        """One run of the job; its report."""
+        from wordveil.spark.platform.session import build_session
+        from wordveil.spark.sanitise.job import run_sanitise
+
+        output = {"path": str(self.home / f"out-{run}"), "order": order}
+        config = self.config(corpus, run, mechanism, output=output)
+        return run_sanitise(config, lambda: build_session(config.spark))
+
+    def split_and_join(self, corpus: Path, run: str) -> float:
+        """Seconds of the pass that only splits and joins."""
+        from pyspark.sql import SparkSession
+
+        def split_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            for batch in batches:
+                text = pc.binary_join(pc.utf8_split_whitespace(batch.column(1)), " ")
+                yield pa.RecordBatch.from_arrays([batch.column(0), text], names=["id", "text"])
+
+        spark = SparkSession.getActiveSession()
+        if spark is None:
+            raise SystemExit("The job left no session.")
+        started = time.perf_counter()
+        table = spark.read.parquet(str(corpus)).select("id", "text_body")
+        table.mapInArrow(split_join, "id string, text string").write.parquet(str(self.home / f"plain-{run}"))
+        return time.perf_counter() - started
+
+
+def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
+    """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
+    from wordveil.config.artifacts import build_bundle
+    from wordveil.crypto.keys import load_key
+    from wordveil.crypto.streams import KeyedStream
+    from wordveil.records import sanitiser as module
+    from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+    from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+    from wordveil.text.codec import Codec
+
+    config = tables.config(corpus, "profile", mechanism)
+    bundle = build_bundle(config)
+    keys = load_key(config.key.file, None).for_release("bench")
+    sanitiser = RecordSanitiser(RecordSettings("bench", "profile", config.policy, ()), bundle, keys)
+    table = pq.read_table(min(corpus.glob("*.parquet"))).combine_chunks()
+    columns = [table["id"].chunk(0), table["text_body"].chunk(0), pa.nulls(len(table), pa.string())]
+    batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
+    parts = [batch.slice(start, 1024) for start in range(0, len(table), 1024)]
+    totals: dict[str, float] = {}
+    patched: dict[tuple[Any, str], str] = {
+        (Codec, "encode"): "texts to ids",
+        (Codec, "decode"): "ids to texts",
+        (module, "derive_contexts"): "contexts (BLAKE2b)",
+        (RecordSanitiser, "_tags"): "content tags (BLAKE2b)",
+        (RecordSanitiser, "_privacy"): "accounting",
+        (KeyedStream, "record_words"): "random words (AES)",
+        (type(bundle.mechanism), "draw"): "drawing, with random words",
+    }
+    rounds = []
+    with timed_calls(totals, patched):
+        for _ in range(4):
+            totals.clear()
+            with timed(totals, "all"):
+                drawn = sum(
+                    part.column("privacy").field("tokens").to_numpy().sum()
+                    for one in parts
+                    for part in sanitiser.sanitise(one)
+                )
+            rounds.append({name: seconds / drawn * 1e6 for name, seconds in totals.items()})
+    best = min(rounds[1:], key=lambda steps: steps["all"])
+    return {**best, "the rest": best["all"] - sum(share for name, share in best.items() if name != "all")}
+
+
+def billion() -> None:
+    """The job alone over the texts 88 times under new ids."""
+    from large_input import Memory
+
+    before = machine()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        tables.build("exponential")
+        write_reviews(home / "corpus", reviews(), BILLION_COPIES)
+        with Memory() as memory:
+            report = tables.run(home / "corpus", "billion")
+        sizes = sorted(file.stat().st_size for file in (home / "out-billion").glob("*.parquet"))
+        read = sum(file.stat().st_size for file in (home / "corpus").iterdir())
+    content = {
+        "machine": before,
+        "tokens": report.tokens,
+        "records": report.records,
+        "seconds": report.seconds,
+        "tokens_per_second": report.tokens_per_second,
+        "peak_resident_bytes": memory.peak,
+        "input_bytes": read,
+        "output_files": len(sizes),
+        "output_bytes": sum(sizes),
+        "output_file_bytes": {"smallest": sizes[0], "median": statistics.median(sizes), "largest": sizes[-1]},
+    }
+    save_results("tables_billion", quick=False, content=content)
+    Console().print(content)
+
+
+def show(content: dict[str, Any]) -> None:
+    """The tables of the results."""
+    words, dimension = content["words"], content["dimension"]
+    table = Table(title=f"{words:,} x {dimension}, {content['tokens']:,} tokens, {SLOTS} cores")
+    for heading in ("pass", "seconds", "million tokens a second"):
+        table.add_column(heading, justify="right")
+    for name in (*MECHANISMS, "input_order", "split_and_join"):
+        seconds = statistics.median(run[name] for run in content["runs"])
+        table.add_row(name.replace("_", " "), f"{seconds:.1f}", f"{content['tokens'] / seconds / 1e6:.2f}")
+    Console().print(table)
+    print(f"arranging rows by ids takes {content['arranging'] - 1:.1%} of the job without it (median of the rounds)")
+    print(f"the job reaches {content['ratio']:.2f} of the pass that splits and joins (median of the rounds)")
+    for name, build in content["build"].items():
+        print(
+            f"{name}: {content['over_exponential'][name]:.2f} of exponential's speed; the bundle took "
+            f"{build['seconds']:.0f} s and is {build['bundle_bytes'] / 2**20:.0f} MiB; "
+            f"{build['resident_bytes'] / 2**30:.1f} GiB resident"
+        )
+    steps = Table(title="Microseconds a token, one process")
+    steps.add_column("step")
+    for name in MECHANISMS:
+        steps.add_column(name, justify="right")
+    for step in content["microseconds_per_token"]["exponential"]:
+        steps.add_row(step, *(f"{content['microseconds_per_token'][name].get(step, 0.0):.4f}" for name in MECHANISMS))
+    Console().print(steps)
+
+
+def main() -> None:
+    """Measure, write, show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
+    parser.add_argument("--copies", type=int, default=COPIES, help="how often the texts are repeated under new ids")
+    parser.add_argument("--billion", action="store_true", help="the job alone over 1,000,000,000 tokens")
+    arguments = parser.parse_args()
+    if arguments.billion:
+        billion()
+        return
+    before = machine()
+    texts = reviews()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        tables = Tables(home)
+        build = {mechanism: tables.build(mechanism) for mechanism in MECHANISMS}
+        write_reviews(home / "warm", texts[:2000], 1)
+        write_reviews(home / "corpus", texts[:: 10 if arguments.quick else 1], arguments.copies)
+        tables.run(home / "warm", "warm")
+        tables.split_and_join(home / "warm", "warm")
+        runs = []
+        for number in range(1 if arguments.quick else ROUNDS):
+            reports = {name: tables.run(home / "corpus", f"{name}-{number}", name) for name in MECHANISMS}
+            plain = tables.run(home / "corpus", f"plain-{number}", order="input")
+            split = tables.split_and_join(home / "corpus", str(number))
+            seconds = {name: report.seconds for name, report in reports.items()}
+            runs.append({**seconds, "input_order": plain.seconds, "split_and_join": split})
+        steps = {mechanism: profile(tables, home / "corpus", mechanism) for mechanism in MECHANISMS}
+    tokens = plain.tokens
+    content = {
+        "machine": before,
+        "words": tables.shape[0],
+        "dimension": tables.shape[1],
+        "epsilon": EPSILON,
+        "neighbours": NEIGHBOURS,
+        "tokens": tokens,
+        "records": plain.records,
+        "build": build,
+        "runs": runs,
+        "tokens_per_second": {name: tokens / statistics.median(run[name] for run in runs) for name in MECHANISMS},
+        "over_exponential": {
+            name: statistics.median(run["exponential"] / run[name] for run in runs) for name in MECHANISMS
+        },
+        "arranging": statistics.median(run["exponential"] / run["input_order"] for run in runs),
+        "ratio": statistics.median(run["split_and_join"] / run["exponential"] for run in runs),
+        "microseconds_per_token": steps,
+    }
+    save_results("tables", arguments.quick, content)
+    show(content)
+
+
+if __name__ == "__main__":
+    main()

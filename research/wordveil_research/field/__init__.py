@@ -1,0 +1,1 @@
+"""This project beside other packages on the same texts."""

@@ -1,0 +1,222 @@
+"""The rows of an experiment's table: ways to write the same texts, from the originals to a mechanism's output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordveil.embeddings.embedding import DEMO, Embedding, load
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError
+from wordveil.evaluation.classifiers import TextSanitiser
+from wordveil.evaluation.matching import Candidate, Matched, Matcher, make_settings
+from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.evaluation.report.measurement import Measurement
+from wordveil.evaluation.report.scores import Group, Score
+from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.text.choices import UnknownWords
+from wordveil.text.codec import Codec
+from wordveil.text.policy import TextPolicy
+from wordveil_research.papers.systems import WORDS_ALONE, build_system, open_built
+
+POINCARE_2 = "poincare-2"
+_BUNDLES, _LISTS = "bundles", "lists"
+_SAMPLE = 100
+# Seeds of what an attacker draws are apart from those of what is released.
+_ATTACKER = 1_000_003
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row.
+
+    Attributes
+    ----------
+    name
+        as the table has it.
+    mechanism
+        a name of :data:`wordveil.mechanisms.registry.MECHANISMS`; empty for the texts without noise.
+    settings
+        of the mechanism.
+    words_alone
+        without a mechanism, whether the texts are reduced to the words of the vocabulary in lower case.
+    embedding
+        a name that :func:`load_embedding` knows.
+    loss
+        the largest loss of a token, for which an epsilon is looked for. 0: ``settings`` has the epsilon.
+    """
+
+    name: str
+    mechanism: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    words_alone: bool = False
+    embedding: str = DEMO
+    loss: float = 0.0
+
+    @property
+    def draws(self) -> bool:
+        """Whether it is random, so that it is repeated."""
+        return bool(self.mechanism)
+
+    def plain(self) -> dict[str, Any]:
+        """Plain values that decide what is written, for the settings of a cell."""
+        return {
+            "mechanism": self.mechanism,
+            "settings": dict(self.settings),
+            "words_alone": self.words_alone,
+            "embedding": self.embedding,
+            **({"loss": self.loss} if self.loss else {}),
+        }
+
+
+ORIGINAL = Row("original")
+"""The texts as they are."""
+NO_NOISE = Row("no noise", words_alone=True)
+"""What a mechanism sees, written as it is."""
+
+
+def load_embedding(name: str, work: Path) -> Embedding:
+    """A public embedding: one of the package's, its first words alone as in ``demo:8000``, or :data:`POINCARE_2`, which
+    is trained on first use and kept in ``work/trained``.
+
+    :data:`POINCARE_2` is trained in two dimensions from the package's pairs of hypernyms. In the ten dimensions of
+    ``demo-poincare`` most words lie so far from all others that additive noise of any strength leaves them.
+    """
+    whole, _, words = name.partition(":")
+    if words:
+        return _take_first(load(whole), int(words))
+    if name != POINCARE_2:
+        return load(name)
+    from wordveil.embeddings.training.poincare import train_or_load
+    from wordveil.embeddings.training.settings import TrainingSettings
+
+    settings = TrainingSettings(trainer="compiled", dimension=2, epochs=50, burn_in=20)
+    with resources.as_file(resources.files("wordveil") / "data" / "hypernyms" / "pairs.tsv") as pairs:
+        return train_or_load(pairs, settings, work / "trained", BuildContext())
+
+
+def _take_first(whole: Embedding, words: int) -> Embedding:
+    return Embedding(whole.words.slice(0, words), whole.vectors[:words], f"the first {words:,} words of {whole.source}")
+
+
+def seeds_of(draw: int) -> tuple[int, int]:
+    """The seeds of a release and of what its attacker draws, for the number of a repetition."""
+    return draw, _ATTACKER + draw
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """Writes the texts as they are (:class:`wordveil.evaluation.classifiers.TextSanitiser`)."""
+
+    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
+        """The same texts."""
+        return list(texts)
+
+
+@dataclass(frozen=True)
+class VocabularyWords:
+    """Writes the words of a vocabulary in lower case, and nothing else
+    (:class:`wordveil.evaluation.classifiers.TextSanitiser`). It is what a mechanism without noise writes, but for
+    unknown words, which are left out.
+    """
+
+    embedding: Embedding
+
+    def sanitise(self, texts: Sequence[str], seed: int | None = None) -> list[str]:  # noqa: ARG002 - nothing is drawn
+        """The known words of each text, separated by a space."""
+        codec = Codec(TextPolicy(unknown=UnknownWords.DROP), Vocabulary(self.embedding.words))
+        encoded = codec.encode(pa.array(texts, pa.string()))
+        written: list[str] = codec.decode(encoded.ids, encoded.offsets, encoded.skeleton).to_pylist()
+        return written
+
+
+def open_row(
+    row: Row,
+    embedding: Embedding,
+    work: Path,
+    policy: TextPolicy = WORDS_ALONE,
+    build: BuildContext | None = None,
+    inputs: PublicInputs = NO_INPUTS,
+) -> TextSanitiser:
+    """What writes the texts of a row. A mechanism's bundle is built in ``work/bundles`` unless it is there.
+    ``inputs``: other public data that the mechanism reads.
+
+    Raises
+    ------
+    BundleError
+        where the mechanism cannot be built with these settings, or no epsilon has so small a loss.
+    """
+    if not row.mechanism:
+        return VocabularyWords(embedding) if row.words_alone else Untouched()
+    store, kind = work / _BUNDLES, MECHANISMS[row.mechanism].settings_type
+    if row.loss:
+        found = match_loss(row, work)
+        settings = kind(**{**row.settings, "epsilon": found.epsilon})
+        return open_built(embedding, row.mechanism, settings, found.built, store, policy)
+    return build_system(embedding, row.mechanism, kind(**row.settings), store, policy=policy, work=build, inputs=inputs)
+
+
+def match_loss(row: Row, work: Path) -> Matched:
+    """The mechanism where the largest loss of a token is that of the row or at most 0.5% less, or the largest that it
+    has. Each is looked for once a process. Raises :class:`BundleError` where no epsilon has so small a loss.
+    """
+    return _match_loss(row.mechanism, tuple(row.settings.items()), row.embedding, row.loss, work)
+
+
+@cache
+def _match_loss(
+    mechanism: str, settings: tuple[tuple[str, Any], ...], embedding: str, loss: float, work: Path
+) -> Matched:
+    candidate = Candidate(mechanism, mechanism, make_settings(mechanism, **dict(settings)), by_loss=False)
+    matcher = Matcher(load_embedding(embedding, work), work=BuildContext(kept=work / _LISTS))
+    found = matcher.at_loss(candidate, loss)
+    if found is None:
+        raise BundleError(f"{mechanism}: no epsilon has a loss of {loss:g} or less a token. Name a larger loss.")
+    return found
+
+
+def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:
+    """What a token of a row may lose at most: exact figures, from the mechanism's certified constants."""
+    if not isinstance(system, BundleSanitiser):
+        return [_loss(row, "worst-loss", float("inf"), "without noise: two texts that differ are told apart for sure")]
+    guarantee = system.bundle.guarantee
+    scores = [_loss(row, "worst-loss", guarantee.epsilon * guarantee.diameter)]
+    if guarantee.metric.name in SPACES:
+        note = f"configured epsilon {guarantee.nominal_epsilon:g}, true constant {guarantee.epsilon:g} a unit"
+        near = find_near(embedding, guarantee.metric.name)
+        scores.append(_loss(row, "nearest-loss", guarantee.epsilon * near, note))
+    return scores
+
+
+_DEFINITIONS = {
+    "worst-loss": "The largest log probability ratio of a token's outputs between any two words of the vocabulary: the "
+    "certified constant times the largest distance.",
+    "nearest-loss": "The same between a word and its nearest neighbour: the certified constant times the median "
+    f"distance of {_SAMPLE} words from their nearest ones.",
+}
+
+
+def _loss(row: Row, figure: str, value: float, note: str = "") -> Score:
+    return Measurement(row.name, "words", "certified", Group.PRIVACY).make_score(
+        figure, value, None, 1, _DEFINITIONS[figure], higher_is_better=False, note=note
+    )
+
+
+def find_near(embedding: Embedding, metric: str) -> float:
+    """The median distance of 100 words, evenly spread over the vocabulary, from their nearest ones, in a metric of
+    :data:`wordveil.geometry.spaces.SPACES`.
+    """
+    points = embedding.vectors.astype(np.float64)
+    chosen = np.arange(min(_SAMPLE, len(points))) * len(points) // min(_SAMPLE, len(points))
+    distances = SPACES[metric].distances
+    return float(np.median([np.partition(distances(points[word], points), 1)[1] for word in chosen]))

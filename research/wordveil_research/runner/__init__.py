@@ -1,0 +1,1 @@
+"""Runs an experiment cell by cell, and keeps what was measured."""

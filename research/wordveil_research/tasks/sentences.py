@@ -1,0 +1,70 @@
+"""The sentence classification tasks of Feyisetan, Diethe, Drake 2019, Table VI, as far as their data is at hand.
+
+Data with a test part is measured on it. ``mr``, ``cr`` and ``subj`` have none and are cross-validated in 10 folds, as
+SentEval (Conneau, Kiela 2018) does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordveil.evaluation.classifiers import TextClassifier
+from wordveil.evaluation.documents import Documents
+from wordveil.evaluation.report.scores import Score
+from wordveil.evaluation.utility.tasks import measure_folds, measure_task
+from wordveil_research.tasks.datasets import load_documents
+
+SENTENCE_TASKS = {"mr": False, "cr": False, "sst2": True, "sst5": True, "subj": False, "trec6": True}
+
+
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class SentenceTask:
+    """A task with its data.
+
+    Attributes
+    ----------
+    name
+        one of :data:`SENTENCE_TASKS`.
+    train
+        what is learned from; all texts where there is no test part.
+    test
+        the test part; None where the task is cross-validated.
+    """
+
+    name: str
+    train: Documents
+    test: Documents | None
+
+
+def load_sentence_task(data: Path, name: str) -> SentenceTask:
+    """Read a task from ``<name>.jsonl.xz`` in the directory of the data sets: columns ``text``, ``label``, ``split``.
+
+    Raises
+    ------
+    ValueError
+        for a name that is not among :data:`SENTENCE_TASKS`.
+    InputError
+        where the file is not there or cannot be read.
+    """
+    if name not in SENTENCE_TASKS:
+        raise ValueError(f"Expected one of {', '.join(SENTENCE_TASKS)}, got {name}.")
+    path = data / f"{name}.jsonl.xz"
+    if not SENTENCE_TASKS[name]:
+        return SentenceTask(name, load_documents(path, "label"), None)
+    train = load_documents(path, "label", where={"split": "train"})
+    return SentenceTask(name, train, load_documents(path, "label", where={"split": "test"}, names=train.names))
+
+
+def measure_sentences(classifier: TextClassifier, task: SentenceTask, subject: str, seed: int) -> list[Score]:
+    """The accuracy on the test part, or by cross-validation where there is none.
+
+    ``task``: with sanitised texts, unless ``subject`` is the original. Raises :class:`ValueError` as
+    :func:`wordveil.evaluation.utility.tasks.measure_task`.
+    """
+    if task.test is None:
+        return measure_folds(classifier, task.train, subject, task.name, seed, FOLDS)
+    return measure_task(classifier, task.train, task.test, subject, task.name, seed)
