@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from helpers import build_artifact, load_built, random_embedding
+from wordveil.audit import repetition
+from wordveil.audit.findings import Finding, Verdict
+from wordveil.audit.noise import audit_noise, sample_noise
+from wordveil.audit.radial import RADIAL_LAWS
+from wordveil.audit.repetition import audit_repetition
+from wordveil.audit.samplers import MechanismSampler
+from wordveil.audit.two_phase import Pair, audit_pairs
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.audit import repetition
-from wordveil.evaluation.audit.findings import Finding, Verdict
-from wordveil.evaluation.audit.noise import audit_noise, sample_noise
-from wordveil.evaluation.audit.radial import RADIAL_LAWS
-from wordveil.evaluation.audit.repetition import audit_repetition
-from wordveil.evaluation.audit.samplers import MechanismSampler
-from wordveil.evaluation.audit.two_phase import Pair, audit_pairs
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS

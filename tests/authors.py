@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 
 
 def make_documents(

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from auditing import ALPHA, EPSILON, audit_mechanism, keys_of
 from helpers import build_mechanism, random_embedding, toy_embedding
 from reference.metropolis import walk
+from wordveil.audit import repetition
+from wordveil.audit.findings import Finding
+from wordveil.audit.repetition import audit_repetition
+from wordveil.audit.two_phase import Naming, Pair, Sampler, audit_pairs
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import Contexts, KeyedStream, derive_contexts
-from wordveil.evaluation.audit import repetition
-from wordveil.evaluation.audit.findings import Finding
-from wordveil.evaluation.audit.repetition import audit_repetition
-from wordveil.evaluation.audit.two_phase import Naming, Pair, Sampler, audit_pairs
 from wordveil.geometry.hyperbolic import ball_distances
+from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.laplace import Laplace
 
 Floats = NDArray[np.float64]
 SIZE = 24

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from wordveil.evaluation.calibration.figures import (
+from wordveil.measures.calibration.figures import (
     Calibration,
     EpsilonMeaning,
     FoundEpsilon,
     LikelyOutputs,
     WordFigure,
 )
-from wordveil.evaluation.histogram import count_bins
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
+from wordveil.scores.histogram import count_bins
 
 EPSILONS = (1.0, 2.0, 5.0, 10.0, 20.0)
 FACTS = {"embedding": "demo", "words": "10,000 of 20,000", "runs": "1,000", "threshold of K_w": "0.001"}

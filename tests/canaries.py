@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
+from wordveil.audit.canaries.audit import judge_runs, make_inputs, write_blind_bundle
+from wordveil.audit.canaries.compare import Run
+from wordveil.audit.canaries.documents import Plan
+from wordveil.audit.canaries.structure import Claim
+from wordveil.audit.canaries.tables import Inputs, Output
+from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import MasterKey
-from wordveil.evaluation.audit.canaries.audit import judge_runs, make_inputs, write_blind_bundle
-from wordveil.evaluation.audit.canaries.compare import Run
-from wordveil.evaluation.audit.canaries.documents import Plan
-from wordveil.evaluation.audit.canaries.structure import Claim
-from wordveil.evaluation.audit.canaries.tables import Inputs, Output
-from wordveil.evaluation.audit.findings import Finding, Verdict
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
 from wordveil.records.schema import REASON_COLUMN, STATISTICS

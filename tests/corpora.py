@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 
 """Data sets that are not part of the project."""
 _SENTENCES = Path(__file__).parents[1] / "lib" / "wordveil" / "data" / "sentences" / "wordnet.parquet"

@@ -1,8 +1,9 @@
 """A table's law in Python's whole numbers, and what of a recorded guarantee it breaks.
 
-Written from the formats that :mod:`wordveil.mechanisms.tables` and :mod:`wordveil.mechanisms.floor_tables` document,
-with none of their code: laws are exact numerators over 2^128, and distances are computed here in long double. Of the
-arithmetic below only logarithms round, by less than ``MARGIN``.
+Written from the formats that :mod:`wordveil.mechanisms.tables.table` and
+:mod:`wordveil.mechanisms.staircase.floor_tables` document, with none of their code: laws are exact numerators over
+2^128, and distances are computed here in long double. Of the arithmetic below only logarithms round, by less than
+``MARGIN``.
 """
 
 from __future__ import annotations

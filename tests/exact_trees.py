@@ -1,6 +1,6 @@
 """The law of nested clusters in Python's whole numbers.
 
-Written from the format that :mod:`wordveil.mechanisms.tree_table` documents, with none of its code: laws are exact
+Written from the format that :mod:`wordveil.mechanisms.tree.table` documents, with none of its code: laws are exact
 numerators over 2^128.
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wordveil.config.artifacts import find_bundle, find_ngrams
+from wordveil.assembly.bundles import find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
 from wordveil.records.sanitiser import RecordSanitiser

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wordveil.evaluation.report.evaluation import Confusion, Evaluation, Example
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.evaluation import Confusion, Evaluation, Example
+from wordveil.scores.score import Group, Score
 
 
 def make_score(subject: str, value: float | None, **given: Any) -> Score:

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from wordveil.embeddings.embedding import Embedding, check_embedding
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 
 NAMES = ("animals", "music", "weather")
 _WORDS, _SHARED, _LENGTH = 20, 30, 12

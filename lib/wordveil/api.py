@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config import artifacts, load
+from wordveil.assembly import bundles as artifacts
+from wordveil.config import load
 from wordveil.config.arguments import parse_run_id
 from wordveil.config.credential_checks import check_place
 from wordveil.config.load import Config

@@ -44,9 +44,9 @@ from laplace_exact import DATA, load_embedding
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import KeyedStream
 from wordveil.errors import PlatformError
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.keep_rate import measure_keep_rate
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest

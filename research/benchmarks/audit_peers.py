@@ -33,11 +33,11 @@ import numpy as np
 
 from audit_peers_cases import OwnCase, list_cases, list_own_cases
 from common import machine
+from wordveil.audit.findings import Audit
+from wordveil.audit.samplers import MechanismSampler
+from wordveil.audit.two_phase import Naming, Pair, audit_pairs
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.evaluation.audit.findings import Audit
-from wordveil.evaluation.audit.samplers import MechanismSampler
-from wordveil.evaluation.audit.two_phase import Naming, Pair, audit_pairs
 from wordveil_research.papers.systems import build_system
 from wordveil_research.peers.audit import PeerCase, audit_peer
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laplace_exact import load_embedding
-from wordveil.mechanisms.exponential import ExponentialSettings
-from wordveil.mechanisms.laplace import LaplaceSettings
+from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil_research.peers.audit import Case, PeerCase
 from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PYPANTERA, Peer
 

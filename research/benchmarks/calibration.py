@@ -27,13 +27,13 @@ from rich.table import Table
 
 from common import machine, save_results
 from wordveil.embeddings import embedding
-from wordveil.evaluation.calibration.drawing import ThreadedCounter
-from wordveil.evaluation.calibration.meaning import WordPlan, measure_words
-from wordveil.evaluation.calibration.subjects import BuiltSubject, Subject
-from wordveil.evaluation.output_law import draw_tokens, spread_words
-from wordveil.evaluation.recovery import make_public_keys
-from wordveil.evaluation.statistics import DistinctOutputs, KeepProbability, LargestEntropy, LeastEntropy
-from wordveil.evaluation.statistics import measure_words as measure_each
+from wordveil.measures.calibration.drawing import ThreadedCounter
+from wordveil.measures.calibration.meaning import WordPlan, measure_words
+from wordveil.measures.calibration.subjects import BuiltSubject, Subject
+from wordveil.measures.output_law import draw_tokens, spread_words
+from wordveil.measures.recovery import make_public_keys
+from wordveil.measures.statistics import DistinctOutputs, KeepProbability, LargestEntropy, LeastEntropy
+from wordveil.measures.statistics import measure_words as measure_each
 from wordveil.mechanisms.registry import MECHANISMS
 
 WORDS, RUNS = 10_000, 1_000

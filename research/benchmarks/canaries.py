@@ -20,7 +20,7 @@ from rich.table import Table
 
 from common import machine, save_results
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings

@@ -85,7 +85,7 @@ def open_bundles(home: Path, rounds: int) -> dict[str, list[float]]:
     """Opening a bundle, and hashing its content with and without what format 2 adds."""
     from wordveil.artifacts.bundle import open_bundle
     from wordveil.artifacts.content_store import encode_canonical
-    from wordveil.config.artifacts import build_bundle
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
     settings = Job(home, "demo", "float32", {"profile": "strict", "n_max": 24}).settings

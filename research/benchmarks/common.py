@@ -83,7 +83,7 @@ def command(pid: int) -> str:
 
 def built_job(home: Path, name: str, first_pass: str, profile: dict[str, Any]) -> Job:
     """A job whose bundle is built, so that no session builds it."""
-    from wordveil.config.artifacts import build_bundle
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
 
     job = Job(home, name, first_pass, profile)

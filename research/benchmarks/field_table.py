@@ -15,9 +15,9 @@ from typing import Any
 
 from common import save_results
 from wordveil.evaluation.attacks.authorship import STATIC
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.files import read_evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.report.files import read_evaluation
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil_research.field.notes import Line, list_lines
 from wordveil_research.field.privacy import EPSILON, KNOWN, NEAREST_LOSS, RECOVERED
 from wordveil_research.field.rows import Block, list_blocks

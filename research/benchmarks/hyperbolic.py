@@ -46,16 +46,16 @@ from tradeoff import glove
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.output_law import OutputLaw
-from wordveil.evaluation.statistics import KeepProbability, SupportSize
 from wordveil.geometry.euclidean import diameter as flat_diameter
 from wordveil.geometry.hyperbolic import boost
 from wordveil.geometry.hyperbolic import diameter as ball_diameter
 from wordveil.geometry.spaces import SPACES
+from wordveil.measures.output_law import OutputLaw
+from wordveil.measures.statistics import KeepProbability, SupportSize
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]

@@ -20,10 +20,10 @@ from laplace_exact import ROOT
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES, Space
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
-from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.blocks import BuildContext
 
 FloatArray = NDArray[np.float64]

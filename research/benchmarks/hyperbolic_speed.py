@@ -18,10 +18,10 @@ from laplace_exact import timed, timed_calls
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import to_lorentz
-from wordveil.mechanisms import hyperbolic
+from wordveil.mechanisms.additive import hyperbolic
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.tails import MAX_DIGITS
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.tails import MAX_DIGITS
 from wordveil.neighbours.exact import LorentzNearest
 from wordveil.neighbours.first_pass import LorentzPass
 

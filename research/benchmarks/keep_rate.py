@@ -24,9 +24,9 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.keep_rate import measure_keep_rate
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

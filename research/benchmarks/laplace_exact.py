@@ -195,10 +195,10 @@ def timed_calls(totals: dict[str, float], places: dict[tuple[Any, str], str]) ->
 
 def profile(job: Job, corpus: Path, tokens: int) -> dict[str, float]:
     """Seconds a million tokens of each step, in this process, on one thread, without Spark."""
-    from wordveil.config.artifacts import build_bundle
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import parse_config
     from wordveil.crypto.keys import load_key
-    from wordveil.mechanisms.laplace import Laplace
+    from wordveil.mechanisms.additive.laplace import Laplace
     from wordveil.neighbours.exact import ExactNearest
     from wordveil.neighbours.first_pass import Float32Pass, Int8Pass
     from wordveil.records.sanitiser import RecordSanitiser, RecordSettings

@@ -51,7 +51,7 @@ from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, check_embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.evaluation.matching import Candidate, Matcher, make_randomised_response, make_settings
+from wordveil.measures.matching import Candidate, Matcher, make_randomised_response, make_settings
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.mechanisms.keep_rate import measure_keep_rate

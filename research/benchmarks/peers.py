@@ -56,7 +56,7 @@ from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import distances
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.exponential import Exponential, ExponentialSettings
+from wordveil.mechanisms.tables.exponential import Exponential, ExponentialSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import scoring_rows
 from wordveil.privacy.guarantees import WordGuarantee

@@ -34,7 +34,7 @@ from common import machine, save_results
 from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import KeyedStream
 from wordveil.embeddings import embedding
-from wordveil.mechanisms import hyperbolic, laplace, tails
+from wordveil.mechanisms.additive import hyperbolic, laplace, tails
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext

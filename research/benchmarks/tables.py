@@ -111,7 +111,7 @@ class Tables:
 
     def build(self, mechanism: str) -> dict[str, float]:
         """Build a bundle; seconds and the greatest resident size of the process so far."""
-        from wordveil.config.artifacts import build_bundle
+        from wordveil.assembly.bundles import build_bundle
 
         started = time.perf_counter()
         bundle = build_bundle(self.config(self.home / "none", "none", mechanism))
@@ -151,7 +151,7 @@ class Tables:
 
 def profile(tables: Tables, corpus: Path, mechanism: str) -> dict[str, float]:
     """Microseconds a token of each step, in this process, on one thread, without Spark; the best of three rounds."""
-    from wordveil.config.artifacts import build_bundle
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.crypto.keys import load_key
     from wordveil.crypto.streams import KeyedStream
     from wordveil.records import sanitiser as module

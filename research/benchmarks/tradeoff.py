@@ -30,10 +30,10 @@ from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.embeddings import embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.exponential import tight_beta
 from wordveil.mechanisms.keep_rate import measure_keep_rate
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.tables.exponential import tight_beta
 from wordveil.neighbours.blocks import BuildContext
 
 mpl.use("svg")

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.tasks.datasets import load_documents
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

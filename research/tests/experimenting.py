@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from wordveil.errors import EmbeddingError
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Group, Score
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 
 SECRET = "the secret of a record"

@@ -19,7 +19,7 @@ from wordveil.cli.evaluation_tables import print_scores
 from wordveil.cli.output import print_error, print_json, print_note, show_bar
 from wordveil.cli.report_file import writing
 from wordveil.errors import WordveilError
-from wordveil.evaluation.report.files import write_evaluation
+from wordveil.report.files import write_evaluation
 from wordveil_research.runner.base import Surroundings
 from wordveil_research.runner.registry import find_experiment
 from wordveil_research.runner.run import Measured, Progress, measure_cells, report_cells

@@ -16,7 +16,7 @@ import yaml
 import helpers
 from unit.support import needs
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 

@@ -51,8 +51,8 @@ from wordveil.crypto.keys import MasterKey
 from wordveil.crypto.streams import KeyedStream, derive_contexts, id_payload
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError
-from wordveil.evaluation.recovery import measure_recovery
 from wordveil.geometry.spaces import SPACES
+from wordveil.measures.recovery import measure_recovery
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.registry import MECHANISMS

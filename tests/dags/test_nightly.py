@@ -17,7 +17,7 @@ import yaml
 from airflowing import ROOT, Airflow, Run, spark_conf
 from releasing import Lake, corpus_with_authors
 from sparking import Workspace, corpus, delta_jars, read_output
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
 
 CANARY = "zzquokkasecretzz"

@@ -18,7 +18,7 @@ import pytest
 
 from cluster import Cluster, namespace
 from sparking import SMALL, Workspace, random_texts, read_output
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
 from wordveil.spark.sanitise.job import run_sanitise
 

@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from slotting import make_model
-from wordveil.config.artifacts import build_bundle, compare_mechanisms, find_bundle
+from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.errors import BundleError, ConfigError
-from wordveil.mechanisms.exponential import Exponential
 from wordveil.mechanisms.inputs import PublicInputs
+from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.text.slots import NgramSettings
 
 WORDS = ["the", "cat", "sat", "on", "mat", "dog"]

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from helpers import random_embedding
-from wordveil.config.artifacts import build_bundle, find_bundle
+from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import ConfigError
-from wordveil.evaluation.comparison import compare
-from wordveil.mechanisms.exponential import ExponentialSettings
+from wordveil.measures.comparison import compare
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
 from wordveil.text.policy import with_profile
 
 YAML = """

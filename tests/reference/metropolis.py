@@ -2,8 +2,8 @@
 
 Feyisetan, Diethe, Drake 2019 sample the noise of their Eq. 7 by Metropolis and Hastings: a walk starts at the word's
 point, proposes Gaussian steps in the ball, accepts each with the ratio of the target's densities, and stops after a
-fixed number of steps. :mod:`wordveil.mechanisms.hyperbolic` draws the same law exactly. The registry of mechanisms does
-not know this module.
+fixed number of steps. :mod:`wordveil.mechanisms.additive.hyperbolic` draws the same law exactly. The registry of
+mechanisms does not know this module.
 
 Steps ``y' = y + sd N(0, I)`` are symmetric with respect to Lebesgue measure, so the walk's target, the law that is
 stationary where there is one, has with respect to Lebesgue measure just the density whose ratio is taken.

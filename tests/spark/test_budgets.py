@@ -12,7 +12,7 @@ import pytest
 
 from releasing import Lake, corpus_with_authors
 from sparking import Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget, Candidate, Charge, Entry, admit

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from helpers import NEEDS_ANNOY, random_embedding
-from wordveil.evaluation.calibration.drawing import ThreadedCounter, WordCounts
-from wordveil.evaluation.calibration.meaning import WordPlan, measure_meaning
-from wordveil.evaluation.calibration.subjects import BuiltSubject, Subject
+from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts
+from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
+from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.spark.builds.calibration import count_on_executors
 
@@ -38,7 +38,7 @@ def test_counts_are_the_same(spark, monkeypatch: pytest.MonkeyPatch, how: str, s
     built = built_of(**settings)
     here = join(ThreadedCounter(built.load, 1)(WORDS, 300))
     # Blocks of other sizes on the executors.
-    monkeypatch.setattr("wordveil.evaluation.calibration.drawing._DRAWS_OF_BLOCK", 2_100)
+    monkeypatch.setattr("wordveil.measures.calibration.drawing._DRAWS_OF_BLOCK", 2_100)
     there = join(count_on_executors(lambda: spark, how)(built)(WORDS, 300))
     for name in ("words", "offsets", "ids", "counts"):
         assert np.array_equal(getattr(here, name), getattr(there, name))

@@ -127,7 +127,7 @@ def test_a_run_at_full_log_level_leaks_nothing(filled: Workspace):
 
 
 def test_the_plan_names_columns_only(spark, filled: Workspace, capfd):
-    from wordveil.config.artifacts import ready_bundle
+    from wordveil.assembly.bundles import ready_bundle
     from wordveil.records.sanitiser import RecordSettings
     from wordveil.spark.input.screening import screen_input
     from wordveil.spark.input.source import read_input

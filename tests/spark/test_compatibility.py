@@ -12,7 +12,7 @@ import pytest
 import kept
 import wordveil
 from releasing import read_delta
-from wordveil.config.artifacts import build_bundle, find_bundle
+from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import BundleError, ConfigError, ReleaseError

@@ -16,7 +16,7 @@ import pytest
 import helpers
 import slotting
 from sparking import SMALL, Workspace, clean_environment, corpus, java_options, read_output
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.spark.sanitise.distribution import distribute

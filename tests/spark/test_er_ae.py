@@ -17,7 +17,7 @@ import pytest
 import wordveil
 from releasing import Lake, corpus_with_authors
 from sparking import EMBEDDING, Workspace, corpus, read_output
-from wordveil.config.artifacts import find_bundle
+from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, ReleaseError
 from wordveil.generators.repeating import make_repeating_weights

@@ -15,9 +15,9 @@ from habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
 from releasing import Lake
 from restoring import States
 from sparking import Command, Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
-from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import evaluate_output
 from wordveil.spark.evaluate.pairs import read_pairs
 from wordveil.spark.input.source import read_input

@@ -14,7 +14,7 @@ import wordveil
 from restoring import States
 from sparking import KEY, Workspace, corpus, read_output
 from wordveil import Run, register, sanitise
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError
 from wordveil.spark.sanitise.job import run_sanitise
 

@@ -21,7 +21,7 @@ import pytest
 
 from releasing import EXPONENTIAL, DiedError, Lake
 from sparking import WORDS, Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table

@@ -74,7 +74,7 @@ def test_every_file_of_an_output_is_parquet(spark, workspace: Workspace):
 
 
 def diameter(workspace: Workspace) -> float:
-    from wordveil.config.artifacts import find_bundle
+    from wordveil.assembly.bundles import find_bundle
 
     bundle = find_bundle(workspace.config())
     assert bundle is not None

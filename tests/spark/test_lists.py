@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparking import Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.geometry.spaces import SPACES
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.spark.builds.neighbours import compute_on_executors

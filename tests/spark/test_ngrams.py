@@ -128,7 +128,7 @@ def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing
 
 
 def next_bundle(config):
-    from wordveil.config.artifacts import find_bundle
+    from wordveil.assembly.bundles import find_bundle
 
     return find_bundle(config)
 

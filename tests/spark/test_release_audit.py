@@ -12,13 +12,13 @@ from canaries import refuted
 from releasing import EXPONENTIAL
 from restoring import States
 from sparking import Workspace
-from wordveil.config.artifacts import find_bundle
-from wordveil.config.audits import audit_store, identify_release
+from wordveil.assembly.audits import audit_store, identify_release
+from wordveil.assembly.bundles import find_bundle
+from wordveil.audit.bundle import audit_bundle
+from wordveil.audit.findings import Audit, Verdict
+from wordveil.audit.store import counts, save_audit
 from wordveil.config.load import Config, load_config
 from wordveil.errors import ConfigError, InputError
-from wordveil.evaluation.audit.bundle import audit_bundle
-from wordveil.evaluation.audit.findings import Audit, Verdict
-from wordveil.evaluation.audit.store import counts, save_audit
 from wordveil.spark.evaluate import canaries as module
 from wordveil.spark.evaluate.canaries import audit_release
 from wordveil.spark.release.gate import run_gate

@@ -10,7 +10,7 @@ import wordveil
 from releasing import Lake
 from sparking import Workspace, read_output
 from wordveil import Run, register, sanitise
-from wordveil.config.artifacts import find_bundle
+from wordveil.assembly.bundles import find_bundle
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import sample_table
 from wordveil.spark.sanitise.job import run_sanitise

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparking import WORDS, Workspace, corpus
+from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
-from wordveil.config.artifacts import build_bundle
 from wordveil.errors import BundleError, ConfigError, SparkJobError
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.plan import spread

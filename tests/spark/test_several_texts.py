@@ -10,7 +10,7 @@ import pytest
 from releasing import EXPONENTIAL, Lake
 from sparking import Workspace, corpus, random_texts, read_output
 from wordveil import Run, register, sanitise
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.spark.plan.plan import make_plan
 from wordveil.spark.plan.sample import check_preview, make_preview

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from sparking import Workspace, corpus, read_output, write_delta
+from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
-from wordveil.config.artifacts import build_bundle
 from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, InputError
 from wordveil.spark.input.inspect import read_columns

@@ -29,7 +29,7 @@ import pytest
 from hostile import HOSTILE, MOST_BYTES, random_texts
 from releasing import EXPONENTIAL, Lake
 from sparking import WORDS, Workspace, packed_session
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.records.schema import STATISTICS
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.report import RunReport

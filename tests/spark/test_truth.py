@@ -12,7 +12,7 @@ import pytest
 from releasing import EXPONENTIAL, DiedError, Lake, corpus_with_authors
 from restoring import States
 from sparking import Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.spark.platform import delta_table

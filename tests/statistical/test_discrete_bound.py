@@ -23,8 +23,8 @@ from scipy.special import betaincinv
 from helpers import KEYS, bundle_array, bundle_points, counted_contexts, laplace_bundle, make_bundle, toy_embedding
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.streams import KeyedStream
+from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-from wordveil.mechanisms.laplace import Laplace
 
 Counts = NDArray[np.int64]
 Pair = tuple[int, int]

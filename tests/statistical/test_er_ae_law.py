@@ -23,11 +23,11 @@ from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.weights import GeneratorWeights
-from wordveil.mechanisms import er_ae
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.er_ae import ErAe, ErAeSettings
+from wordveil.mechanisms.er_ae import mechanism as er_ae
+from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
+from wordveil.mechanisms.er_ae.symbol_choice import STEPS, softmax_rr_law, two_set_law
 from wordveil.mechanisms.inputs import PublicInputs
-from wordveil.mechanisms.symbol_choice import STEPS, softmax_rr_law, two_set_law
 from wordveil.neighbours.blocks import BuildContext
 
 SIZE, LENGTH, EPSILON, SETS = 3, 2, 4.0, 2

@@ -24,11 +24,11 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.exponential import Exponential, excess
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.syntf import SynTF
-from wordveil.mechanisms.table_mechanism import TableMechanism, build_certified, symbol_rows
-from wordveil.mechanisms.tables import MAX_SCORE, Rows, Table, build_table, probabilities
+from wordveil.mechanisms.tables.exponential import Exponential, excess
+from wordveil.mechanisms.tables.mechanism import TableMechanism, build_certified, symbol_rows
+from wordveil.mechanisms.tables.syntf import SynTF
+from wordveil.mechanisms.tables.table import MAX_SCORE, Rows, Table, build_table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
 from wordveil.text.codec import Codec
@@ -139,7 +139,7 @@ def test_an_embedding_too_large_to_check_pair_by_pair_gets_a_bound_that_holds(
 ):
     toy = fitting(metric, toy)
     exhaustive = build(toy, settings(name, metric), padding=True, mechanism="exponential").guarantee
-    monkeypatch.setattr("wordveil.mechanisms.exponential._EXHAUSTIVE", 0)
+    monkeypatch.setattr("wordveil.mechanisms.tables.exponential._EXHAUSTIVE", 0)
     by_formula = build(toy, settings(name, metric), padding=True, mechanism="exponential").guarantee
     assert exhaustive.slack <= by_formula.slack * (1 + 1e-5) + 2e-9
     assert by_formula.slack < 1e-5
@@ -269,15 +269,17 @@ def test_scores_beyond_whole_numbers_are_capped_and_the_bound_still_holds(toy: E
 
 
 def test_a_table_that_cannot_be_certified_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wordveil.mechanisms.tables.MAX_SCORE", 100.0)
-    monkeypatch.setattr("wordveil.mechanisms.table_mechanism.MAX_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.tables.table.MAX_SCORE", 100.0)
+    monkeypatch.setattr("wordveil.mechanisms.tables.mechanism.MAX_SCORE", 100.0)
     with pytest.raises(BundleError, match=r"cannot be certified.*Lower mechanism\.epsilon"):
         build_certified(symbol_rows(full_lists(toy), 100.0, 50.0, padding=True), 0.0)
 
 
 def test_a_small_vocabulary_whose_pairs_break_the_bound_is_refused(toy: Embedding, monkeypatch: pytest.MonkeyPatch):
     """Every pair is checked, so that lists that miss the nearest word do not pass."""
-    monkeypatch.setattr("wordveil.mechanisms.exponential.find_lists", lambda *_: without_nearest(full_lists(toy, 20)))
+    monkeypatch.setattr(
+        "wordveil.mechanisms.tables.exponential.find_lists", lambda *_: without_nearest(full_lists(toy, 20))
+    )
     with pytest.raises(
         BundleError, match=r"would add [\d.]+ to each token's loss, more than 0\.001\. Lower mechanism\.epsilon"
     ):
@@ -298,7 +300,7 @@ def test_a_small_vocabulary_with_wrong_weights_is_refused(toy: Embedding, monkey
     def forgetful(lists: NeighbourLists, scale: float, most: float, *, padding: bool) -> Rows:
         return symbol_rows(lists, 2 * scale, most, padding=padding)
 
-    monkeypatch.setattr("wordveil.mechanisms.exponential.symbol_rows", forgetful)
+    monkeypatch.setattr("wordveil.mechanisms.tables.exponential.symbol_rows", forgetful)
     with pytest.raises(BundleError, match="cannot be certified"):
         build(toy, settings("whole"), padding=True, mechanism="exponential")
 

@@ -27,7 +27,7 @@ from scipy import special, stats
 from helpers import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import boost, from_polar
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 
 FloatArray = NDArray[np.float64]
 Law = type[HyperbolicFDD] | type[HyperbolicLaplace]

@@ -21,7 +21,7 @@ from wordveil.crypto.streams import KeyedStream
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.hyperbolic import to_lorentz
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 
 COUNT = 20_000
 ACCEPT, REJECT = 1e-4, 1e-6

@@ -20,7 +20,7 @@ from scipy import stats
 
 from helpers import KEYS, counted_contexts, random_embedding
 from wordveil.crypto.streams import KeyedStream
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext
 
 DIMENSIONS = [1, 2, 3, 10, 100, 301]

@@ -21,7 +21,7 @@ from helpers import KEYS, counted_contexts
 from reference.metropolis import Target, atom, log_target, stayed, walk
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import ball_distances, to_lorentz
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.registry import MECHANISMS
 
 ROOT = Path(__file__).parents[2]

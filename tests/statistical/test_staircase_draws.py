@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from helpers import KEYS, build_artifact, counted_contexts, load_built, random_embedding, token_batch
-from wordveil.mechanisms.staircase import Staircase, StaircaseSettings
+from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
 
 SIZE, DRAWS = 120, 400_000
 SYMBOLS = {"common word": 0, "rare word": 119, "padding": 120, "unknown word": 121}

@@ -21,10 +21,10 @@ from exact_tables import WORD, drawn, exact_findings, findings, symbols, word_di
 from helpers import build, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.mechanisms import exponential
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.registry import MECHANISMS
-from wordveil.mechanisms.tables import Table
+from wordveil.mechanisms.tables import exponential
+from wordveil.mechanisms.tables.table import Table
 from wordveil.neighbours.lists import NeighbourLists
 
 SEED = 20

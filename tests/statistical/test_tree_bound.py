@@ -20,9 +20,9 @@ from exact_trees import place_law, written_law
 from helpers import KEYS, build, counted_contexts, load_built, random_embedding, token_batch
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact
-from wordveil.mechanisms.tree import Tree
-from wordveil.mechanisms.tree_levels import Mixture, certify_levels, round_loss, solve_levels
-from wordveil.mechanisms.tree_table import TreeTable
+from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels
+from wordveil.mechanisms.tree.mechanism import Tree
+from wordveil.mechanisms.tree.table import TreeTable
 
 CASES: list[dict[str, Any]] = [
     {"size": 40, "epsilon": 3.0, "sizes": (4,)},

@@ -15,8 +15,8 @@ from wordveil.artifacts import bundle as bundles
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.measures.redraw import BundleSanitiser
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
 from wordveil.neighbours.blocks import BuildContext

@@ -20,16 +20,16 @@ import pytest
 import kept
 from releasing import read_delta
 from wordveil.artifacts import ngram_model
-from wordveil.config.artifacts import build_bundle, find_bundle
+from wordveil.assembly.bundles import build_bundle, find_bundle
+from wordveil.audit.store import BUNDLE, load_audit
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import Config, load_config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.embeddings import embedding as embeddings
 from wordveil.errors import BundleError, ReleaseError, WordveilError
-from wordveil.evaluation.audit.store import BUNDLE, load_audit
 from wordveil.generators.npz_file import read_npz, write_npz
 from wordveil.generators.weights import load_weights
-from wordveil.mechanisms.tree import Tree
+from wordveil.mechanisms.tree.mechanism import Tree
 from wordveil.release.manifest import open_document
 from wordveil.spark.platform.local_delta import read_log
 from wordveil.spark.release.local_state import read_local_state

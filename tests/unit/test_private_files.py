@@ -24,7 +24,7 @@ import yaml
 from unit.support import toy_embedding, write_toy
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Recipe, open_bundle
-from wordveil.config.generator_texts import prepare_corpus
+from wordveil.assembly.generator_texts import prepare_corpus
 from wordveil.config.generators import load_generator_config
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.private_files import create_file, find_exposure
@@ -32,7 +32,7 @@ from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError, GeneratorError
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import Corpus, load_weights, save_weights
-from wordveil.mechanisms.er_ae import ErAe, ErAeSettings
+from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.spark.sanitise.sealed import SEALED, seal, unseal

@@ -19,11 +19,13 @@ from unit.support import FILES, LIB, ROOT, offenders
 
 # Files are parsed once.
 pytestmark = pytest.mark.xdist_group("structure")
+# They draw samples of what they measure, or first weights of what they train, and never noise.
+SAMPLING = ("measures", "audit", "evaluation", "generators")
 # A module imports only from rooms that stand before its own, or from its own.
 ROOMS = (
     *("version", "credentials", "errors", "compiled", "geometry", "crypto", "neighbours", "embeddings", "generators"),
-    *("privacy", "mechanisms", "text", "artifacts", "records", "release", "evaluation", "config", "spark"),
-    *("api", "cli", "__main__"),
+    *("privacy", "scores", "mechanisms", "text", "artifacts", "records", "release", "config", "measures", "audit"),
+    *("evaluation", "assembly", "spark", "report", "api", "cli", "__main__"),
 )
 # The same inside the room that imports Spark.
 SPARK_ROOMS = ("platform", "input", "sanitise", "builds", "plan", "analytics", "evaluate", "release")
@@ -226,10 +228,8 @@ def test_the_lint_sees_what_has_no_docstring(tmp_path):
 
 
 def seeded_generators(path: Path) -> set[int]:
-    """The places of ``np.random`` where a generator is made from a seed, or a type is named. Evaluations may: they draw
-    samples of what they measure, and never noise. So may what is trained: the weights with which it begins.
-    """
-    if not {LIB / "evaluation", LIB / "generators"} & {*path.parents}:
+    """Where ``np.random`` makes a generator from a seed, or names its type, in rooms that may."""
+    if not {LIB / room for room in SAMPLING} & {*path.parents}:
         return set()
     nodes = list(ast.walk(tree_of(path)))
     calls = [node.func for node in nodes if isinstance(node, ast.Call) and node.args]
@@ -294,7 +294,7 @@ def test_the_lint_sees_random_numbers(tmp_path, code):
 )
 def test_evaluations_draw_samples_by_a_seed(tmp_path, monkeypatch, code, is_seeded):
     monkeypatch.setattr(sys.modules[__name__], "LIB", tmp_path)
-    for folder in ("evaluation", "generators", "mechanisms"):
+    for folder in (*SAMPLING, "mechanisms"):
         path = tmp_path / folder / "module.py"
         path.parent.mkdir()
         path.write_text(f"import numpy as np\n{code}\n")

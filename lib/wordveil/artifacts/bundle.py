@@ -162,7 +162,7 @@ class Bundle:
 
     @property
     def suitability(self) -> dict[str, Any] | None:
-        """How the embedding suits the mechanism (:class:`wordveil.evaluation.suitability.Suitability`), as plain
+        """How the embedding suits the mechanism (:class:`wordveil.measures.suitability.Suitability`), as plain
         values. None where the build did not measure it.
         """
         found: dict[str, Any] | None = self.manifest["suitability"]

@@ -24,15 +24,15 @@ from wordveil.errors import BundleError, ConfigError, Fault, RefutedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from wordveil.audit.findings import Audit
     from wordveil.config.load import Config
-    from wordveil.evaluation.audit.findings import Audit
 
 audits = typer.Typer(
     help="Try to refute a guarantee: of a bundle, of a release, or of a function of your own. Exit code 3 if one is "
     "refuted.",
     no_args_is_help=True,
 )
-# The defaults of wordveil.evaluation.audit.bundle and its canaries, which take a second to load.
+# The defaults of wordveil.audit.bundle and its canaries, which take a second to load.
 ALPHA, DRAWS, COPIES, SEED = 0.01, 4_000, 64, 0
 AlphaOption = Annotated[
     float,
@@ -131,8 +131,8 @@ def audit_function(
     """Try to refute that a Python function keeps epsilon times a distance. Its modules may lie in the current
     directory; naming them runs their code.
     """
+    from wordveil.audit.callables import audit_callable
     from wordveil.config.objects import load_object
-    from wordveil.evaluation.audit.callables import audit_callable
 
     with write_report("audit callable", report) as tell:
         check_alpha(alpha)
@@ -150,8 +150,8 @@ def audit_function(
 
 
 def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
-    from wordveil.config.artifacts import find_bundle, find_embedding
-    from wordveil.evaluation.audit.bundle import audit_bundle
+    from wordveil.assembly.bundles import find_bundle, find_embedding
+    from wordveil.audit.bundle import audit_bundle
 
     progress("verifying the bundle")
     found = find_bundle(config)
@@ -171,8 +171,8 @@ def check_alpha(alpha: float) -> None:
 
 def keep(config: Config, audit: Audit) -> None:
     """Keep an audit beside the bundles, and tell people where."""
-    from wordveil.config.audits import audit_store
-    from wordveil.evaluation.audit.store import place_of, save_audit
+    from wordveil.assembly.audits import audit_store
+    from wordveil.audit.store import place_of, save_audit
 
     store = audit_store(config)
     print_note(f"{save_audit(store, audit)}: the audit, for a gate that requires it.")
@@ -185,7 +185,7 @@ def keep(config: Config, audit: Audit) -> None:
 def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
     """Print an audit, and write its page where one is wanted."""
     if page is not None:
-        from wordveil.evaluation.report.audit import render_audit
+        from wordveil.report.audit import render_audit
 
         save_page(page, render_audit(audit))
         print_note(f"{page}: the page.")
@@ -193,7 +193,7 @@ def show(audit: Audit, page: Path | None, *, as_json: bool) -> None:
         print_json(audit.to_dict())
         return
     from wordveil.cli.audit_tables import findings_table
-    from wordveil.evaluation.report.audit import verdict_of
+    from wordveil.report.audit import verdict_of
 
     print_table(f"Audit of {audit.subject}: {verdict_of(audit)}", audit.facts)
     print_rows(findings_table(audit))

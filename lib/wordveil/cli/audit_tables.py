@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wordveil.cli.output import Table, make_text
-from wordveil.evaluation.report.audit import describe_power, show_nats
+from wordveil.report.audit import describe_power, show_nats
 
 if TYPE_CHECKING:
-    from wordveil.evaluation.audit.findings import Audit
+    from wordveil.audit.findings import Audit
 
 _STYLES = {"refuted": "bold red", "not refuted": "green", "holds": "green", "not tested": "dim"}
 

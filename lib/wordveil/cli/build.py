@@ -28,7 +28,7 @@ def build(
     as_json: JsonOption = False,
 ) -> None:
     """Build the bundle: check the embedding, build the mechanism, and write both to a content-addressed directory."""
-    from wordveil.config.artifacts import build_bundle
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.embeddings.training.hypernyms import read_pairs
     from wordveil.neighbours.blocks import BuildContext
 

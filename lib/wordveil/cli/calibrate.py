@@ -14,8 +14,8 @@ from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
 
 if TYPE_CHECKING:
-    from wordveil.config.calibration_arguments import Request
-    from wordveil.evaluation.calibration.figures import Calibration, FoundEpsilon
+    from wordveil.assembly.calibration_arguments import Request
+    from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
 
 _WORDS, _RUNS, _THRESHOLD = 10_000, 1_000, 0.001
 
@@ -73,10 +73,10 @@ def calibrate(
     """Say what epsilons mean for the public vocabulary, and find the epsilon that meets a target. Reads no corpus and
     needs no key.
     """
+    from wordveil.assembly.calibration_arguments import Request
     from wordveil.cli.calibration_tables import print_calibration
-    from wordveil.config.calibration_arguments import Request
     from wordveil.config.epsilon_file import check_copy
-    from wordveil.evaluation.report.calibration import render_calibration
+    from wordveil.report.calibration import render_calibration
 
     request = Request(
         config, overrides or (), epsilon, target or (), match, by, words, runs, threshold, words_from, write
@@ -100,7 +100,7 @@ def calibrate(
 
 
 def _measure(request: Request, *, on_spark: bool) -> Calibration:
-    from wordveil.config.calibration import run_calibration
+    from wordveil.assembly.calibration import run_calibration
     from wordveil.neighbours.blocks import BuildContext
 
     settings = request.load()
@@ -119,7 +119,7 @@ def _measure(request: Request, *, on_spark: bool) -> Calibration:
 
 def _write(request: Request, file: Path, found: FoundEpsilon) -> None:
     from wordveil.config.epsilon_file import write_copy
-    from wordveil.evaluation.report.calibration import describe_found
+    from wordveil.report.calibration import describe_found
 
     command = f"wordveil calibrate --config {request.config.name} {request.show_search()}"
     write_copy(request.config, file, found.epsilon, [f"mechanism.epsilon by `{command}`:", describe_found(found)])

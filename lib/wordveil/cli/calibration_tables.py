@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table
-from wordveil.evaluation.calibration.figures import Calibration, EpsilonMeaning
-from wordveil.evaluation.report.calibration import describe_found, list_columns, list_statistics
+from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning
+from wordveil.report.calibration import describe_found, list_columns, list_statistics
 
 _COLUMNS = 4
 FIGURES_NOTE = (

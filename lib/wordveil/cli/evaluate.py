@@ -17,7 +17,7 @@ from wordveil.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config
-    from wordveil.evaluation.report.evaluation import Evaluation
+    from wordveil.scores.evaluation import Evaluation
 
 PRIVATE_NOTE = "these figures are of private text, and internal: do not publish them."
 EXAMPLES_NOTE = "the report holds private records, as evaluation.examples asks for: it is as secret as they are."
@@ -72,8 +72,8 @@ _Evaluation = Annotated[Path, typer.Argument(help="An evaluation.json, or the di
 @evaluations.command()
 def compare(first: _Evaluation, second: _Evaluation, *, as_json: JsonOption = False, html: HtmlOption = None) -> None:
     """Show two evaluations side by side. A configuration is not needed."""
-    from wordveil.evaluation.report.compare import choose_names, compare_evaluations, render_comparison
-    from wordveil.evaluation.report.files import read_evaluation
+    from wordveil.report.compare import choose_names, compare_evaluations, render_comparison
+    from wordveil.report.files import read_evaluation
 
     page = check_page(html) if html else None
     names = choose_names(first, second)
@@ -111,8 +111,8 @@ def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, pub
 
 def _save(evaluation: Evaluation, page: Path | None, out: Path | None) -> None:
     """Write the page and the directory, where they are wanted."""
-    from wordveil.evaluation.report.files import write_evaluation
-    from wordveil.evaluation.report.page import render_evaluation
+    from wordveil.report.files import write_evaluation
+    from wordveil.report.page import render_evaluation
 
     if page is not None:
         save_page(page, render_evaluation(evaluation))

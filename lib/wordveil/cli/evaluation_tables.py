@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from wordveil.cli.output import Table, print_line, print_note, print_rows, print_table
 
 if TYPE_CHECKING:
-    from wordveil.evaluation.report.compare import Comparison
-    from wordveil.evaluation.report.evaluation import Evaluation
-    from wordveil.evaluation.report.tables import Figure, Measure, ScoreTable
+    from wordveil.report.compare import Comparison
+    from wordveil.report.tables import Figure, Measure, ScoreTable
+    from wordveil.scores.evaluation import Evaluation
 
 _NO_SUBJECT = "measure"
 
 
 def print_scores(evaluation: Evaluation) -> None:
     """Print what was measured: a table for each group of figures, each figure with its interval."""
-    from wordveil.evaluation.report.tables import make_sections
+    from wordveil.report.tables import make_sections
 
     print_table(evaluation.title, evaluation.facts)
     for section in make_sections(evaluation.scores):
@@ -59,7 +59,7 @@ def _figure(figure: Figure | None) -> list[str]:
 
 def print_comparison(comparison: Comparison) -> None:
     """Print two evaluations side by side: a table for each group of figures."""
-    from wordveil.evaluation.report.compare import NOTE, list_rows
+    from wordveil.report.compare import NOTE, list_rows
 
     first, second = comparison.names
     for group, rows in list_rows(comparison).items():

@@ -1,7 +1,7 @@
 """What commands print: results to standard output, notes and errors for people to standard error.
 
 All that commands print passes through here, and none of it is markup: names of authors, records, columns and paths come
-from others. Each value is shown by :func:`~wordveil.evaluation.report.values.show_value`.
+from others. Each value is shown by :func:`~wordveil.report.values.show_value`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from wordveil.credentials import hide_credentials
-from wordveil.evaluation.report.values import show_cell, show_value
+from wordveil.report.values import show_cell, show_value
 
 people = Console(stderr=True, markup=False, emoji=False, highlight=False)
 results = Console(markup=False, emoji=False, highlight=False)

@@ -19,17 +19,17 @@ from wordveil.cli import tables
 from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
 from wordveil.errors import ConfigError, Fault, OutputExistsError
-from wordveil.evaluation.report.histograms import draw_histogram
-from wordveil.evaluation.report.numbers import show_recovered, show_share
-from wordveil.evaluation.report.templates import render_page
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.rules import RULES, RuleResult
+from wordveil.report.histograms import draw_histogram
+from wordveil.report.numbers import show_recovered, show_share
+from wordveil.report.templates import render_page
 
 if TYPE_CHECKING:
-    from wordveil.evaluation.comparison import Comparison
-    from wordveil.evaluation.corpus_sample import Sample
-    from wordveil.evaluation.sentence import SentencePreview
+    from wordveil.measures.comparison import Comparison
+    from wordveil.measures.corpus_sample import Sample
+    from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview, TableSample
     from wordveil.spark.release.gate import GateDecision

@@ -22,10 +22,10 @@ from wordveil.config.parameters import parse_params
 from wordveil.errors import BundleError, ConfigError, Fault
 
 if TYPE_CHECKING:
-    from wordveil.config.artifacts import FindBundle
+    from wordveil.assembly.bundles import FindBundle
     from wordveil.config.load import Config
-    from wordveil.evaluation.comparison import Comparison
-    from wordveil.evaluation.sentence import SentencePreview
+    from wordveil.measures.comparison import Comparison
+    from wordveil.measures.sentence import SentencePreview
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.plan.sample import Preview
 
@@ -76,7 +76,7 @@ def plan(
     """Check everything against the input's schema and price a record of the public maximum length. Reads rows only with
     --sample or --has-records.
     """
-    from wordveil.config.artifacts import compare_mechanisms, find_once
+    from wordveil.assembly.bundles import compare_mechanisms, find_once
     from wordveil.neighbours.blocks import BuildContext
     from wordveil.spark.plan.plan import make_plan
     from wordveil.spark.plan.sample import check_preview, make_preview
@@ -183,8 +183,8 @@ def _plan_notes(plan: Plan) -> list[str]:
 
 def _sentence(config: Config, find: FindBundle, text: str | None) -> SentencePreview | None:
     """A public sentence before and after; None where there is no bundle, or none fits the vocabulary."""
-    from wordveil.config.artifacts import find_ngrams
-    from wordveil.evaluation.sentence import preview_default, preview_sentence
+    from wordveil.assembly.bundles import find_ngrams
+    from wordveil.measures.sentence import preview_default, preview_sentence
 
     with suppress(BundleError):
         if (bundle := find()) is not None:

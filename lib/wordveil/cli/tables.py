@@ -7,15 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from wordveil.cli.output import Table
-from wordveil.evaluation.report.numbers import show_recovered, show_share
 from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovery
+from wordveil.report.numbers import show_recovered, show_share
 
 if TYPE_CHECKING:
-    from wordveil.evaluation.comparison import Comparison, Line
-    from wordveil.evaluation.corpus_sample import Quantiles, Sample
-    from wordveil.evaluation.preview import UnknownWord, WordPreview
-    from wordveil.evaluation.text_lengths import OutputLength
+    from wordveil.measures.comparison import Comparison, Line
+    from wordveil.measures.corpus_sample import Quantiles, Sample
+    from wordveil.measures.preview import UnknownWord, WordPreview
+    from wordveil.measures.text_lengths import OutputLength
     from wordveil.release.rules import GateResult, RuleResult
     from wordveil.spark.plan.plan import Plan
     from wordveil.spark.release.verify import Verified

@@ -37,7 +37,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train a generator on texts, for the mechanism er-ae. The same command goes on after an interruption."""
-    from wordveil.config.generator_texts import train_generator
+    from wordveil.assembly.generator_texts import train_generator
     from wordveil.config.generators import load_generator_config
     from wordveil.generators.training.packages import require_packages
     from wordveil.generators.weights import save_weights
@@ -80,8 +80,8 @@ def _prepare(section: GeneratorSection, output: Path, *, fresh: bool) -> None:
 def _write_figures(section: GeneratorSection, output: Path) -> dict[str, str]:
     """Write the figures of the training and their picture beside the weights."""
     from wordveil.crypto.private_files import create_file
-    from wordveil.evaluation.report.curves import draw_curves
     from wordveil.generators.training.metrics import METRICS, MetricsFile
+    from wordveil.report.curves import draw_curves
 
     figures = MetricsFile(section.directory / METRICS)
     metrics, curves = output.with_suffix(".jsonl"), output.with_suffix(".svg")

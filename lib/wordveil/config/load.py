@@ -126,7 +126,7 @@ class Config(Section):
         """What the bundle must be.
 
         ``file_digests``: those of the public files beside the embedding that are at hand, by setting
-        (:func:`wordveil.config.inputs.digest_files`).
+        (:func:`wordveil.assembly.inputs.digest_files`).
         """
         names = self.mechanism.names
         return Recipe(

@@ -109,7 +109,7 @@ class MechanismSection(Section):
 
     @property
     def public_files(self) -> dict[str, str]:
-        """What :mod:`wordveil.config.inputs` reads beside the embedding: the places of the files, by setting."""
+        """What :mod:`wordveil.assembly.inputs` reads beside the embedding: the places of the files, by setting."""
         names = (FREQUENCIES, *self.mechanism.settings_type.input_files)
         return {name: place for name in names if (place := getattr(self, name)) is not None}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from wordveil.evaluation.documents import Documents, Int64
+from wordveil.scores.documents import Documents, Int64
 
 
 class FittedClassifier(Protocol):
@@ -18,7 +18,7 @@ class FittedClassifier(Protocol):
 
     def predict(self, texts: Sequence[str]) -> Int64:
         """The label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with, or
-        :data:`wordveil.evaluation.documents.UNKNOWN` where it refuses to guess.
+        :data:`wordveil.scores.documents.UNKNOWN` where it refuses to guess.
         """
 
 

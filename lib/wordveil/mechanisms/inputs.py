@@ -1,7 +1,7 @@
 """What a mechanism is built from beside an embedding: frequencies, similarities, classes, bigrams, generators.
 
-The configuration names files, and :mod:`wordveil.config.inputs` reads them. A mechanism sees arrays alone, in the order
-of the embedding's words.
+The configuration names files, and :mod:`wordveil.assembly.inputs` reads them. A mechanism sees arrays alone, in the
+order of the embedding's words.
 """
 
 from __future__ import annotations

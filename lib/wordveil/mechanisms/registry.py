@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
+from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.er_ae import ErAe
-from wordveil.mechanisms.exponential import Exponential
-from wordveil.mechanisms.hyperbolic import HyperbolicFDD, HyperbolicLaplace
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.er_ae.mechanism import ErAe
 from wordveil.mechanisms.random import Random
-from wordveil.mechanisms.staircase import Staircase
-from wordveil.mechanisms.syntf import SynTF
-from wordveil.mechanisms.tree import Tree
+from wordveil.mechanisms.staircase.mechanism import Staircase
+from wordveil.mechanisms.tables.exponential import Exponential
+from wordveil.mechanisms.tables.syntf import SynTF
+from wordveil.mechanisms.tree.mechanism import Tree
 
 MECHANISMS: dict[str, type[Mechanism[Any]]] = {
     mechanism.name: mechanism

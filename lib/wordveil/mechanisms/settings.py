@@ -62,7 +62,7 @@ class MechanismSettings:
     input_files: ClassVar[tuple[str, ...]] = ()
     """The settings that name public files, which become :class:`wordveil.mechanisms.inputs.PublicInputs`.
 
-    They are of those that :mod:`wordveil.config.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
+    They are of those that :mod:`wordveil.assembly.inputs` reads: ``similarity``, ``pairs``, ``classes``, ``ngrams``,
     ``model``. Each is a string, or None where it has a default.
     """
 

@@ -3,7 +3,7 @@
 Bayes vulnerability (Alvim, Chatzikokolakis, McIver, Morgan, Palamidessi, Smith 2020, The Science of Quantitative
 Information Flow, sections 2.2 and 5.1). The best guesser takes an output for the word with the largest
 ``prior(x) Pr[M(x) = y]``. Nobody who has the same prior recovers more words on average. Figures are functions of public
-data alone, so they may be published. :mod:`wordveil.evaluation.recovery` measures them.
+data alone, so they may be published. :mod:`wordveil.measures.recovery` measures them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from corpora import DATA, needs_data
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.score import Group, Score
 from wordveil_research.field.experiment import Field
 from wordveil_research.field.notes import list_lines, write_notes
 from wordveil_research.field.parts import FILES, AuthorPart, TaskPart, load_authors, load_task

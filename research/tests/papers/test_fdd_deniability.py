@@ -11,8 +11,8 @@ import pytest
 
 from wordveil.crypto.keys import MasterKey
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.evaluation.recovery import load_built
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
+from wordveil.measures.recovery import load_built
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.random import Random
 from wordveil.neighbours.blocks import BuildContext
 from wordveil_research.papers import fdd_deniability

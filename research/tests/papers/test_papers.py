@@ -16,8 +16,8 @@ import pytest
 from corpora import DATA, needs_data
 from wordveil.embeddings.embedding import load
 from wordveil.errors import PlatformError
-from wordveil.evaluation.report.page import render_evaluation
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.report.page import render_evaluation
+from wordveil.scores.score import Group, Score
 from wordveil_research.papers.eraee import ERAETable1
 from wordveil_research.papers.eraee_tables import ERAETables
 from wordveil_research.papers.f19 import F19Table1

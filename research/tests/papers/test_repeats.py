@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.score import Group, Score
 from wordveil_research.papers.repeats import find_score, merge_repeats
 
 ONE = Score("row", Group.ATTACK, "authors", "koppel", "adaptive", "accuracy", 0.5, 0.4, 0.6, 0.1, 100, "What it is.")

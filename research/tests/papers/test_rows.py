@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wordveil.embeddings.embedding import DEMO, check_embedding, load
-from wordveil.evaluation.report.scores import Group
+from wordveil.scores.score import Group
 from wordveil_research.papers.rows import (
     NO_NOISE,
     ORIGINAL,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.papers.samples import (
     NOVELS,
     cut_to_words,

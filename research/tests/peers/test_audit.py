@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wordveil.evaluation.audit.findings import Audit, Verdict
+from wordveil.audit.findings import Audit, Verdict
 from wordveil_research.peers import audit
 from wordveil_research.peers import processes as peers
 from wordveil_research.peers.audit import PeerCase, PeerSampler, audit_peer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wordveil.cli import output
-from wordveil.evaluation.report.files import read_evaluation
+from wordveil.report.files import read_evaluation
 from wordveil_research.__main__ import main
 from wordveil_research.runner.registry import EXPERIMENTS
 

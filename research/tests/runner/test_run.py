@@ -15,7 +15,7 @@ import pytest
 import experimenting
 from experimenting import SECRET, LaterWordCounts, WordCounts
 from wordveil.errors import ConfigError, InputError
-from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.scores.evaluation import Evaluation
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 from wordveil_research.runner.kept import KeptCells
 from wordveil_research.runner.registry import EXPERIMENTS, find_experiment

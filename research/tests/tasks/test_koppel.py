@@ -8,7 +8,7 @@ import pytest
 
 from wordveil.errors import InputError
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.tasks.koppel import attribute
 
 SETTINGS = Koppel(iterations=15, share=0.4, threshold=0.5, features=700)

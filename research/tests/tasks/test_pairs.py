@@ -12,8 +12,8 @@ from scipy import stats
 
 from topics import topic_embedding, topic_texts
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import UNKNOWN
-from wordveil.evaluation.report.intervals import find_correlation_interval, find_ratio_interval
+from wordveil.scores.documents import UNKNOWN
+from wordveil.scores.intervals import find_correlation_interval, find_ratio_interval
 from wordveil_research.tasks.pairs import (
     GradedPairs,
     LabelledPairs,

@@ -9,7 +9,7 @@ from authors import make_documents
 from corpora import DATA, load_parts, needs_data
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 from wordveil_research.tasks.datasets import load_documents
 from wordveil_research.tasks.snippets import split_known_and_snippets
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.tasks.snippets import split_known_and_snippets
 
 

@@ -15,13 +15,13 @@ from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.redrawn import redraw
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier, TextSanitiser
-from wordveil.evaluation.documents import Documents
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.words import cut_words
+from wordveil.measures.redraw import BundleSanitiser
+from wordveil.scores.documents import Documents
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil_research.field.parts import (
     AuthorPart,
     Size,

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil_research.field.cells import RECORD_WORDS, Measured, measure_cell
 from wordveil_research.field.notes import write_notes
 from wordveil_research.field.parts import FILES, LARGE, QUICK, SMALL, Size

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, STATIC
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.score import Score
 from wordveil_research.field.privacy import KNOWN, NEAREST_LOSS, WORST
 from wordveil_research.field.rows import ORIGINAL, RANDOM, SMALL_PARTS, Block, list_blocks, list_rows
 from wordveil_research.field.summary import GAIN, is_attack, is_on_small_parts, is_task

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
 from wordveil_research.tasks.datasets import load_documents
 
 FILES = tuple(

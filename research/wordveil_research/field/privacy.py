@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import open_bundle
-from wordveil.evaluation.nearest_loss import BOUND, Pairs, find_neighbours, measure_loss
-from wordveil.evaluation.posterior import guess_outputs
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.measures.nearest_loss import BOUND, Pairs, find_neighbours, measure_loss
+from wordveil.measures.posterior import guess_outputs
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil_research.field.rows import DEMO, Block, Row
 from wordveil_research.field.systems import Laboratory, System
 from wordveil_research.peers.laws import line_recovery, list_laws

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from wordveil.evaluation.matching import Candidate, make_randomised_response, make_settings
+from wordveil.measures.matching import Candidate, make_randomised_response, make_settings
 from wordveil.mechanisms.random import RandomSettings
 from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PRESIDIO, PYPANTERA, Peer
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from wordveil.evaluation.attacks.authorship import ADAPTIVE, find_relative_gain
-from wordveil.evaluation.report.intervals import find_t_half
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.intervals import find_t_half
+from wordveil.scores.score import Group, Score
 from wordveil_research.field.rows import ORIGINAL, SMALL_PARTS
 
 GAIN = "relative-gain"

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.classifiers import TextSanitiser
-from wordveil.evaluation.matching import Matched, Matcher, bisect
-from wordveil.evaluation.posterior import guess_outputs
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.evaluation.report.files import replace_file
 from wordveil.geometry.euclidean import diameter
+from wordveil.measures.matching import Matched, Matcher, bisect
+from wordveil.measures.posterior import guess_outputs
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.scores.files import replace_file
 from wordveil_research.field.rows import AS_IT_IS, DEMO, ORIGINAL, Block, Row, find_row
 from wordveil_research.papers.rows import Untouched
 from wordveil_research.papers.systems import WORDS_ALONE, write_bundle

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import ClassVar
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
 from wordveil.generators.training.packages import find_missing
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.rows import NO_NOISE, ORIGINAL, Row, load_embedding, open_row, score_losses
 from wordveil_research.papers.samples import Split, read_authors, read_labels

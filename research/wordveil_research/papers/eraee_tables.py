@@ -17,14 +17,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.report.evaluation import Evaluation, Example
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.training.packages import require_packages
 from wordveil.generators.weights import GeneratorWeights
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.scores.evaluation import Evaluation, Example
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score, find_mean_interval
 from wordveil_research.papers.eraee import LOSSES, MODEL, SYNTF_LOSS, choose_losses, find_epsilon, list_rows
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.rows import Row, load_embedding, open_row

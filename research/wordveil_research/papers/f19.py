@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil.text.choices import Output
 from wordveil.text.policy import TextPolicy
 from wordveil_research.papers.rows import NO_NOISE, ORIGINAL, Row, open_row, score_losses
@@ -134,8 +134,8 @@ def _attacks(embedding: Embedding) -> list[TextClassifier]:
 
 
 def _classify_topics(written: Written, embedding: Embedding, row: Row, draw: int) -> Iterator[Score]:
-    from wordveil.evaluation.floret_model import FloretClassifier
     from wordveil.evaluation.utility.fasttext import FastText
+    from wordveil.evaluation.utility.floret_model import FloretClassifier
     from wordveil.evaluation.utility.neighbours import NearestTexts
     from wordveil.evaluation.utility.tasks import measure_task
 

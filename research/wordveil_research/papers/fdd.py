@@ -16,8 +16,8 @@ from typing import ClassVar
 
 from wordveil.embeddings.embedding import DEMO_POINCARE
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil_research.papers.rows import (
     ORIGINAL,
     POINCARE_2,

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding, load
-from wordveil.evaluation.output_law import draw_tokens
-from wordveil.evaluation.recovery import load_built
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
+from wordveil.measures.output_law import draw_tokens
+from wordveil.measures.recovery import load_built
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score, find_mean_interval
 from wordveil_research.papers.repeats import find_score
 from wordveil_research.papers.rows import POINCARE_2, find_near, load_embedding
 from wordveil_research.papers.tables import merge_cells

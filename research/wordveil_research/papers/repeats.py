@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from wordveil.evaluation.report.intervals import find_t_half
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.intervals import find_t_half
+from wordveil.scores.score import Score
 
 _SHARES = frozenset({"accuracy", "answered", "precision"})
 

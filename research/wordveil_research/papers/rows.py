@@ -16,14 +16,14 @@ from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import BundleError
 from wordveil.evaluation.classifiers import TextSanitiser
-from wordveil.evaluation.matching import Candidate, Matched, Matcher, make_settings
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
 from wordveil.geometry.spaces import SPACES
+from wordveil.measures.matching import Candidate, Matched, Matcher, make_settings
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil.text.choices import UnknownWords
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

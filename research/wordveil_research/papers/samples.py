@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
-from wordveil.evaluation.report.files import replace_file
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.files import replace_file
 from wordveil_research.tasks.datasets import load_documents
 
 NOVELS = "english_novels_100.tar.xz"

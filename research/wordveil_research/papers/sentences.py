@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import Documents
 from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.scores.documents import Documents
 from wordveil.text.codec import Codec
 from wordveil.text.sequences import encode_texts
 from wordveil_research.papers.systems import WORDS_ALONE

@@ -46,7 +46,7 @@ def weigh_exponential(places: Places, loss: float) -> Float64:
 def weigh_softmax_rr(places: Places, epsilon: float) -> Float64:
     """The probability of a wanted word by ``softmax-rr``: float64 ``(places,)``, exact.
 
-    See :func:`wordveil.mechanisms.symbol_choice.softmax_rr_law`.
+    See :func:`wordveil.mechanisms.er_ae.symbol_choice.softmax_rr_law`.
     """
     symbols, count, held = places.rows.shape[1], places.wanted.shape[1], places.held
     kept = float(_sigma(np.array(epsilon / 2)))
@@ -79,7 +79,7 @@ class DrawnSets:
         """The probability of a wanted word by ``two-set``, averaged over the sets: float64 ``(places,)``.
 
         Given a set it is exact; so its mean over the sets has no bias, and hardly varies. See
-        :mod:`wordveil.mechanisms.symbol_choice`.
+        :mod:`wordveil.mechanisms.er_ae.symbol_choice`.
         """
         others = self.symbols - self.items
         coin = _sigma(epsilon / 2 * (self.shares / self.items - (1 - self.shares) / others))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.embeddings.embedding import Embedding
-from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS

@@ -8,8 +8,8 @@ from typing import Any
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.evaluation.classifiers import TextClassifier, TextSanitiser
-from wordveil.evaluation.documents import Documents
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.documents import Documents
+from wordveil.scores.score import Group, Score
 from wordveil_research.papers.repeats import merge_repeats
 from wordveil_research.papers.rows import Row, VocabularyWords, seeds_of
 from wordveil_research.papers.samples import Split, keep_first

@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
 from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.corpus import Corpus, Piece, find_corpus, write_corpus
 from wordveil.generators.training.packages import INSTALL, require_packages
 from wordveil.generators.training.settings import RewardSettings, Schedule, TrainingSettings
 from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights, save_weights
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil.text.codec import Codec
 from wordveil.text.sequences import encode_texts
 from wordveil_research.papers.systems import WORDS_ALONE

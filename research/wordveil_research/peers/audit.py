@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.audit.events import Event
+from wordveil.audit.findings import Audit, Finding, Verdict
+from wordveil.audit.two_phase import Naming, Pair, Sampler, audit_pairs, measure_events, summarise
 from wordveil.embeddings.embedding import check_embedding
-from wordveil.evaluation.audit.events import Event
-from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
-from wordveil.evaluation.audit.two_phase import Naming, Pair, Sampler, audit_pairs, measure_events, summarise
 from wordveil_research.peers.processes import Peer, PeerError, PeerSanitiser, make_environment, write_vectors
 
 _PART = 4_096
@@ -103,7 +103,7 @@ class PeerSampler(Sampler):
         self._numbers = {word: number for number, word in enumerate(self.words)}
 
     def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:
-        """As :class:`wordveil.evaluation.audit.two_phase.Sampler` has it. Raises :class:`PeerError`."""
+        """As :class:`wordveil.audit.two_phase.Sampler` has it. Raises :class:`PeerError`."""
         drawn: list[str] = []
         for start in range(0, count, _PART):
             name = b"%d %d %d %d" % (self.seed, word, series, start)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Score
 from wordveil_research.runner.base import Cell, Experiment, Surroundings
 from wordveil_research.runner.kept import KeptCells
 from wordveil_research.runner.workers import do_all

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, json, parquet
 
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 
 # What tar and curl leave: pyarrow opens gzip, bz2, lz4 and zstd by itself, and not this one.
 _XZ = ".xz"

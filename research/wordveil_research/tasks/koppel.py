@@ -19,7 +19,7 @@ from scipy.sparse import csr_array, vstack
 from wordveil.errors import InputError
 from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Scored, Subspace
 from wordveil.evaluation.attacks.space_free import FeatureCounts
-from wordveil.evaluation.documents import UNKNOWN, Int64
+from wordveil.scores.documents import UNKNOWN, Int64
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 
@@ -46,7 +46,7 @@ class Attribution:
         the author who wins most rounds, whatever the share, and that share.
     labels
         int64 ``(snippets,)``: the same author where the share exceeds the threshold, else
-        :data:`wordveil.evaluation.documents.UNKNOWN`.
+        :data:`wordveil.scores.documents.UNKNOWN`.
     """
 
     names: tuple[str, ...]

@@ -16,14 +16,14 @@ from scipy import stats
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import InputError
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.report.intervals import find_correlation_interval
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Score, measure_accuracy
 from wordveil.evaluation.utility.bags import Float64, WordVectors
 from wordveil.evaluation.utility.sentences import fit_logistic
 from wordveil.evaluation.utility.similarity import find_cosines
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.intervals import find_correlation_interval
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Score, measure_accuracy
 from wordveil_research.tasks.datasets import read_columns
 
 METHOD, COSINE = "pair-vectors", "pair-cosine"
@@ -41,7 +41,7 @@ class LabelledPairs:
     first, second
         the sentences.
     labels
-        int64 ``(pairs,)``: numbers of :attr:`names`, or :data:`wordveil.evaluation.documents.UNKNOWN`.
+        int64 ``(pairs,)``: numbers of :attr:`names`, or :data:`wordveil.scores.documents.UNKNOWN`.
     names
         the labels' names.
     """

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.report.intervals import find_ratio_interval
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
 from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.words import Words, cut_words
 from wordveil.mechanisms.inputs import Bigrams
+from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil.text.slots import START
 
 DISCOUNT = 0.75

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.documents import Documents
-from wordveil.evaluation.report.scores import Score
 from wordveil.evaluation.utility.tasks import measure_folds, measure_task
+from wordveil.scores.documents import Documents
+from wordveil.scores.score import Score
 from wordveil_research.tasks.datasets import load_documents
 
 SENTENCE_TASKS = {"mr": False, "cr": False, "sst2": True, "sst5": True, "subj": False, "trec6": True}

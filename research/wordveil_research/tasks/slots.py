@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.evaluation.documents import Documents
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.report.intervals import find_ratio_interval
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Score
+from wordveil.scores.documents import Documents
+from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Score
 from wordveil.text.tokeniser import fold_words
 from wordveil_research.tasks.datasets import load_documents
 from wordveil_research.tasks.tagged import OUTSIDE, SpanCounts, TaggedTexts, count_spans

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wordveil.evaluation.documents import Documents
+from wordveil.scores.documents import Documents
 
 KNOWN_WORDS, SNIPPET_WORDS = 2_000, 500
 

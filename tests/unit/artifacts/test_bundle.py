@@ -18,8 +18,8 @@ from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, wri
 from wordveil.artifacts import content_store
 from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
 from wordveil.errors import BundleError
+from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.base import TokenBatch
-from wordveil.mechanisms.laplace import Laplace, LaplaceSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 import helpers
+from wordveil.audit import bundle as bundles
+from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
 from wordveil.cli.app import main
 from wordveil.cli.decisions import require_passed
 from wordveil.errors import ConfigError, GateError
-from wordveil.evaluation.audit import bundle as bundles
-from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
-from wordveil.evaluation.report.audit import describe_power, render_audit, verdict_of
 from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.report.audit import describe_power, render_audit, verdict_of
 from wordveil.spark.release.gate import GateDecision
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -84,8 +84,8 @@ def config_of(tmp_path: Path) -> Path:
 
 
 def test_a_bundle_is_audited_and_the_audit_is_kept(tmp_path, capsys):
-    from wordveil.config.artifacts import build_bundle
-    from wordveil.config.audits import find_audits, identify_release
+    from wordveil.assembly.audits import find_audits, identify_release
+    from wordveil.assembly.bundles import build_bundle
     from wordveil.config.load import load_config
 
     file = config_of(tmp_path)

@@ -10,9 +10,9 @@ import yaml
 from typer.testing import CliRunner
 
 from calibrating import EPSILONS, make_calibration
+from wordveil.assembly.calibration_arguments import Request, Target
 from wordveil.cli.app import app
 from wordveil.cli.calibration_tables import FIGURES_NOTE, print_calibration
-from wordveil.config.calibration_arguments import Request, Target
 from wordveil.errors import ConfigError, OutputExistsError, WordveilError
 
 SETTINGS: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_a_vocabulary_that_is_not_public_is_refused(config: Path):
 def test_the_command_refuses_before_it_measures(
     config: Path, arguments: list[str], kind: type[WordveilError], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("wordveil.config.artifacts.read_files", lambda *_: pytest.fail("public files were read"))
+    monkeypatch.setattr("wordveil.assembly.bundles.read_files", lambda *_: pytest.fail("public files were read"))
     assert isinstance(run("-c", config, *(one.format(config=config) for one in arguments)), kind)
 
 

@@ -13,7 +13,7 @@ import pytest
 from scoring import make_evaluation
 from wordveil.cli import output
 from wordveil.cli.app import main
-from wordveil.evaluation.report.files import write_evaluation
+from wordveil.report.files import write_evaluation
 
 
 @pytest.fixture(autouse=True)

@@ -18,21 +18,21 @@ from hostile import NAMES, shown_on_terminal
 from scoring import make_evaluation
 from sparking import Command
 from unit.support import FILES, LIB, offenders
+from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit, evaluate_reports, output, tables
 from wordveil.cli.ledger import ledger_table
 from wordveil.cli.options import print_report
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.evaluation.audit.findings import Audit, Finding, Verdict
-from wordveil.evaluation.comparison import Comparison, Line
-from wordveil.evaluation.preview import UnknownWord, WordPreview
-from wordveil.evaluation.report.compare import compare_evaluations
-from wordveil.evaluation.report.evaluation import Evaluation
-from wordveil.evaluation.report.files import write_evaluation, write_scores
-from wordveil.evaluation.report.page import render_evaluation
-from wordveil.evaluation.report.values import show_cell, show_value
+from wordveil.measures.comparison import Comparison, Line
+from wordveil.measures.preview import UnknownWord, WordPreview
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.report.compare import compare_evaluations
+from wordveil.report.files import write_evaluation, write_scores
+from wordveil.report.page import render_evaluation
+from wordveil.report.values import show_cell, show_value
+from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.sanitise.report import RunReport
 from wordveil.text.encoded import TokenReading
 

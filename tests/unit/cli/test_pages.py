@@ -15,16 +15,16 @@ from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
 from wordveil.cli.pages import check_page, describe_price, render_gate, render_plan, save_page
 from wordveil.cli.plan import check_text, plan_facts
 from wordveil.errors import ConfigError, OutputExistsError
-from wordveil.evaluation.comparison import Comparison, Line
-from wordveil.evaluation.corpus_sample import Quantiles, Sample
-from wordveil.evaluation.histogram import Bin, count_bins
-from wordveil.evaluation.preview import WordPreview
-from wordveil.evaluation.report.histograms import draw_histogram
-from wordveil.evaluation.sentence import SentencePreview
-from wordveil.evaluation.text_lengths import Suggestion
+from wordveil.measures.comparison import Comparison, Line
+from wordveil.measures.corpus_sample import Quantiles, Sample
+from wordveil.measures.preview import WordPreview
+from wordveil.measures.sentence import SentencePreview
+from wordveil.measures.text_lengths import Suggestion
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Exposure, Relation
 from wordveil.release.rules import GateRules, Measured, evaluate
+from wordveil.report.histograms import draw_histogram
+from wordveil.scores.histogram import Bin, count_bins
 from wordveil.spark.plan.plan import Plan
 from wordveil.spark.plan.sample import Preview, TableSample
 from wordveil.spark.release.gate import GateDecision

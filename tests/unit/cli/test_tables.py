@@ -24,8 +24,8 @@ from wordveil.cli.tables import (
     unknown_facts,
 )
 from wordveil.errors import ConfigError
-from wordveil.evaluation.preview import UnknownWord
-from wordveil.evaluation.text_lengths import OutputLength
+from wordveil.measures.preview import UnknownWord
+from wordveil.measures.text_lengths import OutputLength
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget

@@ -14,7 +14,7 @@ import helpers
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError, ConfigError
 from wordveil.generators.repeating import make_repeating_weights
-from wordveil.mechanisms.er_ae import ErAe, ErAeSettings
+from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 

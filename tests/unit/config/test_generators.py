@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from wordveil.config.generator_texts import prepare_corpus, read_texts, train_generator
+from wordveil.assembly.generator_texts import prepare_corpus, read_texts, train_generator
 from wordveil.config.generators import GeneratorSection, TextsSection, WordsSection, load_generator_config
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.errors import ConfigError, InputError, PlatformError
@@ -119,7 +119,7 @@ def test_a_corpus_is_prepared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     corpus = prepare_corpus(section, Vocabulary(WORDS), "words")
     assert len(corpus.validates) == 5  # four sentences, and an empty one
     assert section.directory.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr("wordveil.config.generator_texts.read_texts", None)
+    monkeypatch.setattr("wordveil.assembly.generator_texts.read_texts", None)
     assert prepare_corpus(section, Vocabulary(WORDS), "words").digest == corpus.digest
     with pytest.raises(TypeError):
         prepare_corpus(section, Vocabulary(WORDS), "others")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from helpers import random_embedding
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config
 from wordveil.config.parameters import check_params, parse_params

@@ -57,7 +57,7 @@ def test_gensim_keeps_its_log_to_itself(graph, caplog):
 
 def test_gensim_is_loaded_when_it_trains_alone():
     code = (
-        "import sys, wordveil.config.artifacts, wordveil.embeddings.training.gensim_trainer; "
+        "import sys, wordveil.assembly.bundles, wordveil.embeddings.training.gensim_trainer; "
         "print('gensim' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

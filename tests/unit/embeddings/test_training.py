@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from unit.support import table, tree
-from wordveil.config import artifacts
-from wordveil.config.artifacts import build_bundle, find_bundle
+from wordveil.assembly import bundles as artifacts
+from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import parse_config
 from wordveil.embeddings.embedding import DEMO_POINCARE, load
 from wordveil.embeddings.training.descent import _contrast, _draw

@@ -9,16 +9,16 @@ from typing import get_args
 import pytest
 
 from wordveil.geometry.spaces import SPACES
-from wordveil.mechanisms.er_ae import ErAeSettings
-from wordveil.mechanisms.exponential import ExponentialSettings
-from wordveil.mechanisms.hyperbolic import HyperbolicSettings
-from wordveil.mechanisms.laplace import LaplaceSettings
+from wordveil.mechanisms.additive.hyperbolic import HyperbolicSettings
+from wordveil.mechanisms.additive.laplace import LaplaceSettings
+from wordveil.mechanisms.er_ae.mechanism import ErAeSettings
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings, MetricName
-from wordveil.mechanisms.staircase import StaircaseSettings
-from wordveil.mechanisms.syntf import SynTFSettings
-from wordveil.mechanisms.tree import TreeSettings
+from wordveil.mechanisms.staircase.mechanism import StaircaseSettings
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
+from wordveil.mechanisms.tables.syntf import SynTFSettings
+from wordveil.mechanisms.tree.mechanism import TreeSettings
 
 EXPECTED: list[tuple[MechanismSettings, float, dict[str, object], str]] = [
     (

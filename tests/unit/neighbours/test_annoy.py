@@ -31,7 +31,7 @@ from helpers import sanitise as sanitised
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.cli.app import app
 from wordveil.errors import BundleError, PlatformError
-from wordveil.mechanisms.laplace import Laplace
+from wordveil.mechanisms.additive.laplace import Laplace
 from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.exact import ExactNearest, scoring_rows
 from wordveil.text.policy import TextPolicy

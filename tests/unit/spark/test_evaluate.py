@@ -10,9 +10,9 @@ import pytest
 
 from habits import TINY, WEAK, write_habits
 from sparking import Workspace
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, InputError
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.scores.score import Group, Score
 from wordveil.spark.evaluate.job import attack_authors, find_materials, measure_pairs, split_rows
 from wordveil.spark.evaluate.measures import Figures, find_attack_to_chance
 from wordveil.spark.evaluate.pairs import Pairs

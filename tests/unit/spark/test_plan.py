@@ -9,7 +9,7 @@ import pytest
 
 from sparking import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
-from wordveil.config.artifacts import build_bundle
+from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
 from wordveil.errors import ConfigError

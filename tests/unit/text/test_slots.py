@@ -26,7 +26,7 @@ from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import TextSection
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.errors import ConfigError, NgramError
-from wordveil.evaluation.comparison import compare
+from wordveil.measures.comparison import compare
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.privacy.relations import Relation
 from wordveil.text.codec import Codec

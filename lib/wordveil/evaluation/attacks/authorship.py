@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from wordveil.evaluation.attacks.koppel import FittedKoppel
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
-from wordveil.evaluation.report.evaluation import Confusion
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score, find_mean_interval, measure_accuracy
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.evaluation import Confusion
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score, find_mean_interval, measure_accuracy
 
 TASK = "authors"
 ORIGINAL = "original"

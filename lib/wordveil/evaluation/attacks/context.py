@@ -3,7 +3,7 @@
 Tong, Chen, Yuan, Liu, Zhang, Yu, Zhang ("On the vulnerability of text sanitization", NAACL 2025) tell two attackers
 apart, who both know the mechanism: one takes each output on its own, the other reads the whole text.
 
-**Without context** the best attacker is Bayes's (:class:`wordveil.evaluation.attackers.MaximumPosterior`): the word
+**Without context** the best attacker is Bayes's (:class:`wordveil.measures.attackers.MaximumPosterior`): the word
 ``x`` with the largest ``p(x) P(y|x)``, exact where the mechanism knows its laws.
 
 **With context** the text is a hidden Markov model. Hidden words follow each other by a bigram model of public text
@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from wordveil.evaluation.attackers import MaximumPosterior, NearestWord
 from wordveil.evaluation.attacks.context_kernels import (
     NOBODY,
     STEPS,
@@ -44,11 +43,12 @@ from wordveil.evaluation.attacks.context_kernels import (
 )
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Bool, Float64, Int32, Ragged, Redrawn
-from wordveil.evaluation.posterior import guess_outputs
-from wordveil.evaluation.report.intervals import find_ratio_interval
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Group, Score
+from wordveil.measures.attackers import MaximumPosterior, NearestWord
+from wordveil.measures.posterior import guess_outputs
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.scores.intervals import find_ratio_interval
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Group, Score
 from wordveil.text.stop_words import ENGLISH, load_stop_words
 
 TASK = "words"
@@ -173,7 +173,7 @@ def measure_word_recovery(
         what the attacker knows of the language: of public text of any kind, or of texts of the same kind, which makes
         a stronger attacker.
     subject
-        as in :class:`wordveil.evaluation.report.scores.Score`.
+        as in :class:`wordveil.scores.score.Score`.
     seed
         of the bootstrap, which resamples texts.
     candidates

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.mechanisms.fluent import find_first_from
+from wordveil.mechanisms.tree.fluent import find_first_from
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]

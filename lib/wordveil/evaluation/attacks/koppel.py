@@ -25,8 +25,8 @@ from scipy.sparse import coo_array, csr_array
 
 from wordveil.evaluation.attacks.space_free import FeatureCounts, count_features
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.utility.words import take_known
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
 
 Float64 = NDArray[np.float64]
 UInt8 = NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Weights(StrEnum):
 class Scored(NamedTuple):
     """Authors with the share of rounds that they won.
 
-    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.evaluation.documents.UNKNOWN` where no author
+    ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` where no author
     won any round. ``shares``: float64 ``(texts,)``, from 0 to 1.
     """
 

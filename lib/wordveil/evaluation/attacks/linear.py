@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import Documents, Int64
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import cut_words, take_known
+from wordveil.scores.documents import Documents, Int64
 
 
 class Unit(StrEnum):

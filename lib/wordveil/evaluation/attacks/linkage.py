@@ -13,7 +13,7 @@ texts. In its place stands ``sum over outputs of ln mean over i of P(y | x_i)``:
 mixture of the text's words. It is exact where words are sampled (``length: sample``), whose outputs are just that, and
 an approximation for ``output: bag``: a better attacker may exist.
 
-Where a mechanism does not know its laws, those of :func:`wordveil.evaluation.recovery.fit_laws` serve, which are
+Where a mechanism does not know its laws, those of :func:`wordveil.measures.recovery.fit_laws` serve, which are
 estimated from draws. Such an attacker is a lower bound too.
 
 **By vectors.** The text whose vector is nearest to the record's, by Euclidean distance of means of word vectors. It
@@ -35,11 +35,11 @@ from scipy.special import digamma
 
 from wordveil.compiled import compiled
 from wordveil.evaluation.attacks.redrawn import Float64, Int32, Int64, Ragged, Redrawn
-from wordveil.evaluation.posterior import WordScores
-from wordveil.evaluation.report.measurement import Measurement, require_pairs
-from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
 from wordveil.evaluation.utility.encoders import SentenceEncoder
+from wordveil.measures.posterior import WordScores
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.scores.measurement import Measurement, require_pairs
+from wordveil.scores.score import Group, Score, find_mean_interval
 
 TASK = "linkage"
 BY_LAWS, BY_FITTED_LAWS, BY_VECTORS, BY_LENGTH = "bayes", "bayes-fitted", "nearest-vector", "what-shows"
@@ -144,7 +144,7 @@ def measure_linkage(
     encoder
         gives the vectors of texts.
     subject
-        as in :class:`wordveil.evaluation.report.scores.Score`.
+        as in :class:`wordveil.scores.score.Score`.
     seed
         of the bootstrap.
     redrawn

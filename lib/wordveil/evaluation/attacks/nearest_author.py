@@ -15,10 +15,10 @@ import numpy as np
 
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.utility.bags import Float64, WordVectors
 from wordveil.evaluation.utility.neighbours import find_nearest
 from wordveil.evaluation.utility.words import take_known
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
 
 
 @dataclass(frozen=True)

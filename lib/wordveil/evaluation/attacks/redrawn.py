@@ -25,12 +25,13 @@ from numpy.typing import NDArray
 from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import Payload, derive_contexts, id_payload
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.evaluation.recovery import OtherLengthError, fit_laws
-from wordveil.evaluation.redraw import BundleSanitiser
+from wordveil.measures.recovery import OtherLengthError, fit_laws
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.inputs import rank_frequencies
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.records.columns import ONE_TEXT, ColumnsCodec
+from wordveil.records.codec import ColumnsCodec
+from wordveil.records.columns import ONE_TEXT
 from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWords
 from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
@@ -71,7 +72,7 @@ class SymbolLaws:
         rows ``0 .. size + 1``.
     is_exact
         whether they are the mechanism's own. Else words' laws are estimated from draws
-        (:func:`wordveil.evaluation.recovery.fit_laws`), and the two other symbols have the common one.
+        (:func:`wordveil.measures.recovery.fit_laws`), and the two other symbols have the common one.
     """
 
     laws: WordLaws

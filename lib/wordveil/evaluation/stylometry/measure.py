@@ -10,8 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.evaluation.report.measurement import Measurement, require_pairs
-from wordveil.evaluation.report.scores import Group, Score, find_mean_interval
 from wordveil.evaluation.stylometry.features import (
     FUNCTION_WORDS,
     LETTERS,
@@ -21,6 +19,8 @@ from wordveil.evaluation.stylometry.features import (
     SPECIAL,
     VERSION,
 )
+from wordveil.scores.measurement import Measurement, require_pairs
+from wordveil.scores.score import Group, Score, find_mean_interval
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 Float64 = NDArray[np.float64]
@@ -81,7 +81,7 @@ def measure_style_change(
     originals, sanitised
         the texts and what became of them, in one order, at least one.
     subject
-        as in :class:`wordveil.evaluation.report.scores.Score`.
+        as in :class:`wordveil.scores.score.Score`.
     seed
         of the bootstrap, and of the pairs of originals that give the chance level.
 

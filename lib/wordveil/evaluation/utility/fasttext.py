@@ -1,5 +1,5 @@
 """Topics by fastText's classifier: Joulin, Grave, Bojanowski, Mikolov 2017, "Bag of tricks for efficient text
-classification". It is trained by floret (:mod:`wordveil.evaluation.floret_model` says why).
+classification". It is trained by floret (:mod:`wordveil.evaluation.utility.floret_model` says why).
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import Documents, Int64
-from wordveil.evaluation.floret_model import FittedFloret, FloretClassifier
+from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
 from wordveil.evaluation.utility.words import cut_words, take_known
+from wordveil.scores.documents import Documents, Int64
 
 _SETTINGS = FloretClassifier(dim=10, epochs=25, lr=0.5, word_ngrams=2)
 

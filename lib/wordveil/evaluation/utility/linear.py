@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import Documents, Int64
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import cut_words, take_known
+from wordveil.scores.documents import Documents, Int64
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy as np
 
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.documents import Documents, Int64
 from wordveil.evaluation.utility.bags import Bags, Float64, WordVectors
 from wordveil.evaluation.utility.emd import MoverIndex
 from wordveil.evaluation.utility.words import take_known
+from wordveil.scores.documents import Documents, Int64
 
 NEIGHBOURS = 5
 _CELLS = 2**22

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.evaluation.report.measurement import Measurement, require_pairs
-from wordveil.evaluation.report.scores import Score, find_mean_interval
 from wordveil.evaluation.utility.encoders import SentenceEncoder
+from wordveil.scores.measurement import Measurement, require_pairs
+from wordveil.scores.score import Score, find_mean_interval
 
 TASK, FIGURE = "similarity", "cosine"
 
@@ -41,7 +41,7 @@ def measure_similarity(
     encoder
         gives the vectors of texts.
     subject
-        as in :class:`wordveil.evaluation.report.scores.Score`.
+        as in :class:`wordveil.scores.score.Score`.
     seed
         of the bootstrap and of the pairs of originals that give the chance level.
 

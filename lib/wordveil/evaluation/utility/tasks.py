@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Score, measure_accuracy
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Score, measure_accuracy
 
 
 def measure_task(

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from wordveil.evaluation.report.measurement import Measurement
-from wordveil.evaluation.report.scores import Score
 from wordveil.evaluation.utility.words import cut_words
+from wordveil.scores.measurement import Measurement
+from wordveil.scores.score import Score
 
 TERMS, TOPICS = "terms", "topics"
 COUNTS, LDA = "counts", "lda"

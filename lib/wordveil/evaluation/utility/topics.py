@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.report.scores import Score
 from wordveil.evaluation.utility.terms import compare_terms, make_term_scores, make_topic_score, match_topics
 from wordveil.evaluation.utility.words import cut_words
+from wordveil.scores.score import Score
 
 ORIGINAL = "original"
 VOCABULARY, MIN_DOCUMENTS, SHOWN = 10_000, 2, 10
@@ -89,7 +89,7 @@ def measure_terms(
     originals, released
         the texts.
     subject
-        as in :class:`wordveil.evaluation.report.scores.Score`.
+        as in :class:`wordveil.scores.score.Score`.
     seed
         of the topics. The original's are found with the next seed too: topics of the same texts differ between seeds,
         and how much is about the most that a release can reach. That figure has the subject ``original``.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 _TOKENISER = Tokeniser()

@@ -1,6 +1,6 @@
 """Draws of public words on Spark's executors, for vocabularies that take one machine too long.
 
-A word is drawn there exactly as here (:mod:`wordveil.evaluation.calibration.drawing`), so that neither the number of
+A word is drawn there exactly as here (:mod:`wordveil.measures.calibration.drawing`), so that neither the number of
 executors nor the cut into tasks changes a count.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
-from wordveil.evaluation.calibration.drawing import DrawCounter, WordCounts, count_block, split_words
-from wordveil.evaluation.calibration.subjects import BuiltSubject
+from wordveil.measures.calibration.drawing import DrawCounter, WordCounts, count_block, split_words
+from wordveil.measures.calibration.subjects import BuiltSubject
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.distribution import distribute
@@ -45,7 +45,7 @@ class CountWords:
 
 @dataclass(frozen=True)
 class ExecutorCounter:
-    """Draws on the executors of a session (:class:`wordveil.evaluation.calibration.drawing.DrawCounter`).
+    """Draws on the executors of a session (:class:`wordveil.measures.calibration.drawing.DrawCounter`).
 
     Attributes
     ----------

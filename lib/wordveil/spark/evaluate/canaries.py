@@ -19,19 +19,19 @@ import numpy as np
 import pyarrow as pa
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
-from wordveil.config.artifacts import find_ngrams, ready_bundle
-from wordveil.config.audits import identify_release
+from wordveil.assembly.audits import identify_release
+from wordveil.assembly.bundles import find_ngrams, ready_bundle
+from wordveil.audit.canaries.audit import COPIES, LEAST_COPIES, judge_runs, make_inputs, write_blind_bundle
+from wordveil.audit.canaries.compare import Run
+from wordveil.audit.canaries.documents import Plan
+from wordveil.audit.canaries.structure import Claim
+from wordveil.audit.canaries.tables import HIDDEN_COLUMN, Inputs, Output
+from wordveil.audit.findings import Audit
+from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.config.load import Config
 from wordveil.config.schema import InputSection
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ConfigError, Fault, InputError
-from wordveil.evaluation.audit.canaries.audit import COPIES, LEAST_COPIES, judge_runs, make_inputs, write_blind_bundle
-from wordveil.evaluation.audit.canaries.compare import Run
-from wordveil.evaluation.audit.canaries.documents import Plan
-from wordveil.evaluation.audit.canaries.structure import Claim
-from wordveil.evaluation.audit.canaries.tables import HIDDEN_COLUMN, Inputs, Output
-from wordveil.evaluation.audit.findings import Audit
-from wordveil.evaluation.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns

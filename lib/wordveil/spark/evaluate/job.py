@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import find_bundle, find_embedding, find_ngrams
+from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
-from wordveil.evaluation.documents import Documents, Int64
 from wordveil.evaluation.packages import require_packages
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.evaluation.report.evaluation import Evaluation, Example
+from wordveil.measures.redraw import BundleSanitiser
+from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.evaluation import Evaluation, Example
 from wordveil.spark.evaluate.measures import (
     Figures,
     Split,

@@ -17,17 +17,17 @@ from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.linkage import measure_linkage
 from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.documents import Documents
-from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.registry import AUTHOR_ATTACKS, TEXT_TASKS
-from wordveil.evaluation.report.evaluation import Confusion
-from wordveil.evaluation.report.scores import Group, Score
 from wordveil.evaluation.stylometry.measure import measure_style_change
 from wordveil.evaluation.utility.encoders import make_encoder
 from wordveil.evaluation.utility.similarity import measure_similarity
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.evaluation.utility.topics import measure_terms
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.privacy.recovery import PriorRecovery, Recovered
+from wordveil.scores.documents import Documents
+from wordveil.scores.evaluation import Confusion
+from wordveil.scores.score import Group, Score
 from wordveil.spark.plan.spread import draw_words
 from wordveil.text.stop_words import load_stop_words
 

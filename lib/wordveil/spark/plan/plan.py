@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.artifacts import FindBundle, find_bundle
+from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
 from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
-from wordveil.evaluation.text_lengths import OutputLength, forecast_lengths
+from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import compose, release_terms
 from wordveil.spark.input.local_schema import read_local_schema
@@ -35,7 +35,7 @@ class Plan:
     whether the input, under ``input.where``, has a record; None where it was not checked. ``recovery`` is what an
     attacker recovers of single words, as :class:`wordveil.privacy.recovery.Recovery` writes it; None where there is no
     bundle, or it does not say. ``output_words`` says how many words texts of some lengths come out with
-    (:class:`wordveil.evaluation.text_lengths.OutputLength`); empty where there is no bundle.
+    (:class:`wordveil.measures.text_lengths.OutputLength`); empty where there is no bundle.
     """
 
     release: str

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import FindBundle, find_bundle, find_ngrams
+from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, Fault
-from wordveil.evaluation.corpus_sample import Sample
-from wordveil.evaluation.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
+from wordveil.measures.corpus_sample import Sample
+from wordveil.measures.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
 from wordveil.records.schema import REASON_COLUMN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import FILE_COLUMN, NO_PARAMS, InputTable, open_input

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
-from wordveil.evaluation.report.evaluation import Evaluation
+from wordveil.scores.evaluation import Evaluation
 from wordveil.spark.evaluate.job import (
     OUTCOME,
     Materials,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.audits import find_audits
+from wordveil.assembly.audits import find_audits
 from wordveil.config.load import Config
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.columns import ONE_TEXT, TextColumns

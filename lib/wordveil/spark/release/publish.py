@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.artifacts import find_recovery
+from wordveil.assembly.bundles import find_recovery
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
 from wordveil.crypto.keys import MasterKey, encode_public_key, load_key

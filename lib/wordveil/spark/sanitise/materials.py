@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wordveil.artifacts.bundle import Bundle
-from wordveil.config.artifacts import find_ngrams, ready_bundle
+from wordveil.assembly.bundles import find_ngrams, ready_bundle
 from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey, load_key
 from wordveil.neighbours.blocks import BuildContext

@@ -14,9 +14,9 @@ from unit.support import open_sanitiser
 from wordveil.evaluation.attacks.authorship import count_confusions, find_relative_gain, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
-from wordveil.evaluation.documents import UNKNOWN, Documents, Int64
-from wordveil.evaluation.report.scores import Group, Score
-from wordveil.mechanisms.exponential import ExponentialSettings
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.score import Group, Score
 
 KOPPEL = Koppel(iterations=20, threshold=0.5, features=500)
 

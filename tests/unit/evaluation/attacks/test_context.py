@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from helpers import make_bundle, random_embedding
-from wordveil.evaluation.attackers import MaximumPosterior
 from wordveil.evaluation.attacks.context import (
     ContextAttacker,
     Decoding,
@@ -22,12 +21,13 @@ from wordveil.evaluation.attacks.context import (
 from wordveil.evaluation.attacks.context_kernels import STEPS
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
-from wordveil.evaluation.redraw import BundleSanitiser
-from wordveil.evaluation.report.intervals import find_ratio_interval
 from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.words import cut_words
+from wordveil.measures.attackers import MaximumPosterior
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.mechanisms.laws import WordLaws
+from wordveil.scores.intervals import find_ratio_interval
 from wordveil.text.policy import TextPolicy
 
 SIZE = 6

@@ -12,7 +12,7 @@ from authors import make_documents, shuffle_labels
 from wordveil.evaluation.attacks import koppel
 from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Weights
 from wordveil.evaluation.attacks.space_free import find_features
-from wordveil.evaluation.documents import UNKNOWN, Documents
+from wordveil.scores.documents import UNKNOWN, Documents
 
 SMALL = Koppel(iterations=12, share=0.3, threshold=0.5, features=400)
 

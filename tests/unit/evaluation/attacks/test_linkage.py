@@ -18,8 +18,8 @@ from wordveil.evaluation.attacks.linkage import (
     measure_linkage,
 )
 from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn, redraw
-from wordveil.evaluation.redraw import BundleSanitiser
 from wordveil.evaluation.utility.encoders import WeightedBag
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.text.policy import TextPolicy
 
 SIZE = 60

@@ -14,7 +14,6 @@ from unit.support import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.documents import UNKNOWN, Documents
 from wordveil.evaluation.registry import TEXT_TASKS
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
@@ -23,7 +22,8 @@ from wordveil.evaluation.utility.sentences import (
     SentenceVectors,
 )
 from wordveil.evaluation.utility.tasks import measure_folds, measure_task, predict_folds
-from wordveil.mechanisms.laplace import LaplaceSettings
+from wordveil.mechanisms.additive.laplace import LaplaceSettings
+from wordveil.scores.documents import UNKNOWN, Documents
 
 CLASSIFIERS: dict[str, TextClassifier] = {
     "fasttext": FastText(),

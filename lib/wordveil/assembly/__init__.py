@@ -1,0 +1,1 @@
+"""From a configuration to its embedding, public files, bundle and calibration."""

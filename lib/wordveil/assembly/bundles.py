@@ -1,0 +1,229 @@
+"""From a configuration to what it names: its embedding and other public files, its bundle and its n-gram model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+
+from wordveil.artifacts import bundle as bundles
+from wordveil.artifacts.bundle import Bundle
+from wordveil.artifacts.ngram_model import open_model
+from wordveil.assembly.inputs import digest_files, read_files
+from wordveil.config.load import Config
+from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
+from wordveil.embeddings import embedding as embeddings
+from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.training.hypernyms import read_pairs
+from wordveil.embeddings.training.poincare import ReadPairs, train_or_load
+from wordveil.errors import BundleError, WordveilError
+from wordveil.measures.comparison import Comparison, compare
+from wordveil.measures.recovery import load_built, measure_recovery
+from wordveil.measures.suitability import measure_suitability
+from wordveil.mechanisms.inputs import PublicInputs
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.recovery import Recovery
+from wordveil.text.slots import NgramModel
+from wordveil.text.types.found import compile_finder
+from wordveil.version import __version__
+
+_PARTS = ".parts"
+_TRAINED = ".trained"
+_COMPARED = ".compared"
+# What comparisons keep takes 160 MB for 20,000 words of 100 dimensions. What none has used for a day is deleted.
+_COMPARED_SECONDS = 24 * 60 * 60
+FindBundle = Callable[[], Bundle | None]
+"""Finds the configuration's bundle, as :func:`find_bundle` does."""
+
+
+def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
+    """Build the configuration's bundle, or return the one that is there already.
+
+    Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
+    continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
+
+    Parameters
+    ----------
+    config : Config
+        what the bundle must be, and its store.
+    work : BuildContext or None
+        where progress is reported and neighbours are found. None: silently, in this process.
+    read : ReadPairs
+        gives the pairs from which an embedding is trained.
+
+    Raises
+    ------
+    BundleError
+        where the mechanism cannot be built.
+    EmbeddingError
+        where the embedding cannot be read or trained.
+    PublicFileError, NgramError
+        where another public file is missing, cannot be read or does not fit the embedding.
+    """
+    work = work or BuildContext()
+    section, place = config.mechanism, Path(config.bundle_store)
+    store = bundles.find_store(place)
+    recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
+    try:
+        found = bundles.find(place, recipe)
+    except BundleError:
+        if store != place:
+            raise  # One bundle is named, and it is another one.
+        found = None  # The store has other bundles; this one is added.
+    if found is None:
+        # Files first: their faults are told before an embedding is trained, which may start Spark.
+        files = read_files(section.public_files, work.progress)
+        embedding = _load_embedding(section, store, work, read)
+        fitted = files.fit(embedding.words)
+        work = replace(work, kept=work.kept or store / _PARTS)
+        built = section.mechanism.build(
+            embedding, section.settings, padding=recipe.padding, work=work, inputs=fitted.inputs
+        )
+        built = replace(built, notes=(*fitted.notes, *built.notes))
+        provenance = {
+            "wordveil": __version__,
+            "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "source": embedding.source,
+        }
+        frequencies = fitted.inputs.frequencies_of(embedding.size)
+        with load_built(section.mechanism, built, embedding.size) as mechanism:
+            work.progress("measuring what an attacker recovers")
+            recovery = measure_recovery(mechanism, frequencies)
+            work.progress("measuring how the embedding suits the mechanism")
+            suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
+        found = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
+        work.forget()
+        work.progress("compiling what texts are read with, which takes half a minute once on a machine")
+        compile_finder(config.policy)
+    return bundles.open_bundle(found)
+
+
+def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
+    """Read the embedding, or train it."""
+    if section.embedding_format == HYPERNYMS:
+        return train_or_load(Path(section.embedding), section.training.settings, store / _TRAINED, work, read)
+    return embeddings.load(section.embedding, section.embedding_format, work.progress)
+
+
+def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
+    """Read the public embedding of the mechanism. None where it is not at hand, or is trained from pairs: means of its
+    vectors, which lie in a hyperbolic space, say nothing of a text.
+
+    Raises :class:`wordveil.errors.EmbeddingError` where it cannot be read.
+    """
+    section = config.mechanism
+    if section.embedding_format == HYPERNYMS or not embeddings.embedding_exists(section.embedding):
+        return None
+    return embeddings.load(section.embedding, section.embedding_format, progress)
+
+
+@dataclass(frozen=True)
+class PublicParts:
+    """What mechanisms are built from at many epsilons.
+
+    Attributes
+    ----------
+    embedding
+        the words and their vectors.
+    inputs
+        other public data, in the order of the words.
+    work
+        where neighbours and clusters are kept.
+    notes
+        how public files fit the embedding, in sentences.
+    """
+
+    embedding: Embedding
+    inputs: PublicInputs
+    work: BuildContext
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def open_parts(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Iterator[PublicParts]:
+    """Read the embedding and the other public files of a configuration, to build mechanisms that no bundle is made of.
+
+    Neighbours and clusters are kept in the bundle store, by the embedding's content, where it can be written: the next
+    epsilon, and the next command, finds them there. They are public, as the embedding is. Those that nothing has used
+    for a day are deleted. Raises as :func:`build_bundle`.
+    """
+    section, store = config.mechanism, bundles.find_store(Path(config.bundle_store))
+    work = work or BuildContext()
+    files = read_files(section.public_files, work.progress)
+    embedding = _load_embedding(section, store, work, read)
+    fitted = files.fit(embedding.words)
+    with suppress(OSError):
+        (store / _COMPARED).mkdir(parents=True, exist_ok=True)
+    if os.access(store / _COMPARED, os.W_OK):
+        work = replace(work, kept=store / _COMPARED)
+    yield PublicParts(embedding, fitted.inputs, work, fitted.notes)
+    if work.kept == store / _COMPARED:
+        work.forget_unused(_COMPARED_SECONDS)
+
+
+def compare_mechanisms(config: Config, text: str, work: BuildContext | None = None) -> Comparison:
+    """Show ``text`` under the configured mechanism and under the others. Raises as :func:`build_bundle`."""
+    section = config.mechanism
+    with open_parts(config, work) as parts:
+        ngrams = find_ngrams(config)
+        return compare(
+            parts.embedding, config.policy, section.name, section.settings, text, parts.work, ngrams, parts.inputs
+        )
+
+
+def find_bundle(config: Config) -> Bundle | None:
+    """Open the configuration's bundle. None where its store is empty.
+
+    The contents of the embedding and of other public files are compared where they are at hand, else their names.
+    Raises :class:`BundleError` where there are bundles and none matches.
+    """
+    place = config.mechanism.embedding
+    digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
+    digests = digest_files(config.mechanism.public_files, missing_allowed=True)
+    found = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
+    return bundles.open_bundle(found) if found else None
+
+
+def find_once(config: Config) -> FindBundle:
+    """A function that opens and verifies the configuration's bundle at its first call, and then returns the same one.
+
+    For a command of several parts: to verify a bundle takes as long as to read all of it.
+    """
+    return cache(partial(find_bundle, config))
+
+
+def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
+    """What an attacker recovers of words that the bundle of that fingerprint replaces. None where the configuration's
+    bundle is another one, is not at hand, or does not say.
+    """
+    with suppress(WordveilError):
+        bundle = find_bundle(config)
+        # Weights that the private corpus trained recover words of it: that is not published.
+        if bundle is not None and bundle.fingerprint == fingerprint and not bundle.mechanism.private_weights:
+            return bundle.recovery
+    return None
+
+
+def find_ngrams(config: Config) -> NgramModel | None:
+    """Open and verify the n-gram model of the text policy. None where the policy has none.
+
+    Raises :class:`wordveil.errors.NgramError`.
+    """
+    path = config.text.model_path
+    return open_model(path) if path else None
+
+
+def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:
+    """Find the bundle of a run, or build it where the configuration says so. Raises :class:`BundleError`."""
+    bundle = build_bundle(config, work) if config.build_missing else find_bundle(config)
+    if bundle is None:
+        raise BundleError(
+            f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration, or "
+            "set build_missing: true."
+        )
+    bundle.check_policy(config.policy, config.text_columns.widths)
+    return bundle

@@ -1,0 +1,149 @@
+"""From a configuration to what epsilons mean for its public vocabulary. No corpus is read, and no key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from wordveil.assembly.bundles import open_parts
+from wordveil.assembly.calibration_arguments import Request
+from wordveil.config.load import Config, load_config
+from wordveil.embeddings.training.hypernyms import read_pairs
+from wordveil.embeddings.training.poincare import ReadPairs
+from wordveil.errors import ConfigError, Fault
+from wordveil.measures.calibration.drawing import DrawCounter
+from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
+from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
+from wordveil.measures.calibration.subjects import BuiltSubject, Subject
+from wordveil.measures.calibration.summaries import K_NOTE
+from wordveil.measures.calibration.targets import UnreachableError, find_target, match
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.version import __version__
+
+MakeCounter = Callable[[BuiltSubject], DrawCounter]
+"""Makes what draws words of a mechanism elsewhere, as on Spark's executors."""
+VOCABULARY_NOTE = "The two mechanisms have other vocabularies: what is equal are figures of different words."
+_EXACT_NOTE = "The mechanism knows its probabilities: its figures are computed, for all words of the vocabulary."
+_DRAWN_NOTE = "The mechanism draws noise: its figures are counts of draws, and those of a guesser are lower bounds."
+
+
+def run_calibration(
+    request: Request,
+    config: Config,
+    work: BuildContext,
+    count: MakeCounter | None = None,
+    read: ReadPairs = read_pairs,
+) -> Calibration:
+    """Find the epsilons that a request asks for, and measure what they and those that it names mean.
+
+    Parameters
+    ----------
+    request
+        what is asked for, checked.
+    config
+        the request's configuration, as :meth:`Request.load` reads it.
+    work
+        where progress is reported.
+    count
+        makes what draws words; they are drawn on this machine's threads if left out.
+    read
+        gives the pairs from which an embedding is trained.
+
+    Returns
+    -------
+    Calibration
+        with the meaning of each epsilon, rising.
+
+    Raises
+    ------
+    ConfigError
+        for the configuration that shall be matched, and where no epsilon gives a target.
+    BundleError
+        where a mechanism cannot be built, or single words say nothing of it.
+    EmbeddingError, PublicFileError
+        where public data cannot be read.
+    """
+    other = None if request.match is None else load_config(request.match)
+    with open_subject(config, work, read) as (subject, fitted):
+        found, notes = list(_find_targets(subject, request, work)), list(fitted)
+        if other is not None:
+            equal, is_same = _match(subject, other, request, work)
+            found.append(equal)
+            notes.extend([] if is_same else [VOCABULARY_NOTE])
+        epsilons = sorted({*request.epsilons, *(one.epsilon for one in found)})
+        meanings = []
+        for place, epsilon in enumerate(epsilons):
+            work.progress(f"measuring epsilon {epsilon:g}")
+            work.steps(place, len(epsilons))
+            built = subject.build(epsilon)
+            meanings.append(measure_meaning(built, request.plan, count(built) if count else None))
+    is_exact = all(figure.is_exact for one in meanings for figure in one.words)
+    return Calibration(
+        mechanism=subject.mechanism,
+        facts=_list_facts(config, subject, request.plan, is_exact=is_exact),
+        meanings=tuple(meanings),
+        found=tuple(found),
+        notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE),
+    )
+
+
+def _find_targets(subject: Subject, request: Request, work: BuildContext) -> Iterator[FoundEpsilon]:
+    for one in request.targets:
+        work.progress(f"looking for {one}")
+        with _reaching("--target", str(one)):
+            yield find_target(subject, one.name, one.value)
+
+
+def _match(subject: Subject, config: Config, request: Request, work: BuildContext) -> tuple[FoundEpsilon, bool]:
+    """The epsilon at which a mechanism equals that of another configuration, and whether both have the same words."""
+    work.progress(f"matching {config.mechanism.name}")
+    with open_subject(config, work) as (other, _), _reaching("--match", str(request.match)):
+        built = other.build(config.mechanism.nominal_epsilon)
+        return match(subject, built, request.by), other.embedding.words.equals(subject.embedding.words)
+
+
+@contextmanager
+def _reaching(option: str, value: str) -> Iterator[None]:
+    """Turn a figure that no epsilon gives into a fault of the option that asks for it."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise ConfigError("command line", [Fault(option, value, str(error))]) from None
+
+
+@contextmanager
+def open_subject(
+    config: Config, work: BuildContext, read: ReadPairs = read_pairs
+) -> Iterator[tuple[Subject, tuple[str, ...]]]:
+    """The mechanism of a configuration with its epsilon free, and notes on how its public files fit.
+
+    Raises as :func:`wordveil.assembly.bundles.open_parts`, and :class:`BundleError` where its words say nothing of a
+    text.
+    """
+    section = config.mechanism
+    with open_parts(config, work, read) as parts:
+        padding = config.policy.pads
+        # A bar of each build would hide that of the epsilons.
+        quiet = replace(parts.work, progress=lambda _: None, steps=lambda _done, _all: None)
+        yield (
+            Subject(section.name, section.settings, parts.embedding, parts.inputs, padding=padding, work=quiet),
+            parts.notes,
+        )
+
+
+def _list_facts(config: Config, subject: Subject, plan: WordPlan, *, is_exact: bool) -> Mapping[str, str]:
+    size = subject.embedding.size
+    settings = {name: value for name, value in config.mechanism.recipe.items() if name != "epsilon"}
+    measured = f"{size if is_exact else min(plan.words, size):,} of {size:,}"
+    return {
+        "mechanism": subject.mechanism,
+        "settings": ", ".join(f"{name} {value}" for name, value in settings.items() if value not in (None, []))
+        or "none",
+        "embedding": config.mechanism.names["embedding"],
+        "dimension": f"{subject.embedding.dimension:,}",
+        "words measured": measured,
+        "draws of a word": f"{plan.runs:,}",
+        "threshold of K_w": f"{plan.threshold:g}",
+        "wordveil": __version__,
+    }

@@ -1,0 +1,175 @@
+"""What the command line asks of a calibration: epsilons, targets, and words that are public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wordveil.config.load import Config, load_config
+from wordveil.config.yaml_file import read_yaml
+from wordveil.errors import ConfigError, Fault
+from wordveil.measures.calibration.meaning import THRESHOLD, WORDS, WordPlan
+from wordveil.measures.calibration.targets import MATCHES, check_target
+from wordveil.measures.statistics import RUNS
+from wordveil.mechanisms.registry import MECHANISMS
+
+KEY = "mechanism.epsilon"
+VOCABULARY = "vocabulary"
+"""The only words that can be measured."""
+# Stands in a configuration without an epsilon while one is looked for; the search takes nothing from it.
+_ANY = 1.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that an epsilon shall give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
+
+    name: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value:g}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a calibration shall measure and find, as the command line has it.
+
+    Attributes
+    ----------
+    config
+        the configuration file.
+    overrides
+        ``key=value``, as of ``--set``.
+    epsilon
+        epsilons that are separated by commas; None for none.
+    target
+        targets as ``name=value``.
+    match
+        another configuration, whose mechanism shall be equalled; None for none.
+    by
+        in what: one of :data:`wordveil.measures.calibration.targets.MATCHES`.
+    words, runs, threshold
+        how words are measured (:class:`wordveil.measures.calibration.meaning.WordPlan`).
+    words_from
+        whose words: :data:`VOCABULARY`.
+    write
+        the file of the configuration that shall be written; None for none.
+    """
+
+    config: Path
+    overrides: Sequence[str] = ()
+    epsilon: str | None = None
+    target: Sequence[str] = ()
+    match: Path | None = None
+    by: str = MATCHES[0]
+    words: int = WORDS
+    runs: int = RUNS
+    threshold: float = THRESHOLD
+    words_from: str = VOCABULARY
+    write: Path | None = None
+
+    def check(self) -> None:
+        """Raise :class:`ConfigError` with every fault of the command line."""
+        if faults := [*self._find_faults()]:
+            raise ConfigError("command line", faults)
+
+    def _find_faults(self) -> Iterator[Fault]:
+        for part in [] if self.epsilon is None else self.epsilon.split(","):
+            value = _read_number(part)
+            if value is None or not 0 < value < math.inf:
+                yield Fault("--epsilon", part.strip()[:80], "is no number above 0. Write e.g. --epsilon 1,2,5,10,20.")
+        for text in self.target:
+            yield from _find_target_faults(text)
+        if self.epsilon is None and not self.target and self.match is None:
+            problem = "is required, or --target or --match: there is no default. Write e.g. --epsilon 1,2,5,10,20."
+            yield Fault("--epsilon", "", problem)
+        if self.by not in MATCHES:
+            yield Fault("--by", self.by[:80], f"should be one of {', '.join(MATCHES)}.")
+        if not 0 <= self.threshold < 1:
+            yield Fault("--threshold", f"{self.threshold:g}", "should be a probability from 0 to less than 1.")
+        if self.words_from != VOCABULARY:
+            yield Fault("--words-from", self.words_from[:80], _REFUSED_WORDS)
+        if self.write is not None:
+            yield from self._find_write_faults()
+
+    def _find_write_faults(self) -> Iterator[Fault]:
+        if len(self.target) + (self.match is not None) != 1:
+            problem = "needs one --target or --match: the epsilon that it finds is written."
+            yield Fault("--write", str(self.write), problem)
+        if self.overrides:
+            problem = "cannot be joined with --set: the copy would lack what it sets. Set it in the file first."
+            yield Fault("--write", str(self.write), problem)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The epsilons, rising and each once. The request must be checked."""
+        return () if self.epsilon is None else tuple(sorted({float(part) for part in self.epsilon.split(",")}))
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets. The request must be checked."""
+        return tuple(_split_target(text) for text in self.target)
+
+    @property
+    def plan(self) -> WordPlan:
+        """How words are measured. The request must be checked."""
+        return WordPlan(self.words, self.runs, self.threshold)
+
+    def show_search(self) -> str:
+        """The options that look for epsilons, as they are typed."""
+        matched = [] if self.match is None else [f"--match {self.match.name} --by {self.by}"]
+        return " ".join([*(f"--target {one}" for one in self.targets), *matched])
+
+    def load(self) -> Config:
+        """Read the configuration, which needs no ``mechanism.epsilon`` and whose own is not used.
+
+        Returns
+        -------
+        Config
+            at the first epsilon.
+
+        Raises
+        ------
+        ConfigError
+            with every fault of the file, and for an epsilon that the mechanism cannot have; where it has none at all.
+        """
+        section = read_yaml(self.config).get("mechanism")
+        written = section if isinstance(section, dict) else {}
+        kind = MECHANISMS.get(str(written.get("name")))
+        if kind is not None and not kind.settings_type.has_epsilon():
+            problem = "has no epsilon to choose. Name another mechanism."
+            raise ConfigError(str(self.config), [Fault("mechanism.name", kind.name, problem)])
+        has_own = written.get("epsilon") is not None
+        tried = self.epsilons or (() if has_own else (_ANY,))
+        configs = [load_config(self.config, [*self.overrides, f"{KEY}={value!r}"]) for value in tried]
+        return configs[0] if configs else load_config(self.config, self.overrides)
+
+
+_REFUSED_WORDS = (
+    "is refused: a calibration reads the words of the public vocabulary alone. An epsilon that was chosen by figures "
+    "of the private corpus tells something about it, and no bound covers that. Leave the option out. To count words as "
+    "a public text has them, name its counts as mechanism.frequencies."
+)
+
+
+def _find_target_faults(text: str) -> Iterator[Fault]:
+    name, _, number = (part.strip() for part in text.partition("="))
+    try:
+        check_target(name, math.nan if (value := _read_number(number)) is None else value)
+    except ValueError as error:
+        yield Fault("--target", text[:80], f"should be NAME=VALUE, such as share_kept=0.3. {error}")
+
+
+def _split_target(text: str) -> Target:
+    name, _, value = text.partition("=")
+    return Target(name.strip(), float(value))
+
+
+def _read_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,349 @@
+"""From the public files that a configuration names beside its embedding to what a mechanism is built from.
+
+A file is read and checked by itself first, and then fitted to the words of the embedding. A fault of a file is
+:class:`wordveil.errors.PublicFileError`, of an embedding :class:`wordveil.errors.EmbeddingError`, of an n-gram model
+:class:`wordveil.errors.NgramError`, and of a generator :class:`wordveil.errors.GeneratorError`. All have exit code 4
+and name the setting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from wordveil.artifacts import ngram_model
+from wordveil.assembly.word_frequencies import digest_wordfreq, has_wordfreq, is_wordfreq, read_wordfreq
+from wordveil.assembly.word_tables import WordTable, read_word_table, require_file
+from wordveil.config.mechanisms import FREQUENCIES
+from wordveil.embeddings import embedding as embeddings
+from wordveil.embeddings.embedding import Embedding
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.errors import EmbeddingError, GeneratorError, NgramError, PublicFileError
+from wordveil.generators.weights import GeneratorWeights, digest_words, load_weights
+from wordveil.mechanisms.inputs import Pairs, PublicInputs
+from wordveil.text.slots import NgramModel
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PublicFiles:
+    """What the files hold: by setting, its place and its content.
+
+    Each kind of file has its content in a form of its own.
+    """
+
+    places: Mapping[str, str] = field(default_factory=dict)
+    contents: Mapping[str, Any] = field(default_factory=dict)
+
+    def fit(self, words: pa.StringArray) -> FittedInputs:
+        """Bring the contents into the order of an embedding's words.
+
+        Parameters
+        ----------
+        words : pyarrow.StringArray
+            the words of the embedding, distinct.
+
+        Returns
+        -------
+        FittedInputs
+            what a mechanism is built from, and what a user should know of how the files fit.
+
+        Raises
+        ------
+        PublicFileError, EmbeddingError, GeneratorError
+            where a file has too few of the words, or a generator others.
+        """
+        fitted: dict[str, Any] = {}
+        notes: list[str] = []
+        for name, content in self.contents.items():
+            kind = _KINDS[name]
+            found = _Words(words, name, self.places[name], notes)
+            fitted[kind.input] = kind.fit(content, found)
+        return FittedInputs(PublicInputs(**fitted), tuple(notes))
+
+
+@dataclass(frozen=True)
+class FittedInputs:
+    """What a mechanism is built from, and notes for people.
+
+    Attributes
+    ----------
+    inputs
+        in the order of the embedding's words.
+    notes
+        how the files fit the embedding, in sentences.
+    """
+
+    inputs: PublicInputs
+    notes: tuple[str, ...]
+
+
+def read_files(places: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
+    """Read and check public files.
+
+    Parameters
+    ----------
+    places : mapping of str to str
+        the places of the files, by setting
+        (:attr:`wordveil.config.mechanisms.MechanismSection.public_files`).
+    progress : callable
+        gets a line of text about each file.
+
+    Raises
+    ------
+    PublicFileError, EmbeddingError, NgramError, GeneratorError
+        where a file is missing or has a fault. The message names setting, file and line.
+    """
+    contents: dict[str, Any] = {}
+    for name, place in places.items():
+        progress(f"reading {name} from {place}")
+        contents[name] = _KINDS[name].read(place, _setting(name), progress)
+    return PublicFiles(places, contents)
+
+
+def digest_files(places: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
+    """Identify public files by their content, as a recipe has them.
+
+    Parameters
+    ----------
+    places : mapping of str to str
+        the places of the files, by setting.
+    missing_allowed : bool
+        whether files that are not there are left out of the result.
+
+    Returns
+    -------
+    dict
+        by setting, the SHA-256 of a file or of an embedding's files, or an n-gram model's own digest, hexadecimal.
+
+    Raises
+    ------
+    PublicFileError, EmbeddingError, NgramError
+        where a file is missing or cannot be read.
+    """
+    return {
+        name: _KINDS[name].digest(place, _setting(name))
+        for name, place in places.items()
+        if not missing_allowed or _KINDS[name].exists(place)
+    }
+
+
+def _setting(name: str) -> str:
+    return f"mechanism.{name}"
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words that a file is fitted to, and the notes on it."""
+
+    words: pa.StringArray
+    name: str
+    place: str
+    notes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def find(self, listed: pa.StringArray) -> NDArray[np.int32]:
+        """The id of each word of a file, -1 for those that the embedding does not have."""
+        return WordIndex(self.words).numbers(listed)
+
+    def note(self, count: int, what: str) -> None:
+        """Note something of the file, unless the ``count`` of it is 0."""
+        if count:
+            self.notes.append(f"{self.name}: {count:,} {what}")
+
+    def note_unknown(self, ids: NDArray[np.int32]) -> None:
+        """Note how many words of the file, one a line, the embedding does not have."""
+        self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.place} are not in the embedding: ignored.")
+
+    def share_known(self, known: int) -> str:
+        return f"it has {known:,} of the embedding's {len(self):,} words ({known / len(self):.1%})"
+
+
+_CASE = "Words are compared exactly: the case of letters counts."
+
+
+def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
+    """Shares of counts, 0.5 added to each (Krichevsky, Trofimov 1981): float64 ``(size,)``, the same on any machine."""
+    counts, ids = table.whole_numbers(1), to.find(table.columns[0])
+    known = int((ids >= 0).sum())
+    if 2 * known < len(to):
+        raise table.error(
+            f"{to.share_known(known)}, and half of them are needed.",
+            f"Take counts of a corpus in the embedding's language. {_CASE}",
+        )
+    to.note_unknown(ids)
+    to.note(
+        len(to) - known,
+        f"of {len(to):,} words are not in {to.place}: they count as half an occurrence, as 0.5 is added.",
+    )
+    halves = np.ones(len(to), np.int64)
+    halves[ids[ids >= 0]] += 2 * counts[ids >= 0]
+    return halves / float(sum(halves.tolist()))
+
+
+def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
+    similarities, words, others = table.numbers(2), to.find(table.columns[0]), to.find(table.columns[1])
+    unknown = (words < 0) | (others < 0)
+    itself = ~unknown & (words == others)
+    used = ~(unknown | itself)
+    if not used.any():
+        raise table.error("has no pair of two words of the embedding.", f"Name another file. {_CASE}")
+    to.note(
+        int(unknown.sum()),
+        f"of {len(words):,} pairs of {to.place} have a word that is not in the embedding: ignored.",
+    )
+    to.note(int(itself.sum()), f"of {len(words):,} pairs of {to.place} are of a word with itself: ignored.")
+    return Pairs(words[used], others[used], similarities[used])
+
+
+def _fit_classes(table: WordTable, to: _Words) -> NDArray[np.int32]:
+    """Classes, numbered by the first word of each in the embedding. Words that are not listed are one more class."""
+    ids = to.find(table.columns[0])
+    known = ids >= 0
+    if not known.any():
+        raise table.error("has no word of the embedding.", f"Name another file. {_CASE}")
+    labels = np.full(len(to), -1, np.int64)
+    labels[ids[known]] = np.asarray(table.columns[1].dictionary_encode().indices)[known]
+    to.note_unknown(ids)
+    missing = len(to) - int(known.sum())
+    to.note(missing, f"of {len(to):,} words are not in {to.place}: together they are a class of their own.")
+    found = pa.array(labels).dictionary_encode()
+    classes = np.asarray(found.indices).astype(np.int32)
+    single = int((np.bincount(classes) == 1).sum())
+    to.note(single, f"of {len(found.dictionary):,} classes have a single word: it has no other word of its class.")
+    return classes
+
+
+def _fit_similarity(other: Embedding, to: _Words) -> Embedding:
+    """The embedding as it is: the mechanism says what becomes of words that it does not have."""
+    if not (to.find(other.words) >= 0).any():
+        raise EmbeddingError(
+            f"mechanism.{to.name} = {to.place}: has no word of the embedding. Name another one. {_CASE}"
+        )
+    return other
+
+
+def _read_counts(place: str, setting: str, _: Progress) -> WordTable:
+    if is_wordfreq(place):
+        return read_wordfreq(place, setting)
+    table = read_word_table(place, setting, ("word", "count"))
+    table.whole_numbers(1)
+    table.require_distinct(1)
+    return table
+
+
+def _read_pairs(place: str, setting: str, _: Progress) -> WordTable:
+    table = read_word_table(place, setting, ("word", "similar word", "similarity"))
+    table.numbers(2)
+    table.require_distinct(2)
+    return table
+
+
+def _read_classes(place: str, setting: str, _: Progress) -> WordTable:
+    table = read_word_table(place, setting, ("word", "class"))
+    table.require_distinct(1)
+    return table
+
+
+def _read_similarity(place: str, setting: str, progress: Progress) -> Embedding:
+    try:
+        return embeddings.load(place, progress=progress, setting=setting)
+    except EmbeddingError as error:
+        raise _named(error, setting) from error
+
+
+def _named(error: EmbeddingError, setting: str) -> EmbeddingError:
+    """The error with the setting, which faults of single rows do not name."""
+    return error if str(error).startswith(setting) else EmbeddingError(f"{setting}: {error}")
+
+
+def _digest_table(place: str, setting: str) -> str:
+    path = require_file(place, setting)
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise PublicFileError(f"{setting} = {place}: cannot be read ({error.strerror}). Name another file.") from None
+
+
+@contextmanager
+def _naming_model(place: str, setting: str) -> Iterator[None]:
+    try:
+        yield
+    except NgramError as error:
+        raise NgramError(f"{setting} = {place}: {error}") from None
+
+
+def _read_model(place: str, setting: str, _: Progress) -> NgramModel:
+    with _naming_model(place, setting):
+        return ngram_model.open_named(place)
+
+
+def _digest_model(place: str, setting: str) -> str:
+    return _read_model(place, setting, lambda _: None).digest
+
+
+def _read_generator(place: str, setting: str, _: Progress) -> GeneratorWeights:
+    try:
+        return load_weights(Path(place))
+    except GeneratorError as error:
+        raise GeneratorError(f"{setting} = {error}") from None
+
+
+def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
+    """The weights as they are: a generator has a fixed list of words."""
+    if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
+        raise GeneratorError(
+            f"{_setting(to.name)} = {to.place}: its {weights.shape.size:,} words are not the {len(to):,} words of "
+            "mechanism.embedding, in the same order. Name the embedding that it was trained with, or train it again "
+            "with this one."
+        )
+    return weights
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of public file: the field of :class:`PublicInputs`, and how it is read, fitted and identified."""
+
+    input: str
+    read: Callable[[str, str, Progress], Any]
+    fit: Callable[[Any, _Words], Any]
+    digest: Callable[[str, str], str] = _digest_table
+    exists: Callable[[str], bool] = lambda place: Path(place).exists()
+
+
+_KINDS = {
+    FREQUENCIES: _Kind(
+        "frequencies",
+        _read_counts,
+        _fit_frequencies,
+        lambda place, setting: (digest_wordfreq if is_wordfreq(place) else _digest_table)(place, setting),
+        lambda place: has_wordfreq(place) if is_wordfreq(place) else Path(place).exists(),
+    ),
+    "similarity": _Kind(
+        "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
+    ),
+    "pairs": _Kind("pairs", _read_pairs, _fit_pairs),
+    "classes": _Kind("classes", _read_classes, _fit_classes),
+    "ngrams": _Kind(
+        "bigrams",
+        _read_model,
+        lambda model, _: ngram_model.bigrams_of(model),
+        _digest_model,
+        lambda place: place == ngram_model.DEMO or Path(place).exists(),
+    ),
+    "model": _Kind("generator", _read_generator, _fit_generator),
+}
+SETTINGS = tuple(_KINDS)
+"""The settings that may name public files."""

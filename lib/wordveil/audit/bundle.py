@@ -1,0 +1,362 @@
+"""Try to refute what a bundle claims, from the bundle alone.
+
+Where the mechanism knows its probabilities, the largest loss is computed and compared with the certified one, and
+draws are compared with the probabilities. Where it adds noise, the noise itself is looked at. In either case draws of
+pairs of symbols are to refute the claimed loss between them (:mod:`wordveil.audit.two_phase`), and the
+configured epsilon is looked for in what is drawn (:mod:`wordveil.audit.plumbing`).
+
+All draws are of public words, with a public key of their own for each purpose and seed. So an audit can be repeated,
+and says nothing of any release. What is audited is what is drawn; what is written is a function of it and of public
+data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.audit.findings import Audit, Finding, Verdict
+from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
+from wordveil.audit.plumbing import audit_epsilon, measure_epsilon
+from wordveil.audit.radial import RADIAL_LAWS
+from wordveil.audit.repetition import CLAIM, audit_repetition
+from wordveil.audit.samplers import MechanismSampler, PairCounts
+from wordveil.audit.sampling import TextSampler
+from wordveil.audit.store import BUNDLE, DRAWS_FACT, TESTS_FACT, TESTS_VERSION
+from wordveil.audit.symbols import SymbolSpace, choose_symbol_pairs, find_space
+from wordveil.audit.tables import exceeds, find_deviation, find_excess
+from wordveil.audit.two_phase import ROUNDS, Naming, Pair, Sampler, audit_pairs
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.embeddings.embedding import Embedding
+from wordveil.measures.exact_loss import Loss, find_supremum
+from wordveil.measures.output_law import as_records, spread_words
+from wordveil.measures.recovery import draw_publicly, make_public_keys
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.er_ae.mechanism import ErAe
+from wordveil.mechanisms.er_ae.symbol_choice import SymbolChoice
+from wordveil.version import __version__
+
+ALPHA, DRAWS, SEED = 0.01, 4_000, 0
+# Pairs of the two-phase tests, and of the exact metric bound.
+_PAIRS, _METRIC_PAIRS = PairCounts(4, 2, 2, 2), PairCounts(256, 32, 32, 16)
+# How many words are drawn to compare draws with probabilities, and at which words the diameter is looked for.
+_LAW_WORDS, _LAW_DRAWS, _FAR_WORDS = 200, 100, 200
+_OUTPUT_WORDS, _OUTPUT_DRAWS = 100, 5
+# Draws of noise take long, and its own test looks at far positions; in many dimensions more draws of words see nothing.
+_REPEATED_WORDS, _LAGS, _LAGS_OF_NOISE = 2, (1, 2**8, 2**16), (1, 2**8)
+_ROUNDS_OF_NOISE = 1
+# Between how many parts alpha is divided: pairs, draws against probabilities, noise, repetition, the epsilon shown.
+_PARTS = 5
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is audited, and how."""
+
+    bundle: Bundle
+    space: SymbolSpace
+    alpha: float
+    draws: int
+    seed: int
+    embedding: Embedding | None
+
+    @property
+    def mechanism(self) -> Mechanism[Any]:
+        return self.bundle.mechanism
+
+    @cached_property
+    def supremum(self) -> Loss | None:
+        return find_supremum(self.mechanism, self.space.size, self.space.others)
+
+    @cached_property
+    def keys(self) -> ReleaseKeys:
+        """Public keys of this seed."""
+        return make_public_keys(f"audit {self.seed}")
+
+    @cached_property
+    def noise(self) -> NoiseSample | None:
+        """The noise of a mechanism that adds some."""
+        return sample_noise(self.mechanism, self.keys, seed=self.seed)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its probabilities are known."""
+        return not self.mechanism.reads_context and self.mechanism.probabilities(0) is not None
+
+    def show(self, symbol: int) -> str:
+        """A symbol for people. What private weights draw is not shown."""
+        return "a symbol" if self.mechanism.private_weights else self.space.name(symbol)
+
+    def show_text(self, symbols: Sequence[int]) -> str:
+        """A text for people."""
+        return " ".join(map(self.show, symbols))
+
+    def describe(self, loss: Loss) -> str:
+        first, second = self.space.name(loss.likely), self.space.name(loss.unlikely)
+        often, seldom = f"{loss.high:.4g}", "never" if loss.low == 0 else f"with {loss.low:.4g}"
+        return f"{first} becomes {self.space.name(loss.output)} with probability {often}, {second} {seldom}."
+
+
+def audit_bundle(
+    bundle: Bundle,
+    embedding: Embedding | None = None,
+    *,
+    alpha: float = ALPHA,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Audit:
+    """Try to refute what a bundle claims. The same arguments give the same findings.
+
+    Parameters
+    ----------
+    bundle
+        an opened bundle.
+    embedding
+        the public embedding that it was built from: tables store no points, so that without it their claims about
+        distances are not tested.
+    alpha
+        the probability that any true claim is refuted, of all tests together, in (0, 1).
+    draws
+        of each symbol, in either phase of the first round of two-phase tests, 2 or more.
+    seed
+        decides what is drawn, 0 or more.
+    progress
+        is told what is being done.
+
+    Raises
+    ------
+    ValueError
+        where the embedding has other words, or a number is out of range.
+    """
+    if not (0 < alpha < 1 and draws >= 2 and seed >= 0):
+        raise ValueError(f"Expected alpha={alpha} in (0, 1), draws={draws} of 2 or more, seed={seed} of 0 or more.")
+    subject = _Subject(bundle, find_space(bundle, embedding), alpha / _PARTS, draws, seed, embedding)
+    findings: list[Finding] = []
+    for title, test in _TESTS.items():
+        progress(title)
+        findings += _timed(test(subject))
+    return Audit(
+        kind=BUNDLE,
+        subject=f"bundle {bundle.fingerprint[:16]}",
+        identity=bundle.fingerprint,
+        facts=_facts(subject),
+        alpha=alpha,
+        findings=tuple(findings),
+        notes=tuple(_notes(subject)),
+    )
+
+
+def _timed(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings with the processor time that each took, where a test has not measured it."""
+    started = time.process_time()
+    for finding in findings:
+        yield finding if finding.seconds else replace(finding, seconds=time.process_time() - started)
+        started = time.process_time()
+
+
+def _facts(subject: _Subject) -> dict[str, str]:
+    bundle, guarantee = subject.bundle, subject.bundle.guarantee
+    return {
+        "mechanism": bundle.mechanism.name,
+        "fingerprint": bundle.fingerprint,
+        "words": f"{subject.space.size:,}",
+        "padding": "yes" if subject.space.padding else "no",
+        "epsilon": f"{guarantee.nominal_epsilon:g} configured, {guarantee.epsilon:g} certified",
+        "metric": guarantee.metric.identifier,
+        "loss of a token": f"{guarantee.pure:g} at most, delta {guarantee.delta:g}",
+        DRAWS_FACT: f"{subject.draws:,}",
+        "seed": str(subject.seed),
+        "wordveil": __version__,
+        "sampler version": str(bundle.manifest["content"]["sampler_version"]),
+        TESTS_FACT: TESTS_VERSION,
+    }
+
+
+def _notes(subject: _Subject) -> Iterator[str]:
+    if subject.mechanism.reads_context:
+        yield (
+            f"{subject.mechanism.name} reads whole texts. Single choices and short texts are tested; the sum over a "
+            "text's tokens rests on the proof that each choice is bounded whatever was read."
+        )
+    if subject.mechanism.private_weights:
+        yield "the private corpus trained this mechanism's weights: this audit is internal, do not publish it."
+    if subject.bundle.guarantee.delta:
+        yield "delta is too small for any number of draws to see: the digits that it stands for are not tested."
+    if subject.mechanism.is_pure and subject.bundle.guarantee.pure == 0:
+        yield "the mechanism's outputs do not depend on the word."
+
+
+def _test_supremum(subject: _Subject) -> Iterator[Finding]:
+    """The largest loss between any two symbols, computed, against the certified one."""
+    claim = "No two symbols (words, unknown word, padding) lose more than the certified loss of a token."
+    claimed, loss = subject.bundle.guarantee.pure, subject.supremum
+    if isinstance(subject.mechanism, ErAe):
+        nats, choice = _largest_of_choice(subject.mechanism.choice), subject.mechanism.choice
+        verdict = Verdict.REFUTED if exceeds(nats, claimed) else Verdict.HOLDS
+        evidence = f"The choice of one of {choice.columns:,} symbols loses {nats:.10g}, whatever is chosen from."
+        yield Finding("supremum", verdict, claim, evidence, claimed, nats)
+    elif loss is None:
+        why = "The mechanism's probabilities are not known: it adds noise, and draws are tested."
+        yield Finding("supremum", Verdict.NOT_TESTED, claim, why, claimed)
+    else:
+        verdict = Verdict.REFUTED if exceeds(loss.nats, claimed) else Verdict.HOLDS
+        yield Finding("supremum", verdict, claim, subject.describe(loss), claimed, loss.nats)
+
+
+def _largest_of_choice(choice: SymbolChoice) -> float:
+    """The loss between two rows that have all their weight on one column each, which is the largest of any two."""
+    kept = int(choice.coins[-1])
+    return math.log(kept) + math.log(choice.columns - 1) - math.log(2**64 - kept)
+
+
+def _test_metric(subject: _Subject) -> Iterator[Finding]:
+    """The bound that grows with distance: exact for pairs of a table; of noise, whether the diameter is one."""
+    guarantee, space = subject.bundle.guarantee, subject.space
+    claim = "The loss between two symbols is at most epsilon times their distance, plus the slack."
+    if guarantee.metric.name == "discrete":
+        return
+    if space.space is None:
+        why = "The embedding is not at hand, and the bundle of a table stores no points."
+        yield Finding("metric", Verdict.NOT_TESTED, claim, why)
+        return
+    if subject.is_known:
+        pairs = choose_symbol_pairs(space, _METRIC_PAIRS, subject.seed)
+        found = find_excess(subject.mechanism, pairs)
+        assert found is not None  # there is an unknown word at least
+        loss, bound = found
+        verdict = Verdict.REFUTED if exceeds(loss.nats, bound) else Verdict.HOLDS
+        evidence = f"Of {len(pairs):,} pairs, exactly: {subject.describe(loss)}"
+        yield Finding("metric", verdict, claim, evidence, bound, loss.nats)
+    yield _test_cap(subject) if guarantee.metric.is_capped else _test_diameter(subject)
+
+
+def _test_diameter(subject: _Subject) -> Finding:
+    space, diameter = subject.space, subject.bundle.guarantee.diameter
+    claim = f"No two symbols are farther apart than the certified diameter, {diameter:g}."
+    found = []
+    for symbol in [*spread_words(space.size, _FAR_WORDS).tolist(), *space.others]:
+        distances = np.nan_to_num(space.distances(symbol), posinf=0.0)
+        found.append((float(distances.max()), symbol, int(np.argmax(distances))))
+    apart, first, second = max(found)
+    evidence = f"{space.name(first)} and {space.name(second)} are {apart:.6g} apart, the farthest that was looked at."
+    verdict = Verdict.REFUTED if exceeds(apart, diameter) else Verdict.NOT_REFUTED
+    return Finding("diameter", verdict, claim, evidence)
+
+
+def _test_cap(subject: _Subject) -> Finding:
+    """Of distances that are capped, the cap is the largest."""
+    diameter, cap = subject.bundle.guarantee.diameter, subject.bundle.manifest["recipe"]["settings"].get("gamma")
+    claim = f"Distances are capped at the certified diameter, {diameter:g}."
+    verdict = Verdict.HOLDS if cap == diameter else Verdict.REFUTED
+    return Finding("diameter", verdict, claim, f"The recipe says gamma {cap}.")
+
+
+def _test_law(subject: _Subject) -> Iterator[Finding]:
+    """Draws against the probabilities that the mechanism tells."""
+    claim = "Draws follow the probabilities from which the loss is computed."
+    if not subject.is_known:
+        return
+    words = np.array([*spread_words(subject.space.size, _LAW_WORDS), *subject.space.others], np.int32)
+    repeated = np.repeat(words, _LAW_DRAWS)
+    drawn = draw_publicly(subject.mechanism, repeated, f"audit {subject.seed} law").reshape(len(words), _LAW_DRAWS)
+    distance, p_value = find_deviation(subject.mechanism, words, drawn, subject.seed)
+    verdict = Verdict.REFUTED if p_value < subject.alpha else Verdict.NOT_REFUTED
+    evidence = f"The distribution functions of draws and probabilities are at most {distance:.3g} apart."
+    yield Finding("law", verdict, claim, evidence, p_value=p_value, draws=len(repeated))
+
+
+def _test_outputs(subject: _Subject) -> Iterator[Finding]:
+    """Whether what is drawn is an output at all: a symbol that is copied through tells itself."""
+    space, claim = subject.space, "Every output is a word, or padding where texts are padded."
+    inputs = np.repeat(np.array([*spread_words(space.size, _OUTPUT_WORDS), *space.others], np.int32), _OUTPUT_DRAWS)
+    offsets = np.arange(len(inputs) + 1, dtype=np.int64)
+    batch = as_records(inputs, offsets, [b"outputs %d" % place for place in range(len(inputs))], subject.keys)
+    drawn = subject.mechanism.draw(batch, subject.keys).ids
+    wrong = np.flatnonzero((drawn < 0) | (drawn >= space.size + space.padding))
+    verdict = Verdict.REFUTED if len(wrong) else Verdict.NOT_REFUTED
+    evidence = f"{len(wrong):,} of {len(inputs):,} outputs are none of these."
+    if len(wrong):
+        evidence += f" The first is drawn for {subject.show(int(inputs[wrong[0]]))}."
+    yield Finding("outputs", verdict, claim, evidence, draws=len(inputs))
+
+
+def _test_pairs(subject: _Subject) -> Iterator[Finding]:
+    """Two-phase tests of pairs of symbols."""
+    space = subject.space
+    pairs = choose_symbol_pairs(space, _PAIRS, subject.seed)
+    if (worst := subject.supremum) is not None and worst.likely != worst.unlikely:
+        bound = subject.bundle.guarantee.pure
+        pairs.append(Pair(worst.likely, worst.unlikely, bound, kind="worst"))
+    padding = {"padding": space.size} if space.padding else {}
+    known = range(space.size + space.padding)
+    naming = Naming(show=subject.show, symbols=padding, known=known)
+    sampler: Sampler = MechanismSampler(subject.mechanism, subject.keys)
+    if subject.mechanism.reads_context:
+        sampler = TextSampler(subject.mechanism, space.size + 1, subject.keys, {})
+    alpha = subject.alpha / 2 if subject.mechanism.reads_context else subject.alpha
+    rounds = ROUNDS if subject.noise is None else _ROUNDS_OF_NOISE
+    yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, rounds=rounds, naming=naming)
+    if subject.mechanism.reads_context:
+        yield from _test_texts(subject, alpha)
+
+
+def _test_texts(subject: _Subject, alpha: float) -> Iterator[Finding]:
+    """Two texts of two words without a word in common, of a mechanism that reads whole texts."""
+    size = subject.space.size
+    words = [place * size // 4 for place in range(4)]
+    sampler = TextSampler(subject.mechanism, size + 1, subject.keys, {-1: words[:2], -2: words[2:]})
+    pairs = [Pair(-1, -2, 2 * subject.bundle.guarantee.pure, kind="texts")]
+    naming = Naming(show=lambda text: subject.show_text(sampler.symbols_of(text)))
+    yield from audit_pairs(sampler, pairs, alpha=alpha, draws=subject.draws, naming=naming)
+
+
+def _test_epsilon(subject: _Subject) -> Iterator[Finding]:
+    shown = measure_epsilon(
+        subject.bundle, subject.space, subject.supremum, subject.embedding, subject.noise, subject.alpha, subject.seed
+    )
+    yield audit_epsilon(subject.bundle, shown)
+
+
+def _test_noise(subject: _Subject) -> Iterator[Finding]:
+    """Radius, direction, independence and repetition of additive noise."""
+    law = RADIAL_LAWS.get(subject.mechanism.name)
+    if subject.noise is not None and law is not None:
+        epsilon = subject.bundle.guarantee.nominal_epsilon
+        yield from audit_noise(subject.noise, law, epsilon, alpha=subject.alpha)
+
+
+def _test_repetition(subject: _Subject) -> Iterator[Finding]:
+    """Whether draws repeat at other positions, in other records and in other versions of a record."""
+    if subject.mechanism.reads_context or subject.space.size < 2:
+        why = "A word's outputs depend on the words before it, so that series of outputs cannot be compared."
+        yield Finding("repetition", Verdict.NOT_TESTED, CLAIM, why)
+        return
+    words = spread_words(subject.space.size, _REPEATED_WORDS).tolist()
+    yield audit_repetition(
+        subject.mechanism,
+        subject.keys,
+        words,
+        alpha=subject.alpha,
+        seed=subject.seed,
+        lags=_LAGS if subject.noise is None else _LAGS_OF_NOISE,
+    )
+
+
+_TESTS: dict[str, Callable[[_Subject], Iterator[Finding]]] = {
+    "computing the largest loss": _test_supremum,
+    "comparing losses with distances": _test_metric,
+    "comparing draws with probabilities": _test_law,
+    "looking for the configured epsilon": _test_epsilon,
+    "looking at outputs": _test_outputs,
+    "looking at the noise": _test_noise,
+    "looking for draws that repeat": _test_repetition,
+    "drawing pairs of symbols": _test_pairs,
+}

@@ -1,0 +1,242 @@
+"""Audit any Python function from a word to a word: whether it keeps ``epsilon * metric``.
+
+The function is a black box. Every string that it returns is an output: one that is in no vocabulary is just as good to
+tell words apart. What is tested and how is in :mod:`wordveil.audit.two_phase`.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.audit.findings import Audit, Finding
+from wordveil.audit.repetition import Agreement, compare_outputs, split_lag, summarise_agreements
+from wordveil.audit.samplers import PairCounts, choose_pairs
+from wordveil.audit.two_phase import DRAWS, ROUNDS, Naming, Pair, Sampler, audit_pairs
+from wordveil.errors import ConfigError, Fault
+from wordveil.version import __version__
+
+WordFunction = Callable[[str], str]
+BatchFunction = Callable[[list[str]], list[str]]
+PAIRS, ALPHA = 24, 0.01
+BATCH_ATTRIBUTE = "takes_lists"
+"""A function with this attribute set to true is given a list of words and returns a list of as many."""
+
+_SOURCE = "callable"
+# Draws that show whether a function draws at all, and words that are looked at for that.
+_TRIED, _LOOKED_AT = 50, 8
+# The share of alpha that is kept for draws that depend on each other.
+_REPETITION = 0.1
+
+
+@dataclass
+class CallableSampler(Sampler):
+    """A function as a black box. Outputs are numbered in the order in which they first come, the words first.
+
+    Attributes
+    ----------
+    function
+        from a word to a word, or from a list to a list.
+    words
+        what it is called with.
+    takes_lists
+        which of the two it is.
+    outputs
+        all outputs so far, and their numbers.
+    """
+
+    function: Callable[[Any], Any]
+    words: Sequence[str]
+    takes_lists: bool
+    outputs: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.outputs.update((word, number) for number, word in enumerate(self.words))
+
+    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:  # noqa: ARG002 - it has its own randomness
+        """As :class:`wordveil.audit.two_phase.Sampler` has it. Raises :class:`ConfigError`."""
+        text = self.words[word]
+        try:
+            found = self.function([text] * count) if self.takes_lists else [self.function(text) for _ in range(count)]
+        except Exception as error:
+            raise _fault(
+                f"it raised {type(error).__name__} for {text!r}: {error}", "Every word must have an output."
+            ) from error
+        self._check(found, text, count)
+        return np.fromiter((self.outputs.setdefault(output, len(self.outputs)) for output in found), np.int64, count)
+
+    def show(self, output: int) -> str:
+        """The output's text, in quotes."""
+        return repr(list(self.outputs)[output])
+
+    def _check(self, found: Any, text: str, count: int) -> None:
+        if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != count:
+            what = f"a list of {len(found)}" if isinstance(found, list) else f"a {type(found).__name__}"
+            raise _fault(f"it returned {what} for a list of {count} words.", f"Return a list of {count} strings.")
+        wrong = next((type(output).__name__ for output in found if not isinstance(output, str)), None)
+        if wrong is not None:
+            raise _fault(f"it returned a {wrong} for {text!r}.", "Every output must be a string.")
+
+
+def audit_callable(
+    function: WordFunction | BatchFunction,
+    words: Sequence[str],
+    metric: Callable[[str, str], float],
+    epsilon: float,
+    *,
+    pairs: int = PAIRS,
+    draws: int = DRAWS,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    takes_lists: bool | None = None,
+) -> Audit:
+    """Try to refute that a function keeps ``epsilon * metric``.
+
+    Half of the pairs are words and their nearest, a sixth words and their farthest, and the rest are random.
+
+    Parameters
+    ----------
+    function
+        from a word to a word; or from a list of words to a list of as many, which is faster.
+    words
+        at least two different words that it is called with. Words that it does not know may be among them, if
+        ``metric`` takes them.
+    metric
+        the distance between two words: finite, and not negative.
+    epsilon
+        the claimed loss for each unit of the metric, in nats.
+    pairs
+        how many pairs of words are tested.
+    draws
+        of each word in the first of three rounds, in each of its two phases.
+    alpha
+        the probability that a true claim is refuted.
+    seed
+        which pairs are chosen. The function's own randomness is left as it is.
+    takes_lists
+        whether the function takes a list; if left out, whether it has an attribute of that name that is true.
+
+    Returns
+    -------
+    Audit
+        of kind ``callable``.
+
+    Raises
+    ------
+    ConfigError
+        where a number is out of range, words are too few or repeat, a distance is no distance, or where the function
+        raises, or returns what is no string.
+    """
+    _check_arguments(words, epsilon, pairs, draws, alpha)
+    if takes_lists is None:
+        takes_lists = getattr(function, BATCH_ATTRIBUTE, False) is True
+    sampler = CallableSampler(function, words, takes_lists)
+    notes = _notes(sampler)
+    chosen = _choose_pairs(words, metric, epsilon, pairs, seed)
+    naming = Naming(show=sampler.show, known=range(len(words)))
+    found = audit_pairs(sampler, chosen, alpha=alpha * (1 - _REPETITION), draws=draws, rounds=ROUNDS, naming=naming)
+    repetition = _audit_repetition(sampler, chosen, alpha * _REPETITION, draws, seed)
+    name = name_callable(function)
+    facts = {
+        "function": name,
+        "metric": name_callable(metric),
+        "words": f"{len(words):,}",
+        "epsilon": f"{epsilon:g}",
+        "pairs": f"{len(chosen):,}",
+        "draws of a word": f"{draws:,}, up to {draws << (ROUNDS - 1):,}",
+        "seed of the pairs": str(seed),
+        "versions": f"wordveil {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
+    }
+    return Audit("callable", name, name, facts, alpha, (*found, repetition), notes)
+
+
+def name_callable(function: Callable[..., Any]) -> str:
+    """``module:function``, or the type of an object that has no name."""
+    kind = type(function)
+    module = getattr(function, "__module__", None) or kind.__module__
+    return f"{module}:{getattr(function, '__qualname__', kind.__qualname__)}"
+
+
+def _notes(sampler: CallableSampler) -> tuple[str, ...]:
+    """What a reader should know: that a function which does not draw hides nothing."""
+    looked_at = range(min(_LOOKED_AT, len(sampler.words)))
+    drawn = [np.unique(sampler.draw(word, _TRIED, 0)) for word in looked_at]
+    notes = ["An audit can refute a claim. It cannot prove one: see the power of each test."]
+    if all(len(outputs) == 1 for outputs in drawn):
+        different = len(np.unique(np.concatenate(drawn)))
+        what = (
+            "it gives every word the same output, which tells nothing of a word"
+            if different == 1
+            else "its outputs tell words apart for certain: no finite epsilon holds"
+        )
+        notes.append(f"The function is deterministic: {_TRIED} calls gave one output for each word. So {what}.")
+    return tuple(notes)
+
+
+def _choose_pairs(
+    words: Sequence[str], metric: Callable[[str, str], float], epsilon: float, pairs: int, seed: int
+) -> tuple[Pair, ...]:
+    farthest = pairs // 6
+    nearest = (pairs + 1) // 2
+    counts = PairCounts(nearest=nearest, farthest=farthest, random=pairs - nearest - farthest)
+
+    def distances(word: int, others: NDArray[np.int32]) -> NDArray[np.float64]:
+        return np.array([_measure(metric, words[word], words[other]) for other in others.tolist()])
+
+    ids = np.arange(len(words), dtype=np.int32)
+    return choose_pairs(ids, distances, lambda apart: epsilon * apart, counts=counts, seed=seed)
+
+
+def _measure(metric: Callable[[str, str], float], first: str, second: str) -> float:
+    try:
+        distance = float(metric(first, second))
+    except Exception as error:
+        raise _fault(
+            f"it raised {type(error).__name__} for {first!r} and {second!r}: {error}", where="metric"
+        ) from error
+    if not 0 <= distance < math.inf:
+        raise _fault(
+            f"the distance of {first!r} and {second!r} is {distance}.", "It must be finite, 0 or more.", "metric"
+        )
+    return distance
+
+
+def _audit_repetition(sampler: CallableSampler, pairs: Sequence[Pair], alpha: float, draws: int, seed: int) -> Finding:
+    """Whether a call repeats the one before, or a series of calls an earlier one: a function may set its seed."""
+    found: list[tuple[str, Agreement]] = []
+    count = max(draws, 8)
+    words = list(dict.fromkeys(pair.first for pair in pairs))[:_LOOKED_AT]
+    for word in words:
+        first, second = sampler.draw(word, count, 0), sampler.draw(word, count, 1)
+        shown = sampler.show(word)
+        found.append((f"one call and the next, for {shown}", compare_outputs(*split_lag(first, 1), seed=seed)))
+        found.append((f"two series of calls, for {shown}", compare_outputs(first, second, seed=seed)))
+    return summarise_agreements(found, alpha, 2 * count * len(words), 0.0)
+
+
+def _check_arguments(words: Sequence[str], epsilon: float, pairs: int, draws: int, alpha: float) -> None:
+    faults = []
+    if not 0 <= epsilon < math.inf:
+        faults.append(Fault("epsilon", str(epsilon), "expected a finite number, 0 or more."))
+    if not 0 < alpha < 1:
+        faults.append(Fault("alpha", str(alpha), "expected a number between 0 and 1."))
+    if pairs < 1:
+        faults.append(Fault("pairs", str(pairs), "expected 1 or more."))
+    if draws < 4:
+        faults.append(Fault("draws", str(draws), "expected 4 or more.", "Thousands are needed to refute anything."))
+    if not all(isinstance(word, str) for word in words):
+        faults.append(Fault("words", "", "expected strings only."))
+    elif len(set(words)) < 2 or len(set(words)) < len(words):
+        faults.append(Fault("words", f"{len(words)}", "expected at least two words, all different."))
+    if faults:
+        raise ConfigError(_SOURCE, faults)
+
+
+def _fault(problem: str, hint: str = "", where: str = "function") -> ConfigError:
+    return ConfigError(_SOURCE, [Fault(where, "", problem, hint)])

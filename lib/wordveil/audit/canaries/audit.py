@@ -1,0 +1,123 @@
+"""From a release's settings to documents, and from what became of them to findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from wordveil.artifacts import bundle as bundles
+from wordveil.artifacts.bundle import Bundle, Recipe
+from wordveil.audit.canaries.compare import Run, compare_admitted, compare_run
+from wordveil.audit.canaries.documents import Plan, make_pairs
+from wordveil.audit.canaries.judge import UNTESTED, judge_differences, judge_exposures
+from wordveil.audit.canaries.structure import Claim, check_layout, check_structure
+from wordveil.audit.canaries.tables import Inputs
+from wordveil.audit.canaries.words import choose_words
+from wordveil.audit.findings import Finding, Verdict
+from wordveil.embeddings.embedding import check_embedding
+from wordveil.mechanisms.random import Random, RandomSettings
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.relations import Exposure
+from wordveil.text.slots import NgramModel
+
+COPIES, LEAST_COPIES = 64, 48
+"""Copies of each document; with fewer than the second no difference could be told from chance."""
+
+
+def make_inputs(
+    bundle: Bundle,
+    plan: Plan,
+    model: NgramModel | None,
+    *,
+    keep: Sequence[str] = (),
+    copies: int = COPIES,
+    seed: int = 0,
+) -> Inputs:
+    """Make the documents of an audit.
+
+    Parameters
+    ----------
+    bundle
+        of the release: the documents consist of its words.
+    plan
+        what else decides the documents.
+    model
+        the n-gram model that the policy names; None where it names none.
+    keep
+        the kept columns.
+    copies
+        how many records have each document; at least :data:`LEAST_COPIES`.
+    seed
+        chooses the words.
+
+    Raises
+    ------
+    ValueError
+        where there are too few copies, or the policy hides no text of such words.
+    """
+    if copies < LEAST_COPIES:
+        raise ValueError(f"copies = {copies}: fewer than {LEAST_COPIES} tell no difference from chance. Use more.")
+    rng = np.random.default_rng(seed)
+    words = choose_words(bundle, plan.policy, model, rng, names_language=plan.names_language)
+    return Inputs.make(make_pairs(words, plan), copies, keep, rng)
+
+
+def write_blind_bundle(bundle: Bundle, store: Path) -> Path:
+    """Write a bundle of the same words whose mechanism draws each word from one law, and return its directory.
+
+    Drawn with it, two texts have outputs of one law wherever nothing but their hidden words parts them. So whatever
+    still tells them apart is structure.
+    """
+    words = bundle.vocabulary.array.to_pylist()
+    embedding = check_embedding(words, np.ones((len(words), 1)), "made documents")
+    padding = bundle.padding
+    built = Random.build(embedding, RandomSettings(), padding=padding, work=BuildContext())
+    language = bundle.lists.language if bundle.lists else ""
+    recipe = Recipe(Random.name, {}, padding, "made documents", embedding.digest, lists=language)
+    return bundles.write(store, embedding, built, recipe, {})
+
+
+def judge_runs(
+    inputs: Inputs,
+    runs: Sequence[Run],
+    claim: Claim,
+    alpha: float,
+    untested: Mapping[str, str] | None = None,
+    admitted: tuple[Collection[str], Collection[str]] | None = None,
+) -> tuple[Finding, ...]:
+    """Judge what became of the documents.
+
+    Parameters
+    ----------
+    inputs
+        the documents.
+    runs
+        the outputs, with the release's mechanism and with a blind one.
+    claim
+        what the release claims.
+    alpha
+        the probability that any true claim is refuted: all tests together.
+    untested
+        more exposures that documents may not be able to show here, and why.
+    admitted
+        the ids of each table whose records meet the condition on the input; None where there is none.
+    """
+    differences = [one for run in runs for one in compare_run(inputs, run)]
+    differences += compare_admitted(inputs, *admitted) if admitted else []
+    layout = check_layout(runs, claim)
+    reasons = {**{str(name): why for name, why in UNTESTED.items()}, **(untested or {})}
+    found = [*judge_differences(differences, claim, alpha), *check_structure(inputs, runs, claim)]
+    if layout is not None:
+        found.append(layout)
+    exposed = judge_exposures(differences, claim, alpha, {**reasons, **_layout_reason(layout)})
+    return (*found, *exposed)
+
+
+def _layout_reason(layout: Finding | None) -> dict[str, str]:
+    """Why the exposure ``layout`` has no finding of its own."""
+    if layout is None:
+        return {str(Exposure.LAYOUT): "no files were written."}
+    assert layout.verdict is not Verdict.NOT_TESTED
+    return {str(Exposure.LAYOUT): "canary:layout says whether the order of rows follows the texts."}

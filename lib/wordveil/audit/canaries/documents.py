@@ -1,0 +1,292 @@
+"""Pairs of made documents that differ in one feature of their texts, and the tables that hold their copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from wordveil.audit.canaries.words import MARK, CanaryWords
+from wordveil.privacy.relations import Exposure
+from wordveil.text.choices import Case, Controls, OtherLanguage, Output, TokeniserKind
+from wordveil.text.policy import TextPolicy
+from wordveil.text.types.classes import TokenType
+from wordveil.text.types.lists import PublicLists
+
+Document = str | bytes | None
+"""A text, or the bytes of one that is not UTF-8, or none."""
+Shown = frozenset[Exposure]
+
+COPIES: Shown = frozenset(
+    {
+        *(Exposure.UNKNOWN_WORDS, Exposure.STOP_WORDS, Exposure.DIGITS, Exposure.CARRIER_PHRASES, Exposure.TYPES),
+        *(Exposure.PUNCTUATION, Exposure.CASE, Exposure.LENGTH),
+    }
+)
+"""Exposures of a policy that copies something."""
+WORDS = 12
+"""Words of the longer documents."""
+_LONGEST = 200
+_OTHER_LANGUAGES = {
+    "fr": "demain nous allons visiter le jardin avec nos voisins avant le dîner",
+    "de": "morgen gehen wir mit unseren nachbarn vor dem essen noch durch den garten",
+}
+_TYPED = {
+    TokenType.EMAIL: ("kqv@example.org", "zwx@example.org"),
+    TokenType.URL: ("https://kqv.example.org/kqv", "https://zwx.example.org/zwx"),
+    TokenType.PHONE: ("+44 20 7946 0958", "+44 20 7946 0321"),
+    TokenType.IP: ("192.0.2.17", "192.0.2.43"),
+    TokenType.DATE: ("12/05/1999", "14/07/1986"),
+    TokenType.TIME: ("10:45", "21:38"),
+    TokenType.NUMBER: ("4812", "7359"),
+    TokenType.YEAR: ("1977", "2024"),
+    TokenType.AMOUNT: ("$12.50", "$83.20"),
+    TokenType.ACCOUNT: ("123-45-6789", "987-65-4320"),
+    TokenType.CARD: ("4111 1111 1111 1111", "5555 5555 5555 4444"),
+    TokenType.MENTION: ("@kqvzwx", "@zwxkqv"),
+    TokenType.HASHTAG: ("#kqvzwx", "#zwxkqv"),
+    TokenType.EMOJI: ("\U0001f600", "\U0001f60e"),
+    TokenType.MARKUP: ('<div class="kqv">', '<div class="zwx">'),
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two documents that differ in one feature.
+
+    Attributes
+    ----------
+    feature
+        what they differ in.
+    one, other
+        the document in each text column. They may hold :data:`wordveil.audit.canaries.words.MARK`.
+    about
+        the exposure that shows this feature; None where none does.
+    shows
+        the exposures under which a reader may tell their texts apart.
+    is_redrawn
+        whether their hidden words differ under every policy, so that each must have noise of its own.
+    keeps_words
+        whether their hidden words are the same ones, in the same number: then they have the same law under every
+        mechanism.
+    languages
+        the languages that records of each name, where they name one.
+    """
+
+    feature: str
+    one: tuple[Document, ...]
+    other: tuple[Document, ...]
+    about: Exposure | None = None
+    shows: Shown = field(default=frozenset())
+    is_redrawn: bool = False
+    keeps_words: bool = False
+    languages: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides the documents, beside their words.
+
+    Attributes
+    ----------
+    policy
+        the text policy.
+    columns
+        how many text columns a record has.
+    max_bytes
+        the longest texts of a record, in bytes.
+    names_language
+        whether each record names its language in a column.
+    lists
+        the public lists of names; None where there are none.
+    """
+
+    policy: TextPolicy
+    columns: int = 1
+    max_bytes: int = 2**24
+    names_language: bool = False
+    lists: PublicLists | None = None
+
+
+def make_pairs(words: CanaryWords, plan: Plan) -> tuple[Pair, ...]:
+    """All pairs of documents, in the order in which their findings are shown."""
+    found = [*_plain_pairs(words, plan), *_copied_pairs(words, plan), *_refused_pairs(words, plan)]
+    pairs = [*found, *_typed_pairs(words, plan), *_column_pairs(words, plan)]
+    # A policy that identifies languages may take any two texts for different ones.
+    asked = plan.policy.other_language != OtherLanguage.RELEASE and not plan.names_language
+    told = frozenset({Exposure.LANGUAGE}) if asked else frozenset()
+    return tuple(
+        replace(
+            pair,
+            one=_spread(pair.one, plan),
+            other=_spread(pair.other, plan),
+            shows=pair.shows | told,
+            keeps_words=pair.keeps_words and not asked,
+            languages=pair.languages if any(pair.languages) else (plan.policy.language,) * 2,
+        )
+        for pair in pairs
+    )
+
+
+def write_document(document: Document, mark: str) -> bytes | None:
+    """A copy of a document, with its own unknown word."""
+    return document.replace(MARK, mark).encode() if isinstance(document, str) else document
+
+
+def _spread(documents: tuple[Document, ...], plan: Plan) -> tuple[Document, ...]:
+    """The same document in each text column, where one is given."""
+    return documents * plan.columns if len(documents) == 1 else documents
+
+
+def _take(words: Sequence[str], start: int, count: int) -> list[str]:
+    """So many of ``words`` from a place on; from the beginning again where there are no more."""
+    return [words[(start + place) % len(words)] for place in range(count)]
+
+
+def _plain_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+    """Pairs of hidden words alone."""
+    policy, plain = plan.policy, words.plain
+    base = _take(plain, 0, 5)
+    text = " ".join(base)
+    length = frozenset({Exposure.LENGTH})
+    carried = frozenset({Exposure.CARRIER_PHRASES})
+    few, many = (" ".join(_take(plain, start, count)) for start, count in ((0, 3), (3, WORDS)))
+    yield Pair("length", (few,), (many,), Exposure.LENGTH, length, is_redrawn=True)
+    yield Pair("empty", (text,), ("",), Exposure.LENGTH, length)
+    is_bag = policy.output == Output.BAG and (policy.n_max is None or policy.n_max >= plan.columns * len(base))
+    back = " ".join(reversed(base))
+    yield Pair("order", (text,), (back,), None, carried, is_redrawn=len(plain) > 1, keeps_words=is_bag)
+    one, other, *_ = _take(plain, 5, 2)
+    again = f"{one} {other} {one} {other} {one}"
+    shown = frozenset({Exposure.REPETITION, Exposure.CARRIER_PHRASES})
+    yield Pair("repetition", (text,), (again,), Exposure.REPETITION, shown, is_redrawn=len(plain) > 6)
+    if words.cased:
+        yield _case_pair(words, plan)
+    loose = f"{base[0]},  {base[1]};\n({base[2]}) {base[3]} / {base[4]}!"
+    whole = frozenset({Exposure.PUNCTUATION}) | _if(policy.tokeniser == TokeniserKind.WHITESPACE, _LOOKED_UP)
+    yield Pair("punctuation", (text,), (loose,), Exposure.PUNCTUATION, whole, keeps_words=len(whole) == 1)
+    wide = (" " * 99).join(base)
+    yield Pair("size", (text,), (wide,), Exposure.PUNCTUATION, frozenset({Exposure.PUNCTUATION}), keeps_words=True)
+    yield from _byte_pairs(base, policy)
+
+
+_LOOKED_UP = frozenset({Exposure.UNKNOWN_WORDS, Exposure.LENGTH})
+
+
+def _if(condition: bool, shown: Shown) -> Shown:  # noqa: FBT001 - the one thing it is about
+    return shown if condition else frozenset()
+
+
+def _case_pair(words: CanaryWords, plan: Plan) -> Pair:
+    policy, cased = plan.policy, _take(words.cased, 0, 5)
+    turned = [cased[0].capitalize(), cased[1].upper(), cased[2], cased[3].capitalize(), cased[4].upper()]
+    shown = frozenset({Exposure.CASE}) | _if(policy.case == Case.EXACT, _LOOKED_UP)
+    same = shown == {Exposure.CASE}
+    return Pair("case", (" ".join(cased),), (" ".join(turned),), Exposure.CASE, shown, keeps_words=same)
+
+
+def _byte_pairs(base: Sequence[str], policy: TextPolicy) -> Iterator[Pair]:
+    """The same tokens in other bytes."""
+    first, second = f"{MARK}\u00e9\u00e8\u00fc", f"{MARK}e\u0301e\u0300u\u0308"
+    texts = [" ".join([base[0], word, *base[1:]]) for word in (first, second)]
+    yield Pair("bytes", (texts[0],), (texts[1],), keeps_words=True)
+    middle = len(base[1]) // 2
+    unseen = " ".join([base[0], f"{base[1][:middle]}\u200b{base[1][middle:]}", *base[2:]])
+    copied = frozenset({Exposure.PUNCTUATION, Exposure.UNKNOWN_WORDS, Exposure.LENGTH, Exposure.REPETITION})
+    shown = _if(policy.controls != Controls.DROP, copied)
+    yield Pair("controls", (" ".join(base),), (unseen,), None, shown, keeps_words=not shown)
+
+
+def _copied_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+    """Pairs of which one has a word that some policies copy."""
+    policy, plain = plan.policy, words.plain
+    # A text with one unknown word must not be refused for it where a share of them is allowed.
+    share = policy.max_unknown_share
+    count = 8 if not share else min(_LONGEST, max(8, int(1 / share) + 2))
+    base = _take(plain, 0, count)
+    text = (" ".join(base),)
+
+    def put(*copied: str) -> tuple[str]:
+        return (" ".join([copied[0], base[1], *copied[1:], *base[1 + len(copied) :]]),)
+
+    yield Pair("unknown_words", text, put(MARK), Exposure.UNKNOWN_WORDS, _LOOKED_UP, is_redrawn=True)
+    shown = _LOOKED_UP | {Exposure.DIGITS}
+    yield Pair("digits", text, put("zq7x4"), Exposure.DIGITS, shown, is_redrawn=True)
+    shown = _LOOKED_UP | {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
+    yield Pair("stop_words", text, put(*words.stop), Exposure.STOP_WORDS, shown)
+    if words.carriers:
+        yield Pair("carrier_phrases", text, put(*words.carriers), Exposure.CARRIER_PHRASES, shown)
+    yield _language_pair(words, base, plan)
+
+
+def _language_pair(words: CanaryWords, base: Sequence[str], plan: Plan) -> Pair:
+    """Texts of two languages; one text, where records name their language. They have words that some policies copy."""
+    own, code = plan.policy.language, "de" if plan.policy.language == "fr" else "fr"
+    copied = [*words.stop, *words.carriers, "4812", "zq7x4"]
+    text = " ".join([*base, *copied])
+    if plan.names_language:
+        shown = frozenset({Exposure.LANGUAGE, Exposure.LENGTH})
+        return Pair("language", (text,), (text,), Exposure.LANGUAGE, shown, languages=(own, code))
+    foreign = " ".join([_OTHER_LANGUAGES[code], *copied])
+    return Pair("language", (text,), (foreign,), Exposure.LANGUAGE, COPIES | {Exposure.LANGUAGE}, is_redrawn=True)
+
+
+def _refused_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+    """Pairs of which one is refused under some policies because of its text."""
+    base = _take(words.plain, 0, 5)
+    text = (" ".join(base),)
+    shown = _LOOKED_UP | {Exposure.PUNCTUATION}
+    refused: dict[str, Document] = {
+        "no text": None,
+        "not UTF-8": b" ".join([base[0].encode(), b"\xff\xfe"]),
+        "script": f"{base[0]} \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+    }
+    if plan.max_bytes < 2**16:
+        refused["too long"] = " ".join([*base, " " * plan.max_bytes])
+    for kind, document in refused.items():
+        yield Pair(f"presence ({kind})", text, (document,), Exposure.PRESENCE, shown)
+
+
+def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+    """A word against a typed token of each class; and two tokens of a class, of one shape."""
+    policy = plan.policy
+    base = _take(words.plain, 0, 5)
+
+    def put(token: str) -> tuple[str]:
+        return (" ".join([base[0], token, *base[2:]]),)
+
+    # A token that is no class of its own may be several words, of which some are the same.
+    shown = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
+    for kind, (one, other) in {**_TYPED, **_name_values(plan.lists)}.items():
+        yield Pair(f"types ({kind})", (" ".join(base),), put(one), Exposure.TYPES, shown)
+        is_told = kind in policy.type_actions
+        yield Pair(f"values ({kind})", put(one), put(other), None, frozenset() if is_told else shown)
+
+
+def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
+    """Two names of each list that are no ordinary words and are written in the same way."""
+    if lists is None:
+        return {}
+    kinds = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
+    found = {}
+    for kind, names, levels in zip(
+        kinds, (lists.first_names, lists.surnames, lists.places), lists.name_levels, strict=True
+    ):
+        certain = [
+            name
+            for name, level in zip(names.to_pylist(), np.asarray(levels).tolist(), strict=True)
+            if level == 0 and len(name) == 6 and name.isascii() and name.isalpha() and name == name.capitalize()
+        ]
+        if len(certain) > 1:
+            found[kind] = (certain[0], certain[-1])
+    return found
+
+
+def _column_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
+    """The same texts in other columns."""
+    if plan.columns > 1:
+        few, many = (" ".join(_take(words.plain, start, count)) for start, count in ((0, 2), (2, 7)))
+        rest = (few,) * (plan.columns - 2)
+        shown = frozenset({Exposure.LENGTH})
+        yield Pair("column", (few, many, *rest), (many, few, *rest), Exposure.LENGTH, shown, is_redrawn=True)

@@ -1,0 +1,130 @@
+"""The tables of made documents, and what a reader sees of the outputs that were made of them.
+
+There are two input tables with the same ids and the same kept columns. Record ``i`` of one has a copy of the first
+document of a pair, and record ``i`` of the other a copy of the second. So whatever differs between the two outputs, but
+by chance, follows from the texts: rows, files and their order too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from wordveil.audit.canaries.documents import Pair, write_document
+from wordveil.audit.canaries.observables import Row
+from wordveil.audit.canaries.words import make_marks
+from wordveil.records.columns import TextColumns
+
+HIDDEN_COLUMN = "__canary"
+"""A column of the input that no output may have. It holds a word that nobody can guess."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The two input tables.
+
+    Attributes
+    ----------
+    pairs
+        the pairs of documents.
+    copies
+        how many copies each document has.
+    marks
+        the unknown word of each record.
+    secrets
+        what :data:`HIDDEN_COLUMN` and other columns that are not kept hold, for each record.
+    kept
+        the values of the kept columns.
+    """
+
+    pairs: tuple[Pair, ...]
+    copies: int
+    marks: tuple[str, ...]
+    secrets: tuple[str, ...]
+    kept: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def make(cls, pairs: Sequence[Pair], copies: int, keep: Sequence[str], rng: np.random.Generator) -> Inputs:
+        """Make the records; ``keep``: the kept columns. ``rng`` makes the words that nobody has."""
+        records = len(pairs) * copies
+        marks, secrets = make_marks(records, rng), make_marks(records, rng)
+        kept = {name: tuple(f"{name} {place % 3}" for place in range(records)) for name in keep}
+        return cls(tuple(pairs), copies, tuple(marks), tuple(secrets), kept)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids: the copies of a document lie apart."""
+        return [f"c{number:06d}" for number in range(len(self.marks))]
+
+    def pair_of(self, number: int) -> Pair:
+        """The pair whose documents a record has copies of."""
+        return self.pairs[number % len(self.pairs)]
+
+    def records_of(self, place: int) -> range:
+        """The records of a pair."""
+        return range(place, len(self.marks), len(self.pairs))
+
+    def languages(self, *, other: bool) -> list[str]:
+        """The language that each record of one of the tables names, where there is a column of languages."""
+        sides = [self.pair_of(number).languages for number in range(len(self.marks))]
+        return [languages[other] for languages in sides]
+
+    def texts(self, *, other: bool) -> list[list[bytes | None]]:
+        """The texts of one of the tables, for each text column."""
+        sides = [self.pair_of(number).other if other else self.pair_of(number).one for number in range(len(self.marks))]
+        columns = range(len(sides[0]))
+        return [
+            [write_document(side[column], mark) for side, mark in zip(sides, self.marks, strict=True)]
+            for column in columns
+        ]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What was released of one input table.
+
+    Attributes
+    ----------
+    table
+        its rows, in the order in which a reader finds them.
+    columns
+        the text columns.
+    id_column
+        the name of the column of ids.
+    files
+        for each file in its order, its directory and how many rows it has; None where nothing was written.
+    """
+
+    table: pa.Table
+    columns: TextColumns
+    id_column: str = "id"
+    files: tuple[tuple[str, int], ...] | None = None
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """The records by their ids."""
+        paths = self.columns.paths
+        return {row[self.id_column]: _read_row(row, paths) for row in self.table.to_pylist()}
+
+    @property
+    def order(self) -> list[Any]:
+        """The ids in the order of the rows."""
+        return list(self.table[self.id_column].to_pylist())
+
+
+def _read_row(row: dict[str, Any], paths: Sequence[Sequence[str]]) -> Row:
+    texts = tuple(_follow(row, path) for path in paths)
+    released = None if any(text is None for text in texts) else tuple(str(text) for text in texts)
+    return Row((row["status"], row["reason"]), released, row["privacy"], row["content_tag"])
+
+
+def _follow(row: dict[str, Any], path: Sequence[str]) -> Any:
+    value: Any = row
+    for name in path:
+        value = None if value is None else value[name]
+    return value

@@ -1,0 +1,174 @@
+"""The events of two-phase tests: sets of outputs that are likely for one word and unlikely for another.
+
+An event is chosen from draws that the test does not see again. Half of them put outputs into the order of their
+likelihood ratios, the other half choose one set of that order: by the same draws a set of outputs that only happened to
+come would look best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.scores.binomial import bound_above, bound_below
+
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+NOTHING: Int64 = np.empty(0, np.int64)
+# So many single outputs are looked at, and at most so many sets of the order; and so many words are shown of a set.
+_SINGLES, _SETS, _SHOWN = 32, 48, 3
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outputs.
+
+    Attributes
+    ----------
+    outputs
+        int64, rising: the outputs that are meant.
+    is_rest
+        whether the event is every output but these.
+    name
+        what it is for people; empty where the outputs themselves say it.
+    """
+
+    outputs: Int64
+    is_rest: bool = False
+    name: str = ""
+
+    def count(self, drawn: Int64) -> int:
+        """How many of ``drawn``, int64 ``(draws,)``, are in the event."""
+        inside = int(np.isin(drawn, self.outputs).sum())
+        return len(drawn) - inside if self.is_rest else inside
+
+    def describe(self, show: Callable[[int], str]) -> str:
+        """The event in words. ``show``: an output for people."""
+        if self.name:
+            return self.name
+        some = ", ".join(show(output) for output in self.outputs[:_SHOWN].tolist())
+        if len(self.outputs) == 1:
+            return f"{'any output but' if self.is_rest else 'the output'} {some}"
+        more = ", ..." if len(self.outputs) > _SHOWN else ""
+        return f"{'none' if self.is_rest else 'one'} of {len(self.outputs):,} outputs ({some}{more})"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """``P(S) <= exp(bound) Q(S) + delta`` for every event ``S``, ``P`` and ``Q`` the laws of two words' outputs."""
+
+    bound: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bound < math.inf:
+            raise ValueError(f"Expected bound={self.bound} in [0, inf).")
+        if not 0 <= self.delta < 1:
+            raise ValueError(f"Expected delta={self.delta} in [0, 1).")
+
+    def excess(self, low: Float64, high: Float64) -> Float64:
+        """By how much the loss exceeds the bound (:func:`find_excess`)."""
+        return find_excess(self.bound, self.delta, low, high)
+
+
+def find_excess(bound: float | Float64, delta: float | Float64, low: Float64, high: Float64) -> Float64:
+    """By how much ``ln((low - delta) / high)`` exceeds ``bound``, in nats: float64 of the shape of all.
+
+    ``low``: a lower bound of ``P(S)``; ``high``: an upper bound of ``Q(S)``. Minus infinity where ``low`` is not above
+    ``delta``.
+    """
+    with np.errstate(divide="ignore"):
+        losses = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
+    return np.asarray(losses - bound)
+
+
+def name_events(first: int, second: int, symbols: Mapping[str, int], known: Collection[int] | None) -> list[Event]:
+    """Events that are looked at for any pair of words, besides those that draws show.
+
+    Parameters
+    ----------
+    first, second
+        the words' ids.
+    symbols
+        outputs that are no words, such as padding, by name.
+    known
+        all outputs that the mechanism should have; None where that is not known.
+    """
+    found = [Event(np.array([first]), name="the word itself"), Event(np.array([second]), name="the other word")]
+    found += [Event(np.array([output]), name=name) for name, output in symbols.items()]
+    if known is not None:
+        outside = Event(np.unique(np.fromiter(known, np.int64)), is_rest=True, name="an output outside the known ones")
+        found.append(outside)
+    return found
+
+
+def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event], draws: int, tail: float) -> Event:
+    """The event that most probably refutes a claim.
+
+    Parameters
+    ----------
+    likely, unlikely
+        int64 ``(draws,)``: outputs of the word whose probability is to be large, and of the other one.
+    claim
+        what is to be refuted.
+    named
+        events to look at in any case.
+    draws
+        how many draws of each word the test will have.
+    tail
+        the tail of each bound of the test.
+    """
+    likely_half, unlikely_half = len(likely) // 2, len(unlikely) // 2
+    order, hits = _rank_outputs(likely, unlikely, likely_half, unlikely_half)
+    spans, counted = _list_candidates(hits)
+    of_named = [(event.count(likely[likely_half:]), event.count(unlikely[unlikely_half:])) for event in named]
+    # Named ones first: they win ties, since their names say more.
+    counted = np.concatenate([np.array(of_named, np.int64).reshape(-1, 2), counted])
+    scaled = counted * (draws / np.array([len(likely) - likely_half, len(unlikely) - unlikely_half]))
+    scores = claim.excess(bound_below(scaled[:, 0], draws, tail), bound_above(scaled[:, 1], draws, tail))
+    best = int(np.argmax(scores))
+    if best < len(named):
+        return named[best]
+    start, stop, is_rest = spans[best - len(named)].tolist()
+    return Event(np.sort(order[start:stop]), bool(is_rest))
+
+
+def _rank_outputs(
+    likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int
+) -> tuple[Int64, NDArray[np.int64]]:
+    """The outputs of the first halves, by falling likelihood ratio, and how often each came in the second halves:
+    int64 ``(2, outputs + 1)``; the last column counts all outputs that are not in the order.
+    """
+    first, second = likely[:likely_half], unlikely[:unlikely_half]
+    outputs, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+    above = np.bincount(place[:likely_half], minlength=len(outputs))
+    below = np.bincount(place[likely_half:], minlength=len(outputs))
+    # Half an occurrence more of each keeps what came once from leading.
+    order = np.lexsort((-above, -(above + 0.5) / (below + 0.5)))
+    hits = np.empty((2, len(outputs) + 1), np.int64)
+    for row, fresh in enumerate((likely[likely_half:], unlikely[unlikely_half:])):
+        found = np.minimum(np.searchsorted(outputs, fresh), len(outputs) - 1)
+        came = np.bincount(found[outputs[found] == fresh], minlength=len(outputs))
+        hits[row] = np.append(came[order], len(fresh) - came.sum())
+    return outputs[order], hits
+
+
+def _list_candidates(hits: NDArray[np.int64]) -> tuple[Int64, Int64]:
+    """Single outputs, the first ones of the order, and all outputs but the last ones: int64 ``(candidates, 3)``, where
+    in the order each starts and stops and whether it is all but these; and how often each came in the second halves,
+    int64 ``(candidates, 2)``.
+    """
+    count = hits.shape[1] - 1
+    sizes = np.unique(np.geomspace(1, count, _SETS).astype(np.int64))
+    singles = np.argsort(-hits[0, :-1], kind="stable")[:_SINGLES]
+    starts = np.concatenate([singles, np.zeros_like(sizes), count - sizes])
+    stops = np.concatenate([singles + 1, sizes, np.full_like(sizes, count)])
+    is_rest = np.arange(len(starts)) >= len(singles) + len(sizes)
+    below = np.concatenate([np.zeros((2, 1), np.int64), hits[:, :-1].cumsum(axis=1)], axis=1)
+    inside = below[:, stops] - below[:, starts]
+    counted = np.where(is_rest, hits.sum(axis=1, keepdims=True) - inside, inside)
+    return np.stack([starts, stops, is_rest], axis=1), counted.T

@@ -1,0 +1,235 @@
+"""Try to refute the law of additive noise: its radius, its direction, and that nothing of it depends on anything else.
+
+In many dimensions draws of words have no power: the noise decides the words, and no event of words has a probability
+that two neighbours make visibly different. The proof of such a mechanism rests on the noise. It needs a radius of one
+law, a uniform direction that is independent of the radius, and new noise for each token. Each of these is tested on the
+noise that the mechanism's own code draws.
+
+* ``radius``: Kolmogorov and Smirnov against the law of the claimed epsilon (:mod:`wordveil.audit.radial`).
+* ``direction``: a coordinate ``u`` of a uniform point of the sphere in ``n`` dimensions has ``(1 + u)/2 ~ Beta((n -
+  1)/2, (n - 1)/2)``, for any axis. The axes of the space are tested, and random ones. In one dimension the direction is
+  a sign, and both signs are equally likely.
+* ``independence``: rank correlations of radius and direction, of positions, of records; and how often two coordinates
+  have one sign, which is a fair coin.
+* ``repetition``: no value of the noise comes twice, at positions up to the last one that a record may have.
+
+The p-value of a finding is that of its best test, times the number of its tests. A finding refutes at ``alpha`` over
+the number of findings (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from wordveil.audit.findings import Finding, Verdict
+from wordveil.audit.radial import RadialLaw
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import derive_contexts
+from wordveil.mechanisms.base import Mechanism
+
+Float64 = NDArray[np.float64]
+RECORDS = 4_000
+_NEAR = (0, 1, 2, 3)
+_FAR = (2**8, 2**16, 2**16 + 1, 2**24, 2**31, 2**32)
+_CHUNK, _AXES = 1_000, 3
+# What a repeated value of 52 random bits has a chance of, for one pair.
+_COLLISION = 2.0**-52
+_TESTS = 4
+
+
+@dataclass(frozen=True)
+class NoiseSample:
+    """Noise at some positions of some records.
+
+    Attributes
+    ----------
+    dimension
+        of the noise.
+    radii
+        float64 ``(records, positions)``.
+    axes
+        float64 ``(axes, records, positions)``: coordinates of the direction, of the space's own axes.
+    random
+        float64 ``(axes, records, positions)``: coordinates of the direction along random axes.
+    """
+
+    dimension: int
+    radii: Float64
+    axes: Float64
+    random: Float64
+
+
+@dataclass(frozen=True)
+class _Result:
+    """The least p-value of some tests, times their number, and what the best test saw."""
+
+    p_value: float
+    seen: str
+
+
+def sample_noise(
+    mechanism: Mechanism[Any], keys: ReleaseKeys, *, records: int = RECORDS, seed: int = 0
+) -> NoiseSample | None:
+    """The noise of a mechanism at near and far positions of records. None where it adds none.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    keys
+        no release's keys.
+    records
+        how many records. Each has about ten positions: the first four, and some up to the last that it may have.
+    seed
+        which records, and which random axes.
+    """
+    last = mechanism.max_tokens - 1
+    positions = np.array([*_NEAR, *(far for far in _FAR if far < last), last])
+    parts: list[NoiseSample] = []
+    for start in range(0, records, _CHUNK):
+        names = [b"noise %d %d" % (seed, record) for record in range(start, min(start + _CHUNK, records))]
+        contexts = np.repeat(derive_contexts(keys.context, b"", names, []), len(positions), axis=0)
+        noise = mechanism.noise_at(contexts, np.tile(positions, len(names)), keys)
+        if noise is None:
+            return None
+        parts.append(_reduce(noise.radii, noise.directions, len(names), seed))
+    return NoiseSample(
+        parts[0].dimension,
+        np.concatenate([part.radii for part in parts]),
+        np.concatenate([part.axes for part in parts], axis=1),
+        np.concatenate([part.random for part in parts], axis=1),
+    )
+
+
+def _reduce(radii: Float64, directions: Float64, records: int, seed: int) -> NoiseSample:
+    n = len(directions)
+    random = np.random.default_rng(seed).standard_normal((_AXES, n))
+    random /= np.linalg.norm(random, axis=1, keepdims=True)
+    shape = (-1, records, len(radii) // records)
+    own = directions[sorted({0, n // 2, n - 1})]
+    return NoiseSample(n, radii.reshape(shape[1:]), own.reshape(shape), (random @ directions).reshape(shape))
+
+
+def audit_noise(sample: NoiseSample, law: RadialLaw, epsilon: float, *, alpha: float) -> tuple[Finding, ...]:
+    """Four findings about noise: ``radius``, ``direction``, ``independence`` and ``repetition``.
+
+    Parameters
+    ----------
+    sample
+        the noise, of at least a hundred records.
+    law
+        of the radius.
+    epsilon
+        as claimed, in the unit of ``law``.
+    alpha
+        the probability that any of the four refutes noise of the claimed law.
+    """
+    tests: tuple[tuple[str, str, Callable[[], _Result]], ...] = (
+        ("radius", f"The noise is as long as epsilon {epsilon:g} needs.", lambda: _test_radius(sample, law, epsilon)),
+        ("direction", "The noise points everywhere alike.", lambda: _test_direction(sample)),
+        (
+            "independence",
+            "Radius, direction, positions and records are independent.",
+            lambda: _test_independence(sample),
+        ),
+        ("repetition", "Each position of each record has noise of its own.", lambda: _test_repetition(sample)),
+    )
+    found = []
+    for name, claim, test in tests:
+        started = time.process_time()
+        result = test()
+        verdict = Verdict.REFUTED if result.p_value <= alpha / _TESTS else Verdict.NOT_REFUTED
+        found.append(
+            Finding(
+                test=name,
+                verdict=verdict,
+                claim=claim,
+                evidence=result.seen,
+                p_value=result.p_value,
+                draws=sample.radii.size,
+                seconds=time.process_time() - started,
+            )
+        )
+    return tuple(found)
+
+
+def _combine(results: Sequence[_Result]) -> _Result:
+    best = min(results, key=lambda one: one.p_value)
+    return _Result(min(best.p_value * len(results), 1.0), best.seen)
+
+
+def _test_radius(sample: NoiseSample, law: RadialLaw, epsilon: float) -> _Result:
+    radii = sample.radii.ravel()
+    quantiles = law(radii, sample.dimension, epsilon)
+    found = stats.kstest(quantiles, "uniform")
+    middle = float(np.median(quantiles))
+    return _Result(
+        float(found.pvalue),
+        f"{len(radii):,} radii in {sample.dimension} dimensions: the largest distance from the law is "
+        f"{found.statistic:.4f}, and their median is its quantile {middle:.3f}.",
+    )
+
+
+def _test_direction(sample: NoiseSample) -> _Result:
+    kinds = (("axis", sample.axes), ("random axis", sample.random))
+    return _combine(
+        [_test_axis(f"{kind} {place}", row, sample.dimension) for kind, rows in kinds for place, row in enumerate(rows)]
+    )
+
+
+def _test_axis(name: str, coordinate: Float64, n: int) -> _Result:
+    values = coordinate.ravel()
+    positive = int((values > 0).sum())
+    seen = f"{name} of {n}: {positive / len(values):.3f} of {len(values):,} coordinates are positive"
+    if n == 1:
+        return _Result(float(stats.binomtest(positive, len(values)).pvalue), f"{seen}.")
+    shape = (n - 1) / 2
+    found = stats.kstest((1 + values) / 2, stats.beta(shape, shape).cdf)
+    return _Result(float(found.pvalue), f"{seen}, and the largest distance from the law is {found.statistic:.4f}.")
+
+
+def _test_independence(sample: NoiseSample) -> _Result:
+    rows = {f"axis {place}": row for place, row in enumerate(sample.axes)}
+    found = []
+    for name, row in rows.items():
+        found.append(_correlate(f"radius and {name}", sample.radii, row))
+        if sample.dimension > 1:
+            found.append(_correlate(f"radius and the size of {name}", sample.radii, np.abs(row)))
+    for name, row in {"radius": sample.radii, **rows}.items():
+        found.append(_correlate(f"{name} of a position and the next", row[:, :-1], row[:, 1:]))
+        found.append(_correlate(f"{name} of the first position and the last", row[:, 0], row[:, -1]))
+        found.append(_correlate(f"{name} of a record and the next", row[:-1], row[1:]))
+        found.append(_correlate(f"{name} of a record and one far away", row[: len(row) // 2], row[-(len(row) // 2) :]))
+    found += [_agree(one, other, sample.axes) for other in range(len(sample.axes)) for one in range(other)]
+    return _combine(found)
+
+
+def _correlate(name: str, left: Float64, right: Float64) -> _Result:
+    if np.ptp(left) == 0 or np.ptp(right) == 0:
+        return _Result(1.0, f"{name}: one of them is constant.")
+    found = stats.spearmanr(left.ravel(), right.ravel())
+    return _Result(float(found.pvalue), f"{name}: rank correlation {found.statistic:.4f} of {left.size:,} pairs.")
+
+
+def _agree(one: int, other: int, axes: Float64) -> _Result:
+    same = int(((axes[one] > 0) == (axes[other] > 0)).sum())
+    p_value = float(stats.binomtest(same, axes[one].size).pvalue)
+    return _Result(
+        p_value, f"axes {one} and {other}: {same / axes[one].size:.4f} of {axes[one].size:,} pairs have one sign."
+    )
+
+
+def _test_repetition(sample: NoiseSample) -> _Result:
+    """Equal values of 52 random bits are a matter of chance; the mean number of equal pairs bounds that of any."""
+    values = sample.radii.ravel()
+    repeated = len(values) - len(np.unique(values))
+    chance = len(values) * (len(values) - 1) / 2 * _COLLISION
+    p_value = float(stats.poisson.sf(repeated - 1, chance)) if repeated else 1.0
+    return _Result(p_value, f"{repeated:,} of {len(values):,} values of the noise came before; by chance {chance:.1g}.")

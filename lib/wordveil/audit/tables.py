@@ -1,0 +1,73 @@
+"""Whether the losses and draws of a mechanism that knows its probabilities are those that it claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kstest
+
+from wordveil.audit.two_phase import Pair
+from wordveil.measures.exact_loss import Loss, find_loss
+from wordveil.measures.posterior import require_law
+from wordveil.mechanisms.base import Mechanism
+
+Float64 = NDArray[np.float64]
+Int32 = NDArray[np.int32]
+
+ROUNDING = 1e-9
+"""What a computed loss may exceed a claim by: laws are float64, and certificates rounded up in their last digits."""
+
+
+def find_excess(mechanism: Mechanism[Any], pairs: Iterable[Pair]) -> tuple[Loss, float] | None:
+    """The pair of symbols whose loss exceeds its bound most: its loss, and its bound. None without pairs."""
+    found = [(find_loss(mechanism, pair.first, pair.second), pair.bound) for pair in pairs]
+    return max(found, key=lambda one: one[0].nats - one[1], default=None)
+
+
+def find_deviation(
+    mechanism: Mechanism[Any], words: Int32, drawn: NDArray[np.integer[Any]], seed: int
+) -> tuple[float, float]:
+    """How far draws are from the probabilities that the mechanism tells.
+
+    Each draw becomes a number that is uniform in [0, 1] if and only if it follows its law: outputs are sorted by
+    falling probability, and a draw gets a random place in the range of its output (Rosenblatt 1952, randomised for
+    laws that are not continuous). All numbers are compared with the uniform law by Kolmogorov and Smirnov.
+
+    Parameters
+    ----------
+    mechanism
+        one that knows its probabilities.
+    words
+        int32 ``(words,)``.
+    drawn
+        int ``(words, draws)``: what each became.
+    seed
+        of the random places.
+
+    Returns
+    -------
+    tuple of float
+        the largest distance of the two distribution functions, from 0 to 1, and its p-value. An output that its law
+        rules out gives ``(1.0, 0.0)``.
+    """
+    uniform = np.random.default_rng(seed).random(drawn.shape)
+    places = np.empty(drawn.shape)
+    for row, word in enumerate(words.tolist()):
+        law = require_law(mechanism, word)
+        order = np.argsort(-law, kind="stable")
+        below = np.empty(len(law))
+        below[order] = np.concatenate([[0.0], np.cumsum(law[order])[:-1]])
+        if (drawn[row] >= len(law)).any() or not law[drawn[row]].all():
+            return 1.0, 0.0
+        places[row] = below[drawn[row]] + uniform[row] * law[drawn[row]]
+    found = kstest(np.minimum(places.ravel(), 1.0), "uniform")
+    return float(found.statistic), float(found.pvalue)
+
+
+def exceeds(loss: float, claim: float) -> bool:
+    """Whether a computed loss is above a claim, by more than rounding."""
+    return not loss <= claim + ROUNDING * max(1.0, abs(claim)) or math.isnan(claim)

@@ -1,0 +1,355 @@
+"""Refute a bound of a loss by draws: some choose an event, fresh ones test it.
+
+A mechanism ``M`` claims that ``Pr[M(w) in S] <= exp(bound) Pr[M(v) in S] + delta`` for every set ``S`` of outputs.
+Draws of both words choose a set, in either direction. Fresh draws count it: ``k`` of ``n`` for the one word and ``l``
+of ``n`` for the other. Bounds of Clopper and Pearson (:mod:`wordveil.scores.binomial`), each wrong with a
+probability of at most ``tail``, give ``P_low`` and ``Q_high``. The claim is refuted where ``P_low > exp(bound) Q_high
++ delta``.
+
+**Correction** (Bonferroni). With ``m`` tests, two directions of each pair in each round, ``tail = alpha / (2 m)``. A
+true claim is refuted by a test only if one of its two bounds is wrong, so by any test with a probability of at most
+``alpha``. The event is no matter: given the draws that chose it, it is fixed. Words may share draws, as nothing is
+assumed of how tests depend on each other.
+
+**Rounds.** A round draws twice as often as the one before, and later rounds run only while nothing is refuted. All
+rounds are counted in ``m`` from the start, so it does not matter when they end.
+
+**Power.** Let ``p = k / n``, and let ``l*`` be the largest ``l`` for which ``P_low > exp(bound) Q_high + delta``, with
+``k`` as it was counted. Let ``q`` be the upper bound of Clopper and Pearson for ``l*`` hits at the tail 1/2. Had the
+true loss of the event been ``L = ln((p - delta) / q)`` or more, at the same ``P(S) = p``, then ``Q(S) <= q``. By the
+definition of ``q`` at most ``l*`` hits would then have come with a probability of at least 1/2, and the claim would
+have been refuted. So the least factor is ``L / bound``. Where even ``l = 0`` refutes nothing, it is infinite.
+``Q_high`` of 0 hits is ``1 - tail^(1/n)``, nearly ``ln(1/tail) / n``, and ``P_low`` is at most 1: so it is infinite
+for any event where the bound exceeds ``ln(n / ln(1/tail))``, which with one test is ``ln(n / ln(2/alpha))``.
+
+Two phases, one that chooses an event and one that tests it: Ding, Wang, Wang, Zhang and Kifer 2018, "Detecting
+Violations of Differential Privacy"; Bichsel, Gehr, Drachsler-Cohen, Tsankov and Vechev 2018, "DP-Finder".
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from wordveil.audit.events import Claim, Event, Float64, Int64, choose_event, find_excess, name_events
+from wordveil.audit.findings import Finding, Verdict
+from wordveil.scores.binomial import bound_above, bound_below
+
+DRAWS, ROUNDS = 4_000, 3
+# No smaller p-value is told apart from 0: SciPy's quantiles of so small tails are not exact.
+_LEAST = 1e-60
+_HALVINGS = 40
+
+
+class Sampler(Protocol):
+    """A mechanism as a black box."""
+
+    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:
+        """Independent outputs for one word: int64 ``(count,)``.
+
+        Outputs of different series, and of different words in one series, are independent. Any number may be an output:
+        ids that stand for no word too. Raises whatever the mechanism raises.
+        """
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two words and what a mechanism claims of them.
+
+    Attributes
+    ----------
+    first, second
+        ids of words.
+    bound
+        the claimed loss between them, in nats.
+    delta
+        by how much a probability may exceed it.
+    kind
+        why the pair was chosen: ``nearest``, ``farthest``, ``padding``, ``unknown``, ``random``. A finding sums up the
+        pairs of one kind.
+    """
+
+    first: int
+    second: int
+    bound: float
+    delta: float = 0.0
+    kind: str = ""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim alone. Raises :class:`ValueError` where it is none."""
+        return Claim(self.bound, self.delta)
+
+    def swap(self) -> Pair:
+        """The same pair in the other direction."""
+        return Pair(self.second, self.first, self.bound, self.delta, self.kind)
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """What one test of one direction of a pair found.
+
+    Attributes
+    ----------
+    pair
+        ``first`` is the word whose probability is to be large.
+    event
+        the chosen event.
+    hits
+        how often it came for the first and for the second word.
+    draws
+        draws of each word in the test.
+    loss
+        a lower bound of the loss of the event, in nats, at least 0; true of all tests at once but for ``alpha``.
+    p_value
+        the least ``2 tail`` at which the claim would be refuted.
+    power
+        see the module.
+    is_refuted
+        whether the claim is refuted.
+    """
+
+    pair: Pair
+    event: Event
+    hits: tuple[int, int]
+    draws: int
+    loss: float
+    p_value: float
+    power: float
+    is_refuted: bool
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How outputs are shown, and which are looked at in any case.
+
+    Attributes
+    ----------
+    show
+        an output for people; a public word at most.
+    symbols
+        outputs that are no words, such as padding, by name.
+    known
+        all outputs that the mechanism should have; None where that is not known.
+    """
+
+    show: Callable[[int], str] = str
+    symbols: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    known: Collection[int] | None = None
+
+
+def audit_pairs(
+    sampler: Sampler,
+    pairs: Sequence[Pair],
+    *,
+    alpha: float,
+    draws: int = DRAWS,
+    rounds: int = ROUNDS,
+    naming: Naming | None = None,
+) -> tuple[Finding, ...]:
+    """Try to refute the claims of pairs: one finding for each kind of pair, ``two-phase:nearest`` and so on.
+
+    Parameters
+    ----------
+    sampler
+        the mechanism.
+    pairs
+        at least one.
+    alpha
+        the probability that any true claim of all pairs is refuted, in (0, 1).
+    draws
+        of each word, in either phase of the first round.
+    rounds
+        how often the draws are doubled at most, the first round included.
+    naming
+        how outputs are shown.
+
+    Raises
+    ------
+    ValueError
+        where there are no pairs, or a number is out of range.
+    """
+    started = time.process_time()
+    naming = naming or Naming()
+    tests, taken = measure_pairs(sampler, pairs, alpha=alpha, draws=draws, rounds=rounds, naming=naming)
+    seconds = (time.process_time() - started) / len(pairs)
+    kinds = dict.fromkeys(pair.kind for pair in pairs)
+    found = []
+    for kind in kinds:
+        its = [test for test in tests if test.pair.kind == kind]
+        share = len(its) / len(tests)
+        found.append(summarise(kind, its, naming, round(taken * share), seconds * len(its) / 2))
+    return tuple(found)
+
+
+def measure_pairs(
+    sampler: Sampler,
+    pairs: Sequence[Pair],
+    *,
+    alpha: float,
+    draws: int = DRAWS,
+    rounds: int = ROUNDS,
+    naming: Naming | None = None,
+) -> tuple[list[PairTest], int]:
+    """Both directions of all pairs, in the last round that was run, and how many draws all rounds took.
+
+    Parameters as in :func:`audit_pairs`, which also says what is raised.
+    """
+    _check(pairs, alpha, draws, rounds)
+    naming = naming or Naming()
+    directed = [one for pair in pairs for one in (pair, pair.swap())]
+    tail = alpha / (2 * len(directed) * rounds)
+    words = sorted({pair.first for pair in directed})
+    taken, tests = 0, []
+    for number in range(rounds):
+        count = draws << number
+        choosing = {word: _draw(sampler, word, count, 2 * number) for word in words}
+        events = [_choose(pair, choosing, naming, count, tail) for pair in directed]
+        testing = {word: _draw(sampler, word, count, 2 * number + 1) for word in words}
+        tests = measure_events(directed, events, testing, tail)
+        taken += 2 * count * len(words)
+        if any(test.is_refuted for test in tests):
+            break
+    return tests, taken
+
+
+def _check(pairs: Sequence[Pair], alpha: float, draws: int, rounds: int) -> None:
+    if not pairs:
+        raise ValueError("Expected at least one pair of words.")
+    if not 0 < alpha < 1:
+        raise ValueError(f"Expected alpha={alpha} in (0, 1).")
+    if not (draws >= 2 and rounds >= 1):
+        raise ValueError(f"Expected draws={draws} of 2 or more and rounds={rounds} of 1 or more.")
+    for pair in pairs:
+        _ = pair.claim
+
+
+def _draw(sampler: Sampler, word: int, count: int, series: int) -> Int64:
+    drawn = np.asarray(sampler.draw(word, count, series), np.int64)
+    if drawn.shape != (count,):
+        raise ValueError(f"Expected {count} outputs of word {word}, of shape ({count},), got {drawn.shape}.")
+    return drawn
+
+
+def _choose(pair: Pair, drawn: Mapping[int, Int64], naming: Naming, draws: int, tail: float) -> Event:
+    named = name_events(pair.first, pair.second, naming.symbols, naming.known)
+    return choose_event(drawn[pair.first], drawn[pair.second], pair.claim, named, draws, tail)
+
+
+def measure_events(
+    pairs: Sequence[Pair], events: Sequence[Event], drawn: Mapping[int, Int64], tail: float
+) -> list[PairTest]:
+    """Test one event for each pair, in the direction from the first word to the second.
+
+    Parameters
+    ----------
+    pairs, events
+        as many of both. No event may have been chosen by ``drawn``.
+    drawn
+        int64 ``(draws,)`` for each word, of one length.
+    tail
+        the tail of each bound: ``alpha`` over twice the number of all tests.
+    """
+    draws = len(next(iter(drawn.values())))
+    counted = [
+        (event.count(drawn[pair.first]), event.count(drawn[pair.second]))
+        for pair, event in zip(pairs, events, strict=True)
+    ]
+    above, below = np.array(counted).T
+    bounds, deltas = np.array([(pair.bound, pair.delta) for pair in pairs]).T
+    low = bound_below(above, draws, tail)
+    excess = find_excess(bounds, deltas, low, bound_above(below, draws, tail))
+    p_values = _find_p_values(bounds, deltas, above, below, draws)
+    powers = _find_powers(bounds, deltas, low, above / draws, draws, tail)
+    return [
+        PairTest(
+            pair,
+            events[row],
+            counted[row],
+            draws,
+            loss=max(float(excess[row]) + pair.bound, 0.0),
+            p_value=float(p_values[row]),
+            power=float(powers[row]),
+            is_refuted=bool(excess[row] > 0),
+        )
+        for row, pair in enumerate(pairs)
+    ]
+
+
+def _find_p_values(bounds: Float64, deltas: Float64, above: Int64, below: Int64, draws: int) -> Float64:
+    """Twice the least tail at which each claim would be refuted, by halving the interval of its logarithm."""
+    low, high = np.full(len(bounds), math.log(_LEAST)), np.full(len(bounds), math.log(0.5))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        tail = np.exp(middle)
+        ends = bound_below(above, draws, tail), bound_above(below, draws, tail)
+        refutes = find_excess(bounds, deltas, *ends) > 0
+        low, high = np.where(refutes, low, middle), np.where(refutes, middle, high)
+    return np.asarray(np.minimum(2 * np.exp(high), 1.0))
+
+
+def find_power(claim: Claim, hits: int, draws: int, tail: float) -> float:
+    """The least factor on a claim that would have been refuted; see the module. Infinite where there is none.
+
+    Parameters
+    ----------
+    claim
+        the claim.
+    hits
+        how often the event came for the word whose probability is large.
+    draws
+        draws of each word.
+    tail
+        the tail of each bound.
+    """
+    low, share = bound_below([hits], draws, tail), np.array([hits / draws])
+    return float(_find_powers(np.array([claim.bound]), np.array([claim.delta]), low, share, draws, tail)[0])
+
+
+def _find_powers(bounds: Float64, deltas: Float64, low: Float64, shares: Float64, draws: int, tail: float) -> Float64:
+    """The least factor of each claim, from the lower bounds of ``P(S)`` and its shares.
+
+    ``Q_high`` of ``l`` hits is under a number iff a binomial law of that probability has at most ``l`` hits with a
+    chance under ``tail``: so ``l*`` is one less than its quantile.
+    """
+    most = binom.ppf(tail, draws, np.clip((low - deltas) * np.exp(-bounds), 0.0, 1.0)) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log((shares - deltas) / bound_above(np.maximum(most, 0), draws, 0.5))
+        factors = np.maximum(losses / bounds, 1.0)
+    return np.where((most >= 0) & (bounds > 0), factors, math.inf)
+
+
+def summarise(kind: str, tests: list[PairTest], naming: Naming, draws: int, seconds: float) -> Finding:
+    """The finding of the pairs of one kind: its evidence is the test with the least p-value."""
+    best = min(tests, key=lambda test: (test.p_value, test.pair.bound - test.loss))
+    power = min(test.power for test in tests)
+    pairs = len(tests) // 2
+    delta = " but for delta" if best.pair.delta else ""
+    return Finding(
+        test=f"two-phase:{kind}" if kind else "two-phase",
+        verdict=Verdict.REFUTED if any(test.is_refuted for test in tests) else Verdict.NOT_REFUTED,
+        claim=f"No event tells two words apart by more than the claimed loss{delta}: {pairs} pairs of words.",
+        evidence=_describe(best, naming),
+        claimed=best.pair.bound,
+        observed=best.loss,
+        p_value=best.p_value,
+        power=power,
+        draws=draws,
+        seconds=seconds,
+    )
+
+
+def _describe(test: PairTest, naming: Naming) -> str:
+    first, second = naming.show(test.pair.first), naming.show(test.pair.second)
+    return (
+        f"{test.event.describe(naming.show)}: {test.hits[0]:,} of {test.draws:,} draws of {first}, {test.hits[1]:,} of "
+        f"{test.draws:,} of {second}. The loss is at least {test.loss:.3g}; claimed is {test.pair.bound:.3g}."
+    )

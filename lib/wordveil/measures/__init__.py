@@ -1,0 +1,1 @@
+"""What a mechanism's outputs tell about words, and how it is measured."""

@@ -1,0 +1,157 @@
+"""How often each output comes in many draws of many words, a block of words at a time.
+
+Each word is a record of its own name, drawn with keys that anyone can make: so the counts are the same however the
+words are cut into blocks, on however many threads or machines. No key of a release comes from these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.crypto.streams import derive_contexts, id_payload
+from wordveil.measures.recovery import OtherLengthError, make_public_keys
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+
+# So many draws are in memory at once for each thread: more would not be faster.
+_DRAWS_OF_BLOCK = 20_000
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """How often each output came for some words.
+
+    Attributes
+    ----------
+    words
+        int32 ``(words,)``: ids.
+    offsets
+        int64 ``(words + 1,)``: word ``i`` of these has the entries ``offsets[i]`` up to ``offsets[i + 1]``.
+    ids
+        int32 ``(entries,)``: outputs, rising for each word.
+    counts
+        int32 ``(entries,)``: how often each came, at least once.
+    """
+
+    words: Int32
+    offsets: Int64
+    ids: Int32
+    counts: Int32
+
+    def take(self, places: Int32) -> WordCounts:
+        """The words at ``places``, int32 ``(count,)``, in that order."""
+        lengths = np.diff(self.offsets)[places]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        entries = np.repeat(self.offsets[places] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return WordCounts(self.words[places], offsets, self.ids[entries], self.counts[entries])
+
+    @classmethod
+    def join(cls, blocks: Sequence[WordCounts]) -> WordCounts:
+        """The words of all blocks, of which there is at least one, by their ids."""
+        words, ids, counts = (np.concatenate([getattr(one, name) for one in blocks]) for name in _JOINED)
+        lengths = np.concatenate([np.diff(one.offsets) for one in blocks])
+        whole = cls(words, np.concatenate([[0], np.cumsum(lengths)]), ids, counts)
+        return whole.take(np.argsort(words).astype(np.int32))
+
+
+_JOINED = ("words", "ids", "counts")
+
+
+class DrawCounter(Protocol):
+    """Draws words, here or elsewhere."""
+
+    def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
+        """The counts of ``runs`` draws of each of ``words``, int32 ``(words,)``, block by block in any order."""
+
+
+def count_block(mechanism: Mechanism[Any], words: Int32, runs: int) -> WordCounts:
+    """Draw each word ``runs`` times and count its outputs.
+
+    Parameters
+    ----------
+    mechanism
+        draws one output for each token, each by its word alone.
+    words
+        int32 ``(words,)``: ids, few enough for all draws to be in memory.
+    runs
+        draws of each word, at least one.
+
+    Raises
+    ------
+    OtherLengthError
+        where the mechanism does not draw one output for each token.
+    ValueError
+        where there is no draw, or where so many of one word would repeat its noise.
+    """
+    if not 1 <= runs <= mechanism.max_tokens:
+        raise ValueError(f"Expected runs={runs} in [1, {mechanism.max_tokens}].")
+    drawn = mechanism.draw(_as_records(words, runs), _KEYS).ids
+    if len(drawn) != len(words) * runs:
+        raise OtherLengthError
+    ordered = np.sort(drawn.reshape(len(words), runs), axis=1)
+    begins = np.ones(ordered.shape, bool)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(begins)
+    counts = np.diff(np.append(starts, ordered.size)).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(begins.sum(axis=1))]).astype(np.int64)
+    return WordCounts(words, offsets, ordered.ravel()[starts], counts)
+
+
+def _as_records(words: Int32, runs: int) -> TokenBatch:
+    ids, offsets = np.repeat(words, runs), np.arange(len(words) + 1) * runs
+    names = [b"%d" % word for word in words.tolist()]
+    return TokenBatch(ids, offsets, derive_contexts(_KEYS.context, b"", names, [id_payload(ids, offsets)]))
+
+
+_KEYS = make_public_keys("calibrate")
+
+
+def split_words(words: Int32, runs: int) -> Sequence[Int32]:
+    """Words, int32 ``(words,)``, in blocks whose draws fit into memory."""
+    step = max(1, _DRAWS_OF_BLOCK // runs)
+    return [words[start : start + step] for start in range(0, len(words), step)]
+
+
+@dataclass(frozen=True)
+class ThreadedCounter:
+    """Draws on the cores of this machine (:class:`DrawCounter`).
+
+    Attributes
+    ----------
+    load
+        makes one more copy of the mechanism: each thread needs its own.
+    threads
+        how many; None for as many as there are cores. The counts do not depend on it.
+    """
+
+    load: Callable[[], Mechanism[Any]]
+    threads: int | None = None
+
+    def __call__(self, words: Int32, runs: int) -> Iterator[WordCounts]:
+        """See :class:`DrawCounter`. Raises what :func:`count_block` does."""
+        threads = self.threads or len(os.sched_getaffinity(0))
+        idle: SimpleQueue[Mechanism[Any]] = SimpleQueue()
+        for _ in range(threads):
+            idle.put(self.load())
+
+        def count(block: Int32) -> WordCounts:
+            mechanism = idle.get()
+            try:
+                return count_block(mechanism, block, runs)
+            finally:
+                idle.put(mechanism)
+
+        # NumPy's own threads would compete with these.
+        with threadpool_limits(1), ThreadPoolExecutor(threads) as pool:
+            yield from pool.map(count, split_words(words, runs))

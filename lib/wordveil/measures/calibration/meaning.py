@@ -1,0 +1,223 @@
+"""What one epsilon means for a vocabulary: statistics of words, what is recovered of them, and how far they move.
+
+All figures are of what is drawn for single words of the public vocabulary, with keys that anyone can make: they say
+nothing about a release, and every run finds the same. What is written for a text may show less
+(:meth:`wordveil.mechanisms.base.Mechanism.render`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.measures.calibration.drawing import DrawCounter, ThreadedCounter, WordCounts
+from wordveil.measures.calibration.figures import EpsilonMeaning, LikelyOutputs
+from wordveil.measures.calibration.moves import WORDS as MOVED_WORDS
+from wordveil.measures.calibration.moves import Moves, choose_metric, measure_moves, split_rows, spread_counts
+from wordveil.measures.calibration.subjects import BuiltSubject
+from wordveil.measures.calibration.summaries import summarise_moves, summarise_values
+from wordveil.measures.calibration.values import WordValues, measure_counts, measure_laws, measure_rows
+from wordveil.measures.nearest_loss import find_neighbours, measure_loss
+from wordveil.measures.output_law import spread_words
+from wordveil.measures.posterior import DENSE, require_law
+from wordveil.measures.recovery import measure_recovery
+from wordveil.measures.statistics import RUNS
+from wordveil.mechanisms.base import Mechanism
+
+WORDS = 10_000
+THRESHOLD = 0.001
+"""Of ``K_w``: what one of 1,000 draws gives on average."""
+TEXT_WORDS = 100
+"""Of the text that the bound of utility is about."""
+PADDING = "(padding)"
+"""What stands for padding among a word's likely outputs."""
+_EXAMPLES, _OUTPUTS, _FIRST_EXAMPLE = 12, 5, 10
+_PROBABILITIES = (0.5, 0.95)
+
+Int32 = NDArray[np.int32]
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WordPlan:
+    """How words are measured.
+
+    Attributes
+    ----------
+    words
+        how many words are drawn, evenly spread over the vocabulary; all of a smaller one. Where the mechanism knows its
+        probabilities all words are measured instead, unless they are too many.
+    runs
+        draws of each word; also those of ``S_w`` where it is computed.
+    threshold
+        of ``K_w``, from 0 to less than 1.
+    threads
+        how many; None for as many as there are cores. It changes no figure.
+
+    Raises
+    ------
+    ValueError
+        where a number is out of range.
+    """
+
+    words: int = WORDS
+    runs: int = RUNS
+    threshold: float = THRESHOLD
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("words", "runs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Expected {name}={getattr(self, name)} of at least 1.")
+        if not 0 <= self.threshold < 1:
+            raise ValueError(f"Expected threshold={self.threshold} in [0, 1).")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"Expected threads={self.threads} of at least 1.")
+
+
+def measure_meaning(
+    built: BuiltSubject, plan: WordPlan | None = None, count: DrawCounter | None = None
+) -> EpsilonMeaning:
+    """Measure what the epsilon of a mechanism means that was built.
+
+    Parameters
+    ----------
+    built
+        the mechanism.
+    plan
+        how words are measured; the defaults of :class:`WordPlan` if left out.
+    count
+        what draws words where probabilities are not known; this machine's threads if left out.
+
+    Returns
+    -------
+    EpsilonMeaning
+        exact where the mechanism knows its probabilities; else counts of draws.
+
+    Raises
+    ------
+    OtherLengthError
+        where the mechanism does not draw one output for each word.
+    """
+    plan = plan or WordPlan()
+    counter = count or ThreadedCounter(built.load, plan.threads)
+    values, moves = measure_words(built, plan, counter)
+    recovery = measure_recovery(built.mechanism, built.subject.frequencies)
+    guarantee = built.guarantee
+    return EpsilonMeaning(
+        epsilon=built.epsilon,
+        pure_epsilon=guarantee.pure,
+        delta=guarantee.delta,
+        nearest_loss=_measure_nearest(built),
+        share_kept=float(values.stays.mean()),
+        words=(
+            *summarise_values(values, built.subject.embedding.words, plan.runs, plan.threshold),
+            *summarise_moves(moves, built.subject.embedding.words, is_exact=values.is_exact),
+        ),
+        recovery=None if recovery is None else recovery.to_dict(),
+        utility=bound_utility(built.mechanism, built.epsilon),
+        examples=tuple(_list_examples(built, plan)),
+    )
+
+
+def measure_words(built: BuiltSubject, plan: WordPlan, count: DrawCounter) -> tuple[WordValues, Moves]:
+    """Measure words and how far they move; parameters as :func:`measure_meaning` has them."""
+    mechanism, embedding = built.mechanism, built.subject.embedding
+    size, metric = embedding.size, choose_metric(built.guarantee.metric.name)
+    if (laws := mechanism.word_laws()) is not None:
+        values = measure_laws(laws, plan.runs, plan.threshold, plan.threads)
+    elif mechanism.probabilities(0) is not None:
+        words = spread_words(size, size if size * size <= DENSE else min(plan.words, size))
+        values = measure_rows(partial(require_law, mechanism), words, size, plan.runs, plan.threshold, plan.threads)
+    else:
+        return _draw_words(embedding, metric, plan, count)
+    moved = spread_words(size, min(plan.words, MOVED_WORDS))
+    return values, measure_moves(embedding, metric, _rows_of(mechanism, moved))
+
+
+def _rows_of(mechanism: Mechanism[Any], words: Int32) -> Iterator[tuple[Int32, Float64]]:
+    for part in split_rows(words):
+        yield part, np.stack([require_law(mechanism, word) for word in part.tolist()])
+
+
+def _draw_words(embedding: Embedding, metric: str, plan: WordPlan, count: DrawCounter) -> tuple[WordValues, Moves]:
+    words = spread_words(embedding.size, plan.words)
+    chosen = words[spread_words(len(words), MOVED_WORDS)]
+    kept: list[WordCounts] = []
+
+    def keep(blocks: Iterator[WordCounts]) -> Iterator[WordCounts]:
+        for block in blocks:
+            kept.append(block.take(np.flatnonzero(np.isin(block.words, chosen)).astype(np.int32)))
+            yield block
+
+    values = measure_counts(keep(count(words, plan.runs)), words, embedding.size, plan.runs, plan.threshold)
+    return values, measure_moves(embedding, metric, spread_counts([WordCounts.join(kept)], embedding.size))
+
+
+def _measure_nearest(built: BuiltSubject) -> float:
+    metric = choose_metric(built.guarantee.metric.name)
+    return measure_loss(built.mechanism, built.guarantee, find_neighbours(built.subject.embedding, metric))[0]
+
+
+def bound_utility(mechanism: Mechanism[Any], epsilon: float, text_words: int = TEXT_WORDS) -> dict[str, float]:
+    """How near a text stays to itself: Fernandes, Dras and McIver 2019, theorem 3, with the law that holds.
+
+    The lengths of the noise of ``N`` words add up to ``T`` of the law Gamma(nN, 1 / epsilon), and the Earth Mover's
+    distance between a text and its noisy points is at most ``T / N``. The theorem as printed has the law of one word's
+    noise, which is false for two words or more. The bound is one of the noisy points; the words nearest to these are at
+    most twice as far from the text's.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    epsilon
+        its own.
+    text_words
+        ``N``.
+
+    Returns
+    -------
+    dict
+        ``text_words``; ``noise_dimension``, ``n``; and for the probabilities of 50% and of 95% the distances that are
+        kept with them: ``points_50``, ``points_95`` of the noisy points, ``words_50``, ``words_95`` of the words. Empty
+        where the mechanism adds no noise in a Euclidean space.
+    """
+    if (dimension := mechanism.noise_dimension) is None:
+        return {}
+    found = {"text_words": float(text_words), "noise_dimension": float(dimension)}
+    for probability in _PROBABILITIES:
+        radius = float(gammaincinv(dimension * text_words, probability)) / (epsilon * text_words)
+        found |= {f"points_{probability * 100:.0f}": radius, f"words_{probability * 100:.0f}": 2 * radius}
+    return found
+
+
+def choose_examples(frequencies: Float64, count: int = _EXAMPLES) -> Int32:
+    """Words from frequent to rare, their ranks in equal proportions: int32, at most ``count``.
+
+    ``frequencies``: float64 ``(size,)``.
+    """
+    size = len(frequencies)
+    ranks = np.unique(np.geomspace(min(_FIRST_EXAMPLE, size), size, count).astype(np.int64)) - 1
+    return np.argsort(-frequencies, kind="stable")[ranks].astype(np.int32)
+
+
+def _list_examples(built: BuiltSubject, plan: WordPlan) -> Iterator[LikelyOutputs]:
+    count = ThreadedCounter(built.load, plan.threads)  # so few words are drawn here in any case
+    chosen, names = choose_examples(built.subject.frequencies), built.subject.embedding.words
+    is_exact = built.mechanism.probabilities(0) is not None
+    rows = _rows_of(built.mechanism, chosen) if is_exact else spread_counts(count(chosen, plan.runs), len(names))
+    name: Callable[[int], str] = lambda output: names[output].as_py() if output < len(names) else PADDING  # noqa: E731
+    for words, weights in rows:
+        shares = weights / weights.sum(axis=1, keepdims=True)
+        for word, law in zip(words.tolist(), shares, strict=True):
+            likely = np.argsort(-law, kind="stable")[:_OUTPUTS]
+            outputs = tuple((name(output), float(law[output])) for output in likely.tolist() if law[output] > 0)
+            yield LikelyOutputs(name(word), outputs, is_exact)

@@ -1,0 +1,99 @@
+"""How far words move: the mean distance between a word and its output, and the mean cosine of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.geometry.spaces import SPACES
+from wordveil.measures.calibration.drawing import WordCounts
+from wordveil.measures.nearness import COSINE, measure_rows_of
+from wordveil.privacy.metrics import uncap
+
+WORDS = 1_000
+"""Whose moves are measured at most: distances of each to all others are needed."""
+_ROWS = 128
+
+Int32 = NDArray[np.int32]
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How far some words move; padding among the outputs is left out.
+
+    Attributes
+    ----------
+    words
+        int32 ``(words,)``: ids.
+    distances
+        float64 ``(words,)``: the mean distance between the word and its output, in ``metric``.
+    cosines
+        float64 ``(words,)``: the mean cosine of their vectors.
+    metric
+        a name of :data:`wordveil.geometry.spaces.SPACES`.
+    """
+
+    words: Int32
+    distances: Float64
+    cosines: Float64
+    metric: str
+
+
+def choose_metric(name: str) -> str:
+    """The metric that moves are measured in, for a mechanism whose metric has that name: the same without its cap, or
+    the Euclidean one where the mechanism's is no metric of vectors.
+    """
+    name = uncap(name)
+    return name if name in SPACES else "euclidean"
+
+
+def measure_moves(embedding: Embedding, metric: str, rows: Iterable[tuple[Int32, Float64]]) -> Moves:
+    """Measure how far words move, to about three digits.
+
+    Parameters
+    ----------
+    embedding
+        public words and vectors, float32 ``(size, n)``.
+    metric
+        what :func:`choose_metric` chose.
+    rows
+        words, int32 ``(count,)``, with how likely or how often each output is, float64 ``(count, outputs)``; what is
+        beyond the words of the vocabulary is padding. A word that always becomes padding has no distance (NaN).
+    """
+    distances, cosines = measure_rows_of(embedding.vectors, metric), measure_rows_of(embedding.vectors, COSINE)
+    found: list[tuple[Int32, Float64, Float64]] = []
+    for words, weights in rows:
+        inside = weights[:, : embedding.size]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = inside / inside.sum(axis=1, keepdims=True)
+        apart, alike = distances(words), -cosines(words)
+        # Products in float32 leave a word a little away from itself.
+        apart[np.arange(len(words)), words] = 0.0
+        found.append((words, _mean(inside, apart), _mean(inside, alike)))
+    words, apart, alike = (np.concatenate([part[i] for part in found]) for i in range(3))
+    return Moves(words, apart, alike, metric)
+
+
+def _mean(weights: Float64, values: Float64) -> Float64:
+    return np.asarray(np.einsum("ij,ij->i", weights, values))
+
+
+def split_rows(words: Int32) -> Iterator[Int32]:
+    """Words, int32 ``(words,)``, in blocks whose rows fit into memory."""
+    for start in range(0, len(words), _ROWS):
+        yield words[start : start + _ROWS]
+
+
+def spread_counts(blocks: Iterable[WordCounts], size: int) -> Iterator[tuple[Int32, Float64]]:
+    """Rows of counts, float64 ``(words, size + 1)``, of so many words at a time as fit into memory."""
+    for block in blocks:
+        for places in split_rows(np.arange(len(block.words), dtype=np.int32)):
+            part = block.take(places)
+            rows = np.zeros((len(places), size + 1))
+            rows[np.repeat(np.arange(len(places)), np.diff(part.offsets)), part.ids] = part.counts
+            yield part.words, rows

@@ -1,0 +1,128 @@
+"""The figures that an epsilon is chosen by: of a mechanism, exactly where its probabilities are known, else by draws.
+
+A figure that is drawn has the interval of 95% of Clopper and Pearson (1934). Draws are with public keys that are the
+same at each epsilon, so that noise grows and shrinks and is not drawn anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.measures.attackers import MaximumPosterior, attack
+from wordveil.measures.calibration.drawing import count_block, split_words
+from wordveil.measures.calibration.values import measure_laws, measure_rows
+from wordveil.measures.output_law import spread_words
+from wordveil.measures.posterior import require_law
+from wordveil.measures.recovery import draw_publicly, find_interval, make_public_keys
+from wordveil.mechanisms.base import Mechanism
+
+SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY, WORST_N_W = "share_kept", "pure_epsilon", "bayes_recovery", "worst_n_w"
+DRAWS = 20_000
+"""Of words, for the share kept; and as many to fit a guesser on as to measure it on."""
+_WORDS = 10_000
+# The search for the word that stays most: draws of each, and how many words go on; the last one is drawn anew.
+_ROUNDS = ((4, 500), (40, 30), (500, 1))
+_LAST = 4_000
+
+Int32 = NDArray[np.int32]
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A figure with its interval; both ends are the figure where it is exact."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, value: float) -> Reading:
+        """A figure that was computed."""
+        return cls(value, value, value)
+
+    @classmethod
+    def of_hits(cls, hits: int, draws: int) -> Reading:
+        """A share that was counted."""
+        return cls(hits / draws, *find_interval(hits, draws))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it was computed."""
+        return self.low == self.high
+
+
+def read_share_kept(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
+    """The share of words that come back as themselves; each word of the vocabulary counts once.
+
+    ``frequencies``: float64 ``(size,)``, how frequent words are, of which their number alone is used.
+    """
+    size = len(frequencies)
+    if (stays := _find_stays(mechanism, size)) is not None:
+        return Reading.exact(float(stays.mean()))
+    words = (np.arange(DRAWS) * size // DRAWS).astype(np.int32)
+    return Reading.of_hits(int((draw_publicly(mechanism, words, "share kept") == words).sum()), DRAWS)
+
+
+def read_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
+    """The share of words that the best guesser gets right from one output, words being as frequent as ``frequencies``,
+    float64 ``(size,)``, says. Where probabilities are not known it is a guesser's that was fitted on other draws, so
+    that the best one may get more.
+    """
+    keys = make_public_keys("recovery: fit"), make_public_keys("recovery: measure")
+    found = attack(MaximumPosterior, mechanism, frequencies, DRAWS, keys)
+    if found.draws is None:
+        return Reading.exact(found.rate)
+    return Reading.of_hits(round(found.rate * found.draws), found.draws)
+
+
+def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
+    """``N_w`` of the word that stays itself most often, from 0 to 1.
+
+    Where it is drawn, the word is looked for among 10,000 words evenly spread over the vocabulary, in rounds of few
+    words and many draws; its share is then that of other draws. Another word may stay a little more often.
+    ``frequencies``: float64 ``(size,)``, of which their number alone is used.
+    """
+    size = len(frequencies)
+    if (stays := _find_stays(mechanism, size)) is not None:
+        return Reading.exact(float(stays.max()))
+    words = spread_words(size, _WORDS)
+    for draws, count in _ROUNDS:
+        kept = _count_stays(mechanism, words, draws)
+        words = words[np.sort(np.argsort(-kept, kind="stable")[:count])]
+    drawn = draw_publicly(mechanism, np.repeat(words, _LAST), "worst word")
+    return Reading.of_hits(int((drawn == words[0]).sum()), _LAST)
+
+
+def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> NDArray[np.int64]:
+    counted = [count_block(mechanism, part, draws) for part in split_words(words, draws)]
+    stays = []
+    for block in counted:
+        own = np.repeat(np.arange(len(block.words)), np.diff(block.offsets))
+        stays.append(np.bincount(own, block.counts * (block.ids == block.words[own]), len(block.words)))
+    return np.concatenate(stays).astype(np.int64)
+
+
+def _find_stays(mechanism: Mechanism[Any], size: int) -> Float64 | None:
+    """The probability that each word stays, float64 ``(size,)``; None where it is not known."""
+    if (laws := mechanism.word_laws()) is not None:
+        return measure_laws(laws, 1, 0.0).stays
+    if mechanism.probabilities(0) is None:
+        return None
+    everything = np.arange(size, dtype=np.int32)
+    known = mechanism.stay_probabilities(everything)
+    return (
+        known
+        if known is not None
+        else measure_rows(lambda word: require_law(mechanism, word), everything, size, 1, 0.0).stays
+    )
+
+
+Read = Callable[[Mechanism[Any], Float64], Reading]
+READINGS: dict[str, Read] = {SHARE_KEPT: read_share_kept, BAYES_RECOVERY: read_recovery, WORST_N_W: read_worst}
+"""What reads each figure from a mechanism and the frequencies of words."""

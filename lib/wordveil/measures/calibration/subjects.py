@@ -1,0 +1,127 @@
+"""A mechanism whose epsilon is to be chosen, and what it is at one epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.measures.matching import Candidate, Matcher
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.guarantees import WordGuarantee
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism over one public vocabulary, whose epsilon is free.
+
+    Attributes
+    ----------
+    mechanism
+        its name.
+    settings
+        all its settings. A search for an epsilon begins with theirs.
+    embedding
+        public words and vectors.
+    inputs
+        other public data.
+    padding
+        whether texts are padded.
+    work
+        how builds report, and where lists of neighbours and clusters are kept.
+
+    Raises
+    ------
+    BundleError
+        where the mechanism has no epsilon, or draws a word by the words around it.
+    """
+
+    mechanism: str
+    settings: MechanismSettings
+    embedding: Embedding
+    inputs: PublicInputs = NO_INPUTS
+    padding: bool = False
+    work: BuildContext = field(default_factory=BuildContext)
+
+    def __post_init__(self) -> None:
+        if self.kind.reads_context:
+            raise BundleError(
+                f"mechanism.name = {self.mechanism}: it draws each word by the words around it. What becomes of a "
+                "single word says nothing of a text, so that no epsilon can be chosen by it. Sanitise a public text at "
+                "several epsilons, and compare what wordveil evaluate measures."
+            )
+        if not self.settings.has_epsilon():
+            raise BundleError(
+                f"mechanism.name = {self.mechanism}: there is no epsilon to choose. Name another mechanism."
+            )
+
+    @property
+    def kind(self) -> type[Mechanism[Any]]:
+        """The mechanism's class."""
+        return MECHANISMS[self.mechanism]
+
+    @property
+    def least_epsilon(self) -> float:
+        """The epsilon below which there is no such mechanism; 0 where there is for each."""
+        return self.kind.min_epsilon(self.embedding.dimension)
+
+    @cached_property
+    def frequencies(self) -> NDArray[np.float64]:
+        """How frequent each word is in public text: float64 ``(size,)``, adds up to 1."""
+        return self.inputs.frequencies_of(self.embedding.size)
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Builds it."""
+        return Matcher(self.embedding, self.inputs, self.work, padding=self.padding)
+
+    @cached_property
+    def candidate(self) -> Candidate:
+        """What the matcher builds."""
+        return Candidate(self.mechanism, self.mechanism, self.settings.at_epsilon, by_loss=self.kind.is_pure)
+
+    def build(self, epsilon: float) -> BuiltSubject:
+        """Build it at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""
+        return BuiltSubject(self, epsilon, self.matcher.build(self.candidate, epsilon))
+
+
+@dataclass(frozen=True)
+class BuiltSubject:
+    """A mechanism that was built at one epsilon.
+
+    Attributes
+    ----------
+    subject
+        what was built.
+    epsilon
+        as configured.
+    artifact
+        what enters a bundle.
+    """
+
+    subject: Subject
+    epsilon: float
+    artifact: MechanismArtifact
+
+    @property
+    def guarantee(self) -> WordGuarantee:
+        """The certified constants."""
+        return self.artifact.guarantee
+
+    def load(self) -> Mechanism[Any]:
+        """Load one more copy, ready to draw: two threads must not search with the same one."""
+        return self.subject.matcher.load(self.subject.candidate, self.artifact)
+
+    @cached_property
+    def mechanism(self) -> Mechanism[Any]:
+        """One copy, ready to draw."""
+        return self.load()

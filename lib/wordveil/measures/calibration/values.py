@@ -1,0 +1,255 @@
+"""Statistics of words as arrays: exactly from all words' laws or from one word's at a time, or from counts of draws.
+
+What each statistic is, :mod:`wordveil.measures.statistics` says; there it is computed of one law at a time. Here are
+the same numbers for all words of a vocabulary in seconds. A law that is a common part and few entries
+(:class:`wordveil.mechanisms.laws.WordLaws`) is never written out: what the common part gives is the same for all words
+of an equal share, and each entry then adds what it changes.
+
+``K_w`` is a definition of this package: how many different words have the output ``w`` with a probability above a
+threshold. Feyisetan, Diethe and Drake speak of such a number and do not define it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+from wordveil.measures.calibration.drawing import WordCounts
+from wordveil.measures.statistics import count_distinct
+from wordveil.mechanisms.laws import WordLaws
+
+# Entries that are looked at together, for each thread: eight arrays of them are some 250 MB.
+_ENTRIES = 4_000_000
+_CELLS = 1_000_000
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class WordValues:
+    """Statistics of some words.
+
+    Attributes
+    ----------
+    words
+        int32 ``(words,)``: ids of the words that were measured.
+    stays
+        float64 ``(words,)``: ``N_w`` as a share of the draws, from 0 to 1.
+    distinct
+        float64 ``(words,)``: ``S_w``, different outputs of the draws; on average where it is exact.
+    possible
+        float64 ``(words,)``: how many outputs have a positive probability, or came.
+    likeliest
+        float64 ``(words,)``: the probability of the likeliest output.
+    outputs
+        int32 ``(outputs,)``: words whose ``K_w`` was measured.
+    reaching
+        int64 ``(outputs,)``: ``K_w``, how many of ``words`` have that output with a probability above the threshold.
+    is_exact
+        whether probabilities were known; else these are counts.
+    """
+
+    words: Int32
+    stays: Float64
+    distinct: Float64
+    possible: Float64
+    likeliest: Float64
+    outputs: Int32
+    reaching: Int64
+    is_exact: bool
+
+
+def measure_laws(laws: WordLaws, runs: int, threshold: float, threads: int | None = None) -> WordValues:
+    """Measure all words from their laws, exact but for rounding, in time proportional to entries.
+
+    Parameters
+    ----------
+    laws
+        of all words.
+    runs
+        draws of each word, for ``S_w``.
+    threshold
+        of ``K_w``.
+    threads
+        how many; None for as many as there are cores. It changes no figure.
+    """
+    size = len(laws.shares)
+    base = _expect_common(laws, runs)
+    bound = _divide(threshold, laws.common)
+
+    def measure(span: tuple[int, int]) -> tuple[Float64, Float64, Float64, Float64, Int64]:
+        return _measure_span(laws, span, runs, threshold, bound)
+
+    parts = list(_map_threads(measure, _spans(laws), threads))
+    stays, distinct, possible, likeliest = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    rising = np.sort(laws.shares)
+    reaching = size - np.searchsorted(rising, bound, side="right") + sum(part[4] for part in parts)
+    everything = np.arange(size, dtype=np.int32)
+    return WordValues(
+        everything, stays, base + distinct, possible, likeliest, everything, reaching[:size], is_exact=True
+    )
+
+
+def _divide(threshold: float, common: Float64) -> Float64:
+    """The share above which a word reaches an output by the common law alone; infinite where that is never so."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(common > 0, threshold / common, np.inf)
+
+
+def _expect_common(laws: WordLaws, runs: int) -> Float64:
+    """What ``S_w`` would be if no word had entries: float64 ``(size,)``."""
+    shares, place = np.unique(laws.shares, return_inverse=True)
+    levels, counts = np.unique(laws.common, return_counts=True)
+    step = max(1, _CELLS // len(levels))
+    rows = [
+        count_distinct(shares[start : start + step, None] * levels, runs) @ counts
+        for start in range(0, len(shares), step)
+    ]
+    return np.asarray(np.concatenate(rows)[place])
+
+
+def _spans(laws: WordLaws) -> Iterator[tuple[int, int]]:
+    """Words in a row that have not too many entries together: first and last, exclusive."""
+    first, size = 0, len(laws.shares)
+    while first < size:
+        last = int(np.searchsorted(laws.offsets, laws.offsets[first] + _ENTRIES, side="right")) - 1
+        last = min(max(last, first + 1), size)
+        yield first, last
+        first = last
+
+
+def _measure_span(
+    laws: WordLaws, span: tuple[int, int], runs: int, threshold: float, bound: Float64
+) -> tuple[Float64, Float64, Float64, Float64, Int64]:
+    """For the words of a span: ``N_w``, what entries add to ``S_w``, possible outputs, the likeliest
+    one's probability, each float64 ``(span,)``; and what their entries add to ``K_w``, int64 ``(outputs,)``.
+    """
+    first, last = span
+    count, outputs = last - first, len(laws.common)
+    entries = slice(laws.offsets[first], laws.offsets[last])
+    ids, own = laws.ids[entries], np.repeat(np.arange(count), np.diff(laws.offsets[first : last + 1]))
+    shares = laws.shares[first:last]
+    shared = shares[own] * laws.common[ids]
+    full = np.minimum(shared + laws.extras[entries], 1.0)
+    stays = shares * laws.common[first:last]
+    itself = ids == own + first
+    stays[own[itself]] = full[itself]
+    gains = count_distinct(full, runs) - count_distinct(shared, runs)
+    more = np.bincount(own, gains, count).astype(np.float64)
+    alone = np.bincount(own[shared == 0], minlength=count)  # outputs that come from entries alone
+    possible = (np.where(shares > 0, np.count_nonzero(laws.common), 0) + alone).astype(np.float64)
+    likeliest = shares * laws.common.max()
+    begins = laws.offsets[first:last]
+    listing = begins < laws.offsets[first + 1 : last + 1]
+    if listing.any():
+        tops = np.maximum.reduceat(full, begins[listing] - laws.offsets[first])
+        likeliest[listing] = np.maximum(likeliest[listing], tops)
+    reached = (full > threshold) & ~(shares[own] > bound[ids])
+    return (
+        stays,
+        more,
+        possible,
+        np.asarray(likeliest),
+        np.bincount(ids[reached], minlength=outputs).astype(np.int64),
+    )
+
+
+def measure_rows(
+    law_of: Callable[[int], Float64],
+    words: Int32,
+    size: int,
+    runs: int,
+    threshold: float,
+    threads: int | None = None,
+) -> WordValues:
+    """Measure words from the law of one at a time, exact but for rounding, in time words times outputs.
+
+    Parameters
+    ----------
+    law_of
+        the law of a word: float64 ``(outputs,)``. Threads call it side by side.
+    words
+        int32 ``(words,)``: ids.
+    size
+        words of the vocabulary.
+    runs, threshold, threads
+        as in :func:`measure_laws`.
+    """
+
+    def measure(part: Int32) -> tuple[Float64, Int64]:
+        values, reached = np.empty((len(part), 4)), np.zeros(size, np.int64)
+        for place, word in enumerate(part.tolist()):
+            law = law_of(word)
+            values[place] = (law[word], *_summarise_row(law, runs))
+            reached += law[:size] > threshold
+        return values, reached
+
+    parts = list(_map_threads(measure, np.array_split(words, max(1, len(words) // 64)), threads))
+    stays, distinct, possible, likeliest = np.concatenate([values for values, _ in parts]).T
+    reaching = np.sum([reached for _, reached in parts], axis=0)
+    outputs = np.arange(size, dtype=np.int32)
+    return WordValues(words, stays, distinct, possible, likeliest, outputs, reaching, is_exact=True)
+
+
+@compiled
+def _summarise_row(law: Float64, runs: int) -> tuple[float, float, float]:
+    """``S_w``, how many outputs are possible, and the probability of the likeliest."""
+    distinct, possible, likeliest, before, term = 0.0, 0.0, 0.0, 0.0, 0.0
+    for p in law:
+        if p > 0:
+            if p != before:  # most outputs of a row are alike
+                before, term = p, 1.0 if p >= 1 else -np.expm1(runs * np.log1p(-p))
+            distinct += term
+            possible += 1
+            likeliest = max(likeliest, p)
+    return distinct, possible, likeliest
+
+
+def measure_counts(blocks: Iterable[WordCounts], words: Int32, size: int, runs: int, threshold: float) -> WordValues:
+    """Measure words from counts of their draws.
+
+    ``K_w`` is that of ``words`` alone, among ``words`` alone: how many of them gave the output in more than the share
+    ``threshold`` of their draws.
+
+    Parameters
+    ----------
+    blocks
+        the counts of all ``words``, in any order.
+    words
+        int32 ``(words,)``: ids, rising.
+    size
+        words of the vocabulary.
+    runs
+        draws of each word.
+    threshold
+        of ``K_w``.
+    """
+    stays, distinct, likeliest = np.zeros(len(words)), np.zeros(len(words)), np.zeros(len(words))
+    reaching = np.zeros(size + 1, np.int64)  # padding may come too
+    for block in blocks:
+        place = np.searchsorted(words, block.words)
+        lengths = np.diff(block.offsets)
+        own = np.repeat(place, lengths)
+        itself = block.ids == words[own]
+        stays[own[itself]] = block.counts[itself] / runs
+        distinct[place] = lengths
+        likeliest[place] = np.maximum.reduceat(block.counts, block.offsets[:-1]) / runs
+        reaching += np.bincount(block.ids[block.counts > threshold * runs], minlength=size + 1)
+    return WordValues(words, stays, distinct, distinct, likeliest, words, reaching[words], is_exact=False)
+
+
+def _map_threads(measure: Callable[[_Item], _Result], items: Iterable[_Item], threads: int | None) -> Iterator[_Result]:
+    """What ``measure`` finds of each item, in their order."""
+    with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
+        yield from pool.map(measure, items)

@@ -1,0 +1,63 @@
+"""The loss between a word and its nearest neighbour: what hides a word among those that could stand in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.geometry.spaces import SPACES
+from wordveil.measures.exact_loss import find_loss
+from wordveil.measures.output_law import spread_words
+from wordveil.mechanisms.base import Mechanism
+from wordveil.privacy.guarantees import WordGuarantee
+
+WORDS = 200
+"""Whose nearest neighbours are looked at, evenly spread over the vocabulary."""
+BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pairs:
+    """Some words, the nearest neighbour of each, int64 ``(words,)``, and their distances, float64 ``(words,)``.
+
+    Parameters
+    ----------
+    embedding
+        public words and vectors, two at least.
+    metric
+        a name of :data:`wordveil.geometry.spaces.SPACES`.
+    count
+        how many words are looked at; all of a smaller vocabulary.
+    """
+    points, distances = SPACES[metric].points(embedding.vectors), SPACES[metric].distances
+    words = spread_words(len(points), count).astype(np.int64)
+    nearest, least = np.empty(len(words), np.int64), np.empty(len(words))
+    for place, word in enumerate(words.tolist()):
+        apart = distances(points[word], points)
+        apart[word] = np.inf
+        nearest[place] = int(np.argmin(apart))
+        least[place] = apart[nearest[place]]
+    return words, nearest, least
+
+
+def measure_loss(mechanism: Mechanism[Any], guarantee: WordGuarantee, pairs: Pairs) -> tuple[float, str]:
+    """The median loss over pairs of words, in nats, and what to know of it; empty where it is exact.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    guarantee
+        its constants; what they bound is taken where probabilities are not known.
+    pairs
+        what :func:`find_neighbours` found, in the metric of ``guarantee`` where that is needed.
+    """
+    words, neighbours, distances = pairs
+    if mechanism.probabilities(0) is None:
+        return float(np.median([guarantee.bound(distance) for distance in distances.tolist()])), BOUND
+    both = zip(words.tolist(), neighbours.tolist(), strict=True)
+    return float(np.median([find_loss(mechanism, *pair).nats for pair in both])), ""

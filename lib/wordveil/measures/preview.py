@@ -1,0 +1,330 @@
+"""What a configuration would do to a corpus and to words: counts, shares and speeds, computed from arrays.
+
+All draws are with a throwaway key, so that they reveal nothing about any release. The figures of a sample of the corpus
+are functions of private text and internal; those of words of the vocabulary are public.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wordveil.artifacts.bundle import Bundle
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import ConfigError, Fault
+from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
+from wordveil.measures.output_law import OutputLaw, write_tokens
+from wordveil.measures.statistics import KeepProbability, SupportSize
+from wordveil.measures.text_lengths import suggest_length
+from wordveil.measures.whole_texts import choose_records, draw_texts, fit_texts
+from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.keep_rate import measure_keep_rate
+from wordveil.records.codec import ColumnsCodec
+from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.schema import REASON_COLUMN, TEXT_REASONS, TOO_MANY_TOKENS, split_reasons
+from wordveil.scores.histogram import count_bins
+from wordveil.text.choices import Length, Refused, UnknownWords
+from wordveil.text.policy import TextPolicy
+from wordveil.text.slots import NgramModel
+
+# Bounds that keep a preview to seconds: tokens of the sample that are drawn, draws of one word, and seconds of drawing.
+SAMPLE_TOKENS = 20_000
+WORD_DRAWS = 2_000
+_DRAW_SECONDS = 10.0
+_CHUNK = 2_000
+# Default words come after the words that every text has, where embeddings have everyday words.
+_FREQUENT = slice(200, 2_000)
+_DEFAULT_WORDS = 5
+_SHOWN = 4
+PADDING = "(padding)"
+# What the compiled scanner knows, what is left to Arrow, and what is refused. The first call of each compiles it.
+_WARM_UP = pa.array(["A text with 2 lines, for example.", "\u0915\u0948\u0938\u0947 \u0939\u094b", "\u6771\u4eac"])
+UNKNOWN_BECOMES: Mapping[UnknownWords, str] = {
+    UnknownWords.MASK: "is drawn as the unknown word: what comes out says nothing about it",
+    UnknownWords.DROP: "is left out",
+    UnknownWords.KEEP: "stays as it is, without protection",
+    UnknownWords.QUARANTINE: "refuses its record",
+}
+"""What happens to a word that the vocabulary lacks, for people."""
+
+
+@dataclass(frozen=True)
+class WordPreview:
+    """What a word becomes at an epsilon, by ``draws`` draws.
+
+    ``stays``: the share of draws that are the word itself. ``replacements``: the likeliest other words with their
+    shares, likeliest first, each drawn more than once. ``different``: how many different words were drawn, the word
+    itself included.
+    """
+
+    word: str
+    epsilon: float
+    draws: int
+    stays: float
+    replacements: tuple[tuple[str, float], ...]
+    different: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        likeliest = [{"word": word, "probability": share} for word, share in self.replacements]
+        return {**self.__dict__, "replacements": likeliest}
+
+
+@dataclass(frozen=True)
+class UnknownWord:
+    """A word that the vocabulary lacks. ``rule``: the policy's, ``text.unknown``; ``becomes``: what it means."""
+
+    word: str
+    rule: str
+    becomes: str
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """Records of a sample as ids: ``ids`` int32 ``(tokens,)``, ``columns`` int64 ``(released, columns)``, the tokens in
+    each, ``draws`` int64 ``(released,)``, their sum or, where repeated words are drawn once, the distinct words;
+    ``seconds`` it took.
+    """
+
+    records: int
+    reasons: Counter[str]
+    ids: NDArray[np.int32]
+    columns: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    words: int
+    unknown: int
+    seconds: float
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """int64 ``(released,)``, the tokens of each record."""
+        lengths: NDArray[np.int64] = self.columns.sum(axis=1)
+        return lengths
+
+
+def inspect(
+    batches: Iterable[pa.RecordBatch],
+    policy: TextPolicy,
+    bundle: Bundle,
+    model: NgramModel | None = None,
+    columns: TextColumns = ONE_TEXT,
+) -> Sample:
+    """What the job would do to the records of ``batches``, which have the columns ``__text`` (of several texts
+    :attr:`TextColumns.inputs`) and ``__reason``; ``model``: the policy's.
+    """
+    with threadpool_limits(limits=1):  # as in a worker
+        encoded = _encode(batches, policy, bundle, model, columns)
+        if bundle.mechanism.reads_context:
+            chosen, drawn, speed = _draw_texts(encoded, policy, bundle, columns)
+        else:
+            chosen = _choose_evenly(encoded.ids, SAMPLE_TOKENS)
+            drawn, speed = _draw_sample(bundle.mechanism, chosen, bundle.vocabulary)
+    kept = measure_keep_rate(chosen[: len(drawn)], drawn, bundle.vocabulary.size)
+    released = len(encoded.lengths)
+    tokens = released * policy.n_max if policy.n_max else int(encoded.draws.sum())
+    emptied = {
+        reason: n for reason, n in encoded.reasons.items() if policy.refused == "empty" and reason in TEXT_REASONS
+    }
+    pads, lengths = policy.pads, _measure_quantiles(encoded.lengths)
+    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    several = len(columns.names) > 1
+    return Sample(
+        records=encoded.records,
+        released=released,
+        quarantined={reason: n for reason, n in encoded.reasons.items() if reason not in emptied},
+        emptied=emptied,
+        words=encoded.words,
+        unknown=encoded.unknown,
+        lengths=lengths,
+        histogram=count_bins(encoded.lengths),
+        distinct=_measure_quantiles(encoded.draws) if policy.draws_once else None,
+        cut=int((encoded.columns > widths).any(axis=1).sum()) if pads else None,
+        padded=int((encoded.columns < widths).any(axis=1).sum()) if pads else None,
+        suggested=suggest_length(encoded.lengths, lengths.p95, bundle.mechanism.max_tokens)
+        if lengths and policy.n_max and not several
+        else None,
+        tokens=tokens,
+        keep_rate=kept.rate,
+        keep_draws=kept.words,
+        tokens_per_second=speed,
+        seconds=encoded.seconds + tokens / speed,
+        columns=tuple(_column_samples(encoded, policy, bundle, columns)) if several else (),
+    )
+
+
+def _column_samples(
+    encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
+) -> Iterator[ColumnSample]:
+    for name, part, lengths in zip(columns.names, columns.split_policy(policy), encoded.columns.T, strict=True):
+        if (found := _measure_quantiles(lengths)) is not None:
+            cut = int((lengths > (part.n_max or 0)).sum()) if policy.pads else None
+            suggested = suggest_length(lengths, found.p95, bundle.mechanism.max_tokens) if policy.n_max else None
+            yield ColumnSample(name, found, cut, suggested)
+
+
+def _encode(
+    batches: Iterable[pa.RecordBatch],
+    policy: TextPolicy,
+    bundle: Bundle,
+    model: NgramModel | None,
+    columns: TextColumns,
+) -> _Encoded:
+    # Cutting and padding would hide the lengths; a record refused for its text is counted before it becomes empty.
+    shown = replace(policy, length=Length.AS_IS, n_max=None, refused=Refused.QUARANTINE)
+    codec = ColumnsCodec(columns, shown, bundle.vocabulary, model, bundle.lists)
+    codec.encode([_WARM_UP] * len(columns.names))
+    limit = None if policy.n_max else bundle.mechanism.max_tokens
+    records, seconds, words, unknown = 0, 0.0, 0, 0
+    reasons: Counter[str] = Counter()
+    ids, draws = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    lengths = [np.empty((0, len(columns.names)), np.int64)]
+    for batch in batches:
+        reason, named = split_reasons(np.array(batch.column(REASON_COLUMN).to_pylist(), object))
+        texts = [pc.fill_null(batch.column(name), "") for name in columns.inputs]
+        started = time.process_time()
+        encoded = codec.encode(texts, codec.find_other(texts, named))
+        seconds += time.process_time() - started
+        length = np.diff(encoded.offsets)
+        fine = reason == None  # noqa: E711 - elementwise
+        reason[fine] = encoded.refused[fine]
+        by_column = np.diff(encoded.layout.bounds).reshape(-1, len(columns.names))
+        if limit is not None:
+            reason[(reason == None) & (length > limit)] = TOO_MANY_TOKENS  # noqa: E711 - elementwise
+        sound = reason == None  # noqa: E711 - elementwise
+        emptied = (
+            np.isin(reason.astype(str), TEXT_REASONS) if policy.refused == "empty" else np.zeros(len(reason), bool)
+        )
+        records += batch.num_rows
+        reasons.update(reason[~sound].tolist())
+        joined = encoded.layout.join([column.ids for column in encoded.columns])
+        ids.append(joined[np.repeat(sound, length)])
+        lengths.append(np.where(sound[:, None], by_column, 0)[sound | emptied])
+        draws.append(np.where(sound, np.diff(encoded.drawn_offsets), 0)[sound | emptied])
+        words += int(encoded.words[sound | emptied].sum())
+        unknown += int(encoded.unknown[sound | emptied].sum())
+    arrays = (np.concatenate(ids), np.concatenate(lengths), np.concatenate(draws))
+    return _Encoded(records, reasons, *arrays, words, unknown, seconds)
+
+
+def _measure_quantiles(lengths: NDArray[np.int64]) -> Quantiles | None:
+    if not len(lengths):
+        return None
+    return Quantiles(*(int(value) for value in np.quantile(lengths, (0, 0.5, 0.95, 1), method="inverted_cdf")))
+
+
+def _choose_evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
+    places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
+    stride = 61  # any number works: all remainders are taken
+    mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
+    return mixed
+
+
+def _draw_sample(
+    mechanism: Mechanism[Any], ids: NDArray[np.int32], vocabulary: Vocabulary
+) -> tuple[NDArray[np.int32], float]:
+    """Draw the first of ``ids``, as many as the time allows. Returns what was drawn, and tokens a second."""
+    keys = make_throwaway_keys()
+    timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
+    write_tokens(mechanism, timed[:10], b"warm-up", keys)  # the first call compiles the loops
+    drawn, seconds, done = [], 0.0, 0
+    while done < len(timed) and seconds < _DRAW_SECONDS:
+        started = time.process_time()
+        drawn.append(write_tokens(mechanism, timed[done : done + _CHUNK], b"%d" % done, keys))
+        seconds += time.process_time() - started
+        done += len(drawn[-1])
+    return np.concatenate(drawn)[: len(ids)], done / seconds
+
+
+def _draw_texts(
+    encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
+) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
+    """Draw some of the texts as a run does. Returns their tokens, what became of the first of them, and tokens a
+    second.
+    """
+    widths = np.array([part.n_max or 0 for part in columns.split_policy(policy)])
+    mean = int(widths.sum()) or max(len(encoded.ids) // max(len(encoded.columns), 1), 1)
+    ids, counts = choose_records(encoded.ids, encoded.columns, max(SAMPLE_TOKENS // mean, 1))
+    if not counts.any() and not widths.any():  # nothing to draw: the speed is that of a text of unknown words
+        unknown = np.full(_CHUNK, bundle.vocabulary.unknown, np.int32)
+        return ids, ids, draw_texts(bundle.mechanism, unknown, np.array([0, _CHUNK]), _DRAW_SECONDS)[1]
+    if not len(counts):
+        counts = np.zeros((1, len(widths)), np.int64)
+    fitted, offsets = fit_texts(ids, counts, widths, bundle.vocabulary.pad)
+    return fitted, *draw_texts(bundle.mechanism, fitted, offsets, _DRAW_SECONDS)
+
+
+def default_words(vocabulary: Vocabulary) -> list[str]:
+    """Choose a few everyday words, if the vocabulary begins with its frequent ones, as embedding files do."""
+    front = vocabulary.array[_FREQUENT].to_pylist() or vocabulary.array.to_pylist()
+    plain = [word for word in front if word.isalpha() and len(word) >= 4] or front
+    step = max(len(plain) // _DEFAULT_WORDS, 1)
+    return plain[step // 2 :: step][:_DEFAULT_WORDS]
+
+
+def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary) -> tuple[list[str], list[UnknownWord]]:
+    """Words as they are looked up, each once: those of the vocabulary, and the others with what becomes of them.
+
+    Raises :class:`ConfigError` where there is no word.
+    """
+    stripped = [word.strip() for word in words]
+    plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]
+    if not plain:
+        raise ConfigError("command line", [Fault("--words", "", "name at least one word.")])
+    ids = vocabulary.lookup(pa.array(plain, pa.string())).tolist()
+    known = [word for word, found in zip(plain, ids, strict=True) if found != vocabulary.unknown]
+    rule = policy.unknown
+    return known, [UnknownWord(word, str(rule), UNKNOWN_BECOMES[rule]) for word in plain if word not in known]
+
+
+def preview_words(
+    bundle: Bundle,
+    words: Sequence[str],
+    epsilon: float,
+    draws: int = WORD_DRAWS,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[WordPreview]:
+    """What ``words`` of the vocabulary become at half of ``epsilon``, at ``epsilon``, and at twice ``epsilon``.
+
+    ``epsilon`` is the bundle's own. A mechanism that cannot change its epsilon is shown only at that.
+    """
+    keys = make_throwaway_keys()
+    changed = [(value, bundle.mechanism.at_epsilon(value)) for value in (epsilon / 2, 2 * epsilon)]
+    mechanisms = [(epsilon, bundle.mechanism), *((value, made) for value, made in changed if made is not None)]
+    ids = bundle.vocabulary.lookup(pa.array(words, pa.string()))
+    found = []
+    with threadpool_limits(limits=1):
+        for word, index in zip(words, ids.tolist(), strict=True):
+            progress(f"drawing {word}")
+            for value, mechanism in sorted(mechanisms, key=lambda pair: pair[0]):
+                drawn = write_tokens(mechanism, np.full(draws, index, np.int32), word.encode(), keys)
+                found.append(_word_preview(word, index, value, drawn, bundle.vocabulary))
+    return found
+
+
+def _word_preview(
+    word: str, index: int, epsilon: float, drawn: NDArray[np.int32], vocabulary: Vocabulary
+) -> WordPreview:
+    values, counts = np.unique(drawn, return_counts=True)
+    law = OutputLaw.of_draws(index, drawn)
+    order = np.argsort(-counts, kind="stable")
+    others = [(int(values[i]), int(counts[i])) for i in order if values[i] != index and counts[i] > 1][:_SHOWN]
+    names = [PADDING if value == vocabulary.pad else vocabulary.array[value].as_py() for value, _ in others]
+    return WordPreview(
+        word=word,
+        epsilon=epsilon,
+        draws=len(drawn),
+        stays=KeepProbability().measure(law),
+        replacements=tuple((name, count / len(drawn)) for name, (_, count) in zip(names, others, strict=True)),
+        different=int(SupportSize(eta=0).measure(law)),
+    )

@@ -1,0 +1,218 @@
+"""Measure what an attacker recovers of single words (:mod:`wordveil.privacy.recovery`).
+
+One draw, where a mechanism knows its probabilities: the sum over outputs of the largest ``p(x) P(y|x)``, exact. Several
+draws of one word: words are drawn from the prior, each is sanitised independently, and the best guesser's hits are
+counted. Bounds are the 95% interval of Clopper and Pearson (1934). Counting is unbiased, since the guesser knows the
+exact probabilities; ties do not matter (:mod:`wordveil.measures.posterior`).
+
+Where probabilities are not known, the guesser is fitted on draws that anyone can make: a word's law is a mixture of the
+outputs that its own draws gave, of the word itself and of what all words' draws gave. It is measured on other draws.
+Such a guesser is right no more often than the best one, so only the lower end of the interval is a bound.
+
+The guesser sees what is drawn. What is written may show less (:meth:`wordveil.mechanisms.base.Mechanism.render`), never
+more. All draws are of words of the public vocabulary with keys that are public, so that every build of the same bundle
+finds the same figures. No key of a release comes from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import MasterKey, ReleaseKeys
+from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
+from wordveil.measures.attackers import check_prior
+from wordveil.measures.output_law import draw_tokens
+from wordveil.measures.posterior import DENSE, Guesses, WordScores, guess_densely, guess_outputs
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery, round_figure
+from wordveil.scores.binomial import bound_above, bound_below
+
+DRAWS = (1, 2, 5, 20)
+"""How many draws of one word the guesser sees."""
+CONFIDENCE = 0.95
+_KEY = MasterKey(sha256(b"wordveil: draws of public words, to measure what an attacker recovers").digest())
+_CHUNK = 50_000
+
+# Words that are guessed. With 4,000 an interval is at most 3.2 points wide, with 1,000 6.3.
+_WORDS, _FEWEST, _WORDS_OF_DRAWS, _FEWEST_OF_DRAWS = 4_000, 500, 1_000, 300
+# What one build spends: probabilities looked up one word at a time, and words that are scored to find a nearest one.
+_LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
+# Of a small vocabulary, such as a test's, a few draws of each word say enough.
+_FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
+# How many draws the belief that a word stays itself counts as.
+_STAYS = 0.5
+
+Int32 = NDArray[np.int32]
+Float64 = NDArray[np.float64]
+
+
+class OtherLengthError(ValueError):
+    """A mechanism draws texts of other lengths."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Words drawn from a prior, int32 ``(words,)``, and what each became, int32 ``(words, draws)``."""
+
+    prior: Float64
+    words: Int32
+    drawn: Int32
+
+    def count(self, guesses: Int32) -> list[int]:
+        """How many words are guessed right after each number of :data:`DRAWS`."""
+        return [int(hits) for hits in (guesses == self.words[:, None]).sum(axis=0)]
+
+
+@contextmanager
+def load_built(kind: type[Mechanism[Any]], built: MechanismArtifact, size: int) -> Iterator[Mechanism[Any]]:
+    """Load a mechanism of ``size`` words that was built and is in no bundle yet. ``kind``: its class."""
+    with TemporaryDirectory(prefix="wordveil-measure-") as directory:
+        yield kind.load(size, built.parameters, built.arrays, built.write_files(Path(directory)))
+
+
+def draw_publicly(mechanism: Mechanism[Any], ids: Int32, purpose: str) -> Int32:
+    """What a mechanism draws for ids with a public key of its own for each purpose: int32 ``(tokens,)`` for int32
+    ``(tokens,)``.
+    """
+    return _draw(mechanism, ids, make_public_keys(purpose))
+
+
+def make_public_keys(purpose: str) -> ReleaseKeys:
+    """Keys that anyone can make, others for each purpose, for draws of public words."""
+    return _KEY.for_release(purpose)
+
+
+def measure_recovery(mechanism: Mechanism[Any], frequencies: Float64) -> Recovery | None:
+    """Measure what the best guesser recovers under the uniform prior and under ``frequencies``.
+
+    Parameters
+    ----------
+    mechanism
+        any mechanism.
+    frequencies
+        float64 ``(size,)``: the public frequency of each word; adds up to 1.
+
+    Returns
+    -------
+    Recovery or None
+        exact for one draw, and an interval of 95% for more, where probabilities are known and not too many to look at;
+        else lower bounds. Figures have six digits. None where the mechanism does not draw one output for each word, or
+        draws it by the words around it: then single words say nothing of a text.
+
+    Raises
+    ------
+    ValueError
+        where ``frequencies`` is no law over words.
+    """
+    check_prior(frequencies)
+    if mechanism.reads_context:
+        return None
+    size = len(frequencies)
+    priors = [np.full(size, 1 / size), frequencies]
+    laws = mechanism.word_laws()
+    is_known = laws is not None or (size * size <= DENSE and mechanism.probabilities(0) is not None)
+    try:
+        trials = _draw_trials(mechanism, priors, _trial_words(size, listed=laws is not None, known=is_known))
+        if not is_known:
+            laws = fit_laws(mechanism, frequencies)
+    except OtherLengthError:
+        return None
+    if laws is None:
+        found = guess_densely(mechanism, priors, [one.drawn for one in trials], DRAWS)
+    else:
+        scores = WordScores(laws)
+        found = [Guesses(*guess_outputs(laws, one.prior), scores.guess(one.prior, one.drawn, DRAWS)) for one in trials]
+    return Recovery(*(_summarise(one, its, known=is_known) for one, its in zip(trials, found, strict=True)))
+
+
+def _trial_words(size: int, *, listed: bool, known: bool) -> int:
+    """How many words are guessed for each prior: fewer where each costs more."""
+    if listed:
+        return _WORDS
+    if known:
+        return min(_WORDS, max(_FEWEST, _LOOKED_UP // (2 * DRAWS[-1] * size)))
+    return min(_WORDS_OF_DRAWS, max(_FEWEST_OF_DRAWS, _SCORED // (100 * size)), _GUESSED_OF_WORD * size)
+
+
+def _summarise(trial: _Trial, guesses: Guesses, *, known: bool) -> PriorRecovery:
+    """The figures. Nobody has to look at a draw, so each lower bound also holds for more draws."""
+    before = float(trial.prior.max())
+    after, least = [], before
+    for draws, hits in zip(DRAWS, trial.count(guesses.words), strict=True):
+        low, high = find_interval(hits, len(trial.words))
+        if known and draws == 1:
+            low = high = min(float(guesses.joint.sum()), 1.0)
+        least = max(least, low)
+        after.append(Recovered(draws, round_figure(least), round_figure(max(least, high)) if known else None))
+    return PriorRecovery(round_figure(before), tuple(after))
+
+
+def find_interval(hits: int, words: int) -> tuple[float, float]:
+    """The interval of Clopper and Pearson of 95% for the probability of a hit, from ``hits`` of ``words`` trials."""
+    tail = (1 - CONFIDENCE) / 2
+    return float(bound_below(hits, words, tail)), float(bound_above(hits, words, tail))
+
+
+def _draw_trials(mechanism: Mechanism[Any], priors: Sequence[Float64], words: int) -> list[_Trial]:
+    trials = []
+    for name, prior in zip(("uniform", "frequency"), priors, strict=True):
+        chosen = _choose_words(prior, words, name)
+        drawn = _draw(mechanism, np.repeat(chosen, DRAWS[-1]), _KEY.for_release(f"measure {name}"))
+        trials.append(_Trial(prior, chosen, drawn.reshape(words, DRAWS[-1])))
+    return trials
+
+
+def _choose_words(prior: Float64, count: int, name: str) -> Int32:
+    """Independent words from a prior: int32 ``(count,)``."""
+    stream = KeyedStream(_KEY.subkey("choose", name), 1)
+    nowhere = np.zeros((count, CONTEXT_BYTES), np.uint8)
+    below = np.cumsum(prior)
+    chosen: Int32 = np.searchsorted(below, stream.uniforms(nowhere, np.arange(count))[0] * below[-1]).astype(np.int32)
+    return chosen
+
+
+def _draw(mechanism: Mechanism[Any], ids: Int32, keys: ReleaseKeys) -> Int32:
+    """What a mechanism draws for each id. Raises :class:`OtherLengthError` where that is not one output each."""
+    step = min(_CHUNK, mechanism.max_tokens)
+    parts = [
+        draw_tokens(mechanism, ids[start : start + step], b"%d" % start, keys) for start in range(0, len(ids), step)
+    ]
+    drawn = np.concatenate(parts)
+    if len(drawn) != len(ids):
+        raise OtherLengthError
+    return drawn
+
+
+def fit_laws(mechanism: Mechanism[Any], frequencies: Float64) -> WordLaws:
+    """Estimate the laws of all words from draws: half of them evenly, half by frequency.
+
+    Witten and Bell 1991, method C: of a word whose ``n`` draws gave ``t`` different outputs, an output that came ``c``
+    times gets ``c / (n + t)``, and ``t / (n + t)`` is spread over all outputs by how often any word gave them. Each
+    word counts as drawn for itself half a time more than it was.
+    """
+    size = len(frequencies)
+    draws = min(_FITTED, max(_SCORED // size, 2), _FITTED_OF_WORD * size) // 2
+    evenly = (np.arange(draws) * size // draws).astype(np.int32)
+    often = np.searchsorted(np.cumsum(frequencies), (np.arange(draws) + 0.5) / draws * frequencies.sum())
+    words = np.concatenate([evenly, np.minimum(often, size - 1).astype(np.int32)])
+    drawn = _draw(mechanism, words, _KEY.for_release("fit"))
+    outputs = size + 1
+    common = np.bincount(drawn, minlength=outputs) + 1.0
+    stays = np.arange(size) * (outputs + 1)
+    pairs, place = np.unique(np.concatenate([words * np.int64(outputs) + drawn, stays]), return_inverse=True)
+    weights = np.bincount(place, np.repeat([1.0, _STAYS], [len(words), size]))
+    origins, ids = np.divmod(pairs, outputs)
+    offsets = np.searchsorted(origins, np.arange(size + 1))
+    kinds = np.diff(offsets)
+    totals = np.bincount(words, minlength=size) + _STAYS + kinds
+    return WordLaws(common / common.sum(), kinds / totals, offsets, ids.astype(np.int32), weights / totals[origins])

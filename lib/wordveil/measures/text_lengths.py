@@ -1,0 +1,133 @@
+"""How many words texts come out with, and which public length fits texts that are that long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.measures.output_law import draw_tokens
+from wordveil.measures.whole_texts import draw_texts
+from wordveil.mechanisms.base import Mechanism
+from wordveil.text.policy import TextPolicy
+
+EXAMPLES = (0, 10, 100)
+"""Words of the texts whose output is forecast."""
+_WORDS, _DRAWS, _TEXTS = 100, 1_000, 20
+_MIN_SUGGESTED = 8
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A public length for texts like those of a sample.
+
+    Attributes
+    ----------
+    n_max : int
+        the p95 of the tokens of a record, rounded up to 8, 12, 16, 24, 32 and so on, so that it says little of the
+        corpus.
+    cut : int
+        released records that are longer.
+    """
+
+    n_max: int
+    cut: int
+
+
+def suggest_length(lengths: NDArray[np.int64], p95: int, largest: int) -> Suggestion:
+    """A public length, at most ``largest``, for texts of ``lengths`` tokens, int64 ``(texts,)``, with this p95."""
+    length = min(round_length(p95), largest)
+    return Suggestion(length, int((lengths > length).sum()))
+
+
+def round_length(tokens: int) -> int:
+    """The least of 8, 12, 16, 24, 32, 48 and so on that is not below ``tokens``."""
+    power = _MIN_SUGGESTED
+    while power < tokens:
+        if 3 * power // 2 >= tokens:
+            return 3 * power // 2
+        power *= 2
+    return power
+
+
+@dataclass(frozen=True)
+class OutputLength:
+    """How many words a text comes out with.
+
+    Attributes
+    ----------
+    words : int
+        words of the text that are to be replaced.
+    mean : float
+        the expected number of words that come out.
+    deviation : float
+        its standard deviation.
+    draws : int or None
+        how many draws these are estimated from; None where they follow from the mechanism's exact law.
+    """
+
+    words: int
+    mean: float
+    deviation: float
+    draws: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def forecast_lengths(policy: TextPolicy, mechanism: Mechanism[Any], size: int) -> list[OutputLength]:
+    """How many words texts of 0, 10 and 100 different words come out with.
+
+    The words of a text count as drawn evenly from the vocabulary.
+
+    Parameters
+    ----------
+    policy : TextPolicy
+        says whether texts are cut and filled.
+    mechanism : Mechanism
+        says how often padding and words come out as words. Where its probabilities are not known they are estimated
+        with a throwaway key.
+    size : int
+        words of the vocabulary.
+    """
+    if not policy.pads:
+        return [OutputLength(words, float(policy.n_max or words), 0.0) for words in EXAMPLES]
+    width = policy.n_max or 0
+    if mechanism.reads_context:
+        return [_forecast_texts(words, width, mechanism, size) for words in EXAMPLES]
+    every = np.unique(np.arange(_WORDS) * size // _WORDS).astype(np.int32)
+    word, draws = _word_share(mechanism, every, size)
+    padding, _ = _word_share(mechanism, np.array([size], np.int32), size)
+    found = []
+    for words in EXAMPLES:
+        kept = min(words, width)
+        filled = width - kept
+        variance = kept * word * (1 - word) + filled * padding * (1 - padding)
+        found.append(OutputLength(words, kept * word + filled * padding, math.sqrt(variance), draws))
+    return found
+
+
+def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int) -> OutputLength:
+    """The same by draws of whole texts, where what a word becomes depends on the others."""
+    kept = min(words, width)
+    texts = np.full((_TEXTS, width), size, np.int32)
+    texts[:, :kept] = (np.arange(_TEXTS * kept).reshape(_TEXTS, kept) * 7919) % size
+    offsets = np.arange(_TEXTS + 1) * width
+    drawn, _ = draw_texts(mechanism, texts.ravel(), offsets, math.inf)
+    written = (drawn.reshape(_TEXTS, width) != size).sum(axis=1)
+    return OutputLength(words, float(written.mean()), float(written.std()), _TEXTS)
+
+
+def _word_share(mechanism: Mechanism[Any], symbols: NDArray[np.int32], pad: int) -> tuple[float, int | None]:
+    """How often a word comes out for one of ``symbols``, and not padding; and by how many draws that is known."""
+    laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
+    known = [law[pad] for law in laws if law is not None]
+    if known:
+        return 1.0 - float(np.mean(known)), None
+    ids = np.resize(symbols, _DRAWS).astype(np.int32)
+    return float(np.mean(draw_tokens(mechanism, ids, b"length", make_throwaway_keys()) != pad)), _DRAWS

@@ -1,0 +1,398 @@
+"""Noise on Poincare embeddings: two additive mechanisms in hyperbolic space.
+
+Feyisetan, Diethe, Drake 2019. A word's point ``w`` of hyperbolic space H^n is moved by noise at distance ``r`` from the
+origin in a uniform direction, by the isometry that takes the origin to ``w``; the word nearest to where it lands is the
+output. So the noisy point lies at distance ``r`` from ``w``, and its density with respect to hyperbolic volume is a
+function ``f`` of its distance from ``w`` alone:
+
+``hyperbolic-laplace``: ``f(r) ~ exp(-epsilon r)``. By the triangle inequality exactly ``epsilon d_H``-private, and no
+better. Volume grows as ``sinh^{n-1} r``, so this is a distribution iff ``epsilon > n - 1``; its radius has
+``exp(-2r) ~ Beta((epsilon - n + 1)/2, n)``.
+``hyperbolic-fdd``: the paper's Eq. 7, ``exp(-epsilon r)`` with respect to Lebesgue measure in the ball, where
+``dx = (cosh(r/2))^{-2n} dV`` up to a constant: ``f(r) ~ exp(-epsilon r) sech^{2n}(r/2)``. As
+``-(ln f)' = epsilon + n tanh(r/2)`` rises to ``epsilon + n``, this is ``(epsilon + n) d_H``-private and no better: what
+the paper calls epsilon costs ``n`` more for each unit of distance. It exists for every epsilon. The ball's radius
+``rho`` has density ``~ rho^{n-1} ((1 - rho)/(1 + rho))^epsilon`` and is drawn exactly, by rejection.
+
+No mechanism of this kind has a constant below ``n - 1``: docs/guarantees.md.
+
+The noise is kept as the time-like vector ``q = (1 + t, (1 - t) U) / 2``, ``t = exp(-2r)``, which is the hyperboloid's
+point scaled by ``exp(-r)``. A boost is linear, and the nearest word does not depend on the query's scale. So no radius
+is too large: the point itself is never formed.
+
+Radii are drawn from as many bits as the guarantee needs (:mod:`wordveil.mechanisms.additive.tails`): noise beyond them
+has a probability of which ``delta`` is the price. The bounds are ones of real arithmetic otherwise; what finite grids
+of radii and directions and rounding in float64 change is not proved.
+
+The unknown word enters as the origin. There is no padding: it would need a point that no other word is near.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import numpy as np
+from annotated_types import Ge, Le
+from numpy.typing import NDArray
+from scipy.special import exp10, expm1, gammaincinv, log1p, ndtri, xlogy
+
+from wordveil.crypto.keys import ReleaseKeys, Secret
+from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.geometry.euclidean import FloatArray, norms
+from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
+from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.additive.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
+from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.keep_rate import note_stays
+from wordveil.mechanisms.noise import AdditiveNoise
+from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
+from wordveil.mechanisms.tables.mechanism import points_of
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.exact import LorentzNearest
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import Metric
+
+# Tokens whose noise is in memory at once: one block of the search.
+_CHUNK = 768
+_MIN_EPSILON, _MAX_EPSILON = 1e-9, 1e9
+# Of these attempts at a radius at most half fail. What is left after the first is drawn one token at a time, and
+# the last attempt is taken as it is: with a probability below that of what any number of digits misses.
+_ATTEMPTS, _MAX_ATTEMPTS = 64, 2**17
+_WORDS, _MANY_STAY = 1000, 0.95
+# Public, so that every build of the same bundle measures the same share. No key of a release comes from it.
+_PUBLIC_KEY = Secret(sha256(b"wordveil: noise on public words, to see how many stay").digest())
+
+
+@dataclass(frozen=True, kw_only=True)
+class HyperbolicSettings(MechanismSettings):
+    """Noise on the points of a Poincare embedding, then the nearest word.
+
+    Attributes
+    ----------
+    epsilon : float
+        the loss of a token, per unit of hyperbolic distance; of ``hyperbolic-fdd`` the published parameter, whose true
+        constant is ``epsilon + n`` in ``n`` dimensions. It has no default.
+    """
+
+    epsilon: Annotated[float, Ge(_MIN_EPSILON), Le(_MAX_EPSILON)]
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        return ComparisonTerms("hyperbolic")
+
+
+class _Hyperbolic(Mechanism[HyperbolicSettings]):
+    """Shared by both. Array ``points``: float64 ``(size + 1, n + 1)``, Lorentz points of words and unknown word."""
+
+    sampler_version = 2
+    settings_type = HyperbolicSettings
+    supports_padding = False
+    padding_advice = (
+        "an additive hyperbolic mechanism has no point for padding that hides where the text ends. "
+        "Set text.length: sample, which hides the length too, or as_is; or use mechanism.name: exponential with "
+        "metric: hyperbolic and gamma."
+    )
+    is_exact = False
+
+    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
+        self._dimension = points.shape[1] - 1
+        _check_epsilon(epsilon)
+        self.check(epsilon, self._dimension)
+        self._size = size
+        self._epsilon = epsilon
+        self._digits = digits
+        self._points = points
+        self._nearest = LorentzNearest(points[:size])
+        self._direction_blocks: int = (self._dimension + 1) // 2
+        self._blocks = self._direction_blocks + self.radius_blocks(self._dimension)
+
+    @classmethod
+    def check(cls, epsilon: float, dimension: int) -> None:
+        """Raise :class:`ValueError` where there is no such noise in ``dimension`` dimensions."""
+
+    @classmethod
+    @abstractmethod
+    def true_epsilon(cls, epsilon: float, dimension: int) -> float:
+        """The true constant, per unit of hyperbolic distance, where ``epsilon`` is configured."""
+
+    @classmethod
+    @abstractmethod
+    def radius_uniforms(cls, dimension: int) -> int:
+        """An upper bound of how many uniforms a radius takes on average."""
+
+    @classmethod
+    def radius_blocks(cls, dimension: int) -> int:
+        """Blocks of two uniforms that a radius may need."""
+        return (dimension + 1) // 2
+
+    @abstractmethod
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
+        """``t = exp(-2r)`` and ``1 - t`` of the noise of each token, float64 ``(count,)`` each."""
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[HyperbolicSettings]:
+        return (HyperbolicSettings(epsilon=1.0),) if terms.metric == "hyperbolic" else ()
+
+    @classmethod
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: HyperbolicSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
+    ) -> MechanismArtifact:
+        epsilon, dimension = settings.epsilon, embedding.dimension
+        _check_epsilon(epsilon)
+        try:
+            cls.check(epsilon, dimension)
+        except ValueError as error:
+            raise BundleError(f"mechanism.epsilon = {epsilon:g}: {error}") from None
+        cls.require_padding(padding=padding)
+        ball = points_of(SPACES["hyperbolic"], embedding, f"mechanism.name = {cls.name}")
+        work.progress("measuring the embedding's hyperbolic diameter")
+        largest = diameter(ball)
+        true = cls.true_epsilon(epsilon, dimension)
+        smallest = max(_MIN_EPSILON, cls.min_epsilon(dimension))
+        deep = depth(cls.radius_uniforms(dimension), epsilon, true - epsilon, largest, smallest)
+        work.progress("writing the search index")
+        points = to_lorentz(np.concatenate([ball, np.zeros((1, dimension))]).T).T
+        digest = sha256(f"{ball.shape}".encode())
+        digest.update(np.ascontiguousarray(ball, "<f8").data)
+        metric = Metric("hyperbolic", digest.hexdigest())
+        guarantee = WordGuarantee(metric, nominal_epsilon=epsilon, epsilon=true, diameter=largest, delta=deep.delta)
+        work.progress("measuring how many words stay")
+        array = np.ascontiguousarray(points)
+        stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
+        notes = [*cls.remarks(epsilon, dimension), *([note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
+        return MechanismArtifact(
+            {"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes)
+        )
+
+    @classmethod
+    def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
+        """List what a user should know of these settings, in sentences."""
+        return ()
+
+    @classmethod
+    def load(
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - it has none
+    ) -> Self:
+        return cls(size, parameters["epsilon"], arrays["points"], digits=parameters["digits"])
+
+    @property
+    def max_tokens(self) -> int:
+        return max_positions(self._blocks)
+
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        stream = KeyedStream(keys.noise, self._blocks)
+        rows = np.where(batch.ids < self._size, batch.ids, self._size)  # the unknown word's id is size + 1
+        drawn = np.empty_like(batch.ids)
+        for part, context, position in batch.parts(_CHUNK):
+            drawn[part] = self._nearest.search(self.noisy(stream, rows[part], context, position))
+        return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
+        stream = KeyedStream(keys.noise, self._blocks)
+        around = self.noise(stream, contexts, positions)[1:]
+        return AdditiveNoise.of_contractions(*self.contractions(stream, contexts, positions), around)
+
+    def noisy(
+        self, stream: KeyedStream, rows: NDArray[np.int32], context: Contexts, position: NDArray[np.int64]
+    ) -> FloatArray:
+        """Queries of the search, ``(-z_0, z)`` of the noisy points up to scale: float64 ``(n + 1, count)``."""
+        query = boost(self._points[rows].T, self.noise(stream, context, position))
+        np.negative(query[0], out=query[0])
+        return query
+
+    def noise(self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]) -> FloatArray:
+        """Noise about the origin, time-like and scaled by ``exp(-r)``: float64 ``(n + 1, count)``."""
+        t, rest = self.contractions(stream, context, position)
+        vectors = np.empty((self._dimension + 1, len(position)))
+        vectors[0] = (1.0 + t) / 2
+        uniforms = stream.uniforms(context, position, (0, self._direction_blocks))
+        direction: FloatArray = ndtri(uniforms[: self._dimension])
+        vectors[1:] = direction * (rest / 2 / norms(direction))
+        return vectors
+
+    def measure_stays(self) -> float:
+        """The share of 1,000 words, evenly spread over the vocabulary, that are drawn for themselves."""
+        words = (np.arange(_WORDS) * self._size // _WORDS).astype(np.int32)
+        stream = KeyedStream(_PUBLIC_KEY, self._blocks)
+        noisy = self.noisy(stream, words, np.zeros((_WORDS, CONTEXT_BYTES), np.uint8), np.arange(_WORDS))
+        return float(np.mean(self._nearest.search(noisy) == words))
+
+    def at_epsilon(self, epsilon: float) -> Self:
+        return type(self)(self._size, epsilon, self._points, digits=digits_at(self._digits, epsilon / self._epsilon))
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not _MIN_EPSILON <= epsilon <= _MAX_EPSILON:
+        raise ValueError(f"Expected epsilon={epsilon} in [{_MIN_EPSILON}, {_MAX_EPSILON:g}].")
+
+
+class HyperbolicLaplace(_Hyperbolic):
+    """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs
+    ``epsilon > n - 1``.
+    """
+
+    name = "hyperbolic-laplace"
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(HyperbolicSettings(epsilon=13.0), HyperbolicSettings(epsilon=110.0))}
+
+    @classmethod
+    def min_epsilon(cls, dimension: int) -> float:
+        return (dimension - 1) * (1 + 1e-3)
+
+    @classmethod
+    def check(cls, epsilon: float, dimension: int) -> None:
+        if not epsilon > dimension - 1:
+            raise ValueError(
+                f"in {dimension} dimensions volume grows as exp({dimension - 1} r), so noise that falls as "
+                f"exp(-{epsilon:g} r) cannot be normalised: it exists only for an epsilon above "
+                f"{dimension - 1}. Raise epsilon, use an embedding of fewer dimensions, or use mechanism.name: "
+                "exponential with metric: hyperbolic, which supports any epsilon in any dimension."
+            )
+
+    @classmethod
+    def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - the other looks at it
+        return epsilon
+
+    @classmethod
+    def radius_uniforms(cls, dimension: int) -> int:
+        return dimension
+
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
+        first = (self._epsilon - self._dimension + 1) / 2
+        uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
+        logs = xlogy(1.0, uniforms)
+        for step, token, end in find_ends(
+            stream, uniforms, context, position, 2 * self._direction_blocks, self._digits
+        ):
+            logs[step, token] = log_at(end)
+        # A beta of whole second parameter is a product of powers of uniforms.
+        double = np.zeros(len(position))
+        for step, log in enumerate(logs):
+            double -= log / (first + step)
+        return exp10(-double / math.log(10)), -expm1(-double)
+
+
+class HyperbolicFDD(_Hyperbolic):
+    """The paper's Eq. 7; see the module. ``(epsilon + n) d_H``-private."""
+
+    name = "hyperbolic-fdd"
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        return {"": Example(HyperbolicSettings(epsilon=3.0), HyperbolicSettings(epsilon=30.0))}
+
+    def __init__(self, size: int, epsilon: float, points: FloatArray, *, digits: int) -> None:
+        super().__init__(size, epsilon, points, digits=digits)
+        n = self._dimension
+        mode = (n - 1) / (epsilon + math.hypot(epsilon, n - 1))
+        self._tilt = mode / (1 + mode)
+        self._log_most = math.log1p(mode) - (self._tilt * math.log(mode) if mode else 0.0)
+        self._inner, self._outer = n - self._tilt * epsilon, epsilon + 1
+
+    @classmethod
+    def radius_uniforms(cls, dimension: int) -> int:  # noqa: ARG003 - two attempts of three, whatever the dimension
+        return 6
+
+    @classmethod
+    def radius_blocks(cls, dimension: int) -> int:  # noqa: ARG003 - three uniforms an attempt, whatever the dimension
+        return 3 * _ATTEMPTS // 2
+
+    @classmethod
+    def true_epsilon(cls, epsilon: float, dimension: int) -> float:
+        return epsilon + dimension
+
+    @classmethod
+    def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:
+        true = epsilon + dimension
+        note = (
+            f"mechanism.epsilon = {epsilon:g} is the parameter as published; the true constant, which is "
+            f"charged, is epsilon + n = {true:g} per unit of distance"
+        )
+        return (note,)
+
+    def contractions(
+        self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]
+    ) -> tuple[FloatArray, FloatArray]:
+        rho, gap = np.empty(len(position)), np.empty(len(position))
+        waiting = np.arange(len(position))
+        uniforms = np.empty((0, 0))
+        for attempt in range(_ATTEMPTS):
+            if attempt % 2 == 0:
+                first = self._direction_blocks + 3 * (attempt // 2)
+                uniforms = stream.uniforms(context[waiting], position[waiting], (first, first + 3))
+            parts = self._parts(stream, uniforms[:3], context[waiting], position[waiting], attempt)
+            rho[waiting], gap[waiting], accepted = self._propose(*parts)
+            waiting, uniforms = waiting[~accepted], uniforms[3:, ~accepted]
+            if not len(waiting):
+                break
+        for token in waiting.tolist():
+            rho[token], gap[token] = self._persist(stream, context[token], int(position[token]))
+        contraction = gap / (1 + rho)
+        return contraction * contraction, 4 * rho / ((1 + rho) * (1 + rho))
+
+    def _parts(
+        self, stream: KeyedStream, uniforms: FloatArray, context: Contexts, position: NDArray[np.int64], attempt: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of an attempt's three uniforms ``(3, count)`` two Gammas, whose ratio is the proposal's, and the coin's
+        logarithm.
+        """
+        near, far, coin = uniforms
+        parts = gammaincinv(self._inner, near), gammaincinv(self._outer, far), xlogy(1.0, coin)
+        for row, token, end in find_ends(stream, uniforms, context, position, self._number(attempt), self._digits):
+            parts[row][token] = self._parts_at(row, end)
+        return parts
+
+    def _parts_at(self, row: int, end: End) -> float:
+        return log_at(end) if row == 2 else gamma_at((self._inner, self._outer)[row], end)
+
+    def _number(self, attempt: int) -> int:
+        """Of the first uniform of an attempt, among all of a position."""
+        return 2 * self._direction_blocks + 3 * attempt
+
+    def _persist(self, stream: KeyedStream, context: Contexts, position: int) -> tuple[float, float]:
+        """``rho`` and ``1 - rho`` of one token whose first attempts have all failed."""
+        rho = gap = np.empty(0)
+        for attempt in range(_ATTEMPTS, _MAX_ATTEMPTS):
+            numbers = range(self._number(attempt), self._number(attempt + 1))
+            found = (deep_uniform(stream, context, position, number, self._digits) for number in numbers)
+            rho, gap, accepted = self._propose(*(np.array([self._parts_at(row, end)]) for row, end in enumerate(found)))
+            if accepted[0]:
+                break
+        return float(rho[0]), float(gap[0])
+
+    def _propose(
+        self, inner: FloatArray, outer: FloatArray, log_coin: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """``rho`` and ``1 - rho`` from Beta(n - lam epsilon, epsilon + 1), and whether they are accepted.
+
+        The density over the proposal's is ``((1 + rho) / rho^lam)^-epsilon``, greatest at the mode ``lam / (1 - lam)``.
+        """
+        total = inner + outer
+        rho = inner / total
+        accepted = log_coin <= -self._epsilon * (log1p(rho) - xlogy(self._tilt, rho) - self._log_most)
+        return rho, outer / total, accepted

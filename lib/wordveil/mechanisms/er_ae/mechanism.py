@@ -1,0 +1,340 @@
+r"""ER-AE: a generator writes each text anew, and draws every symbol by a pure choice (Bo, Ding, Fung, Iqbal 2021).
+
+A record's tokens are cut into sequences of ``length`` symbols, the last one filled up with padding. An encoder reads a
+sequence, and a generator says how likely each symbol is next: words, and where texts are padded also padding and the
+end of the text. From what it says one symbol is chosen by :mod:`wordveil.mechanisms.er_ae.symbol_choice`, whose loss is
+at most ``epsilon / 2 + ln(s - 1)`` for ``s`` symbols, whatever the text is and whatever was written before. A text of
+``m`` tokens costs ``m`` times as much, by sequential composition: one changed word may change the law of every symbol.
+
+The generator reads back what was *written*. The authors' code feeds the original words back instead; the bound is the
+same, and the text is worse, since the generator then continues another text than the one that is written.
+
+After the end everything in a sequence is padding. That is a function of what was drawn, and so are dropped symbols
+beyond a record's tokens. The end is never written itself.
+
+Where texts are not padded, padding and end are no symbols to choose from, and ``s`` is the number of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from annotated_types import Ge, Le
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import KeyedStream, max_positions
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.generators.inference import WholeNumberGenerator
+from wordveil.generators.quantise import quantise_weights
+from wordveil.generators.repeating import make_repeating_weights
+from wordveil.generators.shape import GeneratorShape
+from wordveil.generators.weights import Corpus, GeneratorWeights, digest_words
+from wordveil.mechanisms.base import (
+    NO_FILES,
+    PRIVATE_WEIGHTS,
+    Mechanism,
+    MechanismArtifact,
+    TokenBatch,
+    discrete_metric,
+)
+from wordveil.mechanisms.er_ae.symbol_choice import SymbolChoice, make_coins
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.privacy.guarantees import WordGuarantee
+
+_COINS = "coins"
+# Sequences that are inferred at a time.
+_BLOCK = 128
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErAeSettings(MechanismSettings):
+    """Texts written anew by a generator, each symbol chosen by a pure mechanism.
+
+    Attributes
+    ----------
+    epsilon : float
+        of the choice of one symbol, in nats. A token's loss is ``epsilon / 2 + ln(symbols - 1)``, at most. It has no
+        default.
+    model : str
+        path of the generator's weights, trained with the words of the embedding. It has no default.
+    choice : {"softmax-rr", "two-set"}
+        how a symbol is chosen: ``softmax-rr`` keeps one that the generator draws, or takes any other; ``two-set`` draws
+        some, and takes one of these or any other, as the paper does. The loss is the same.
+    candidates : int
+        how many symbols ``two-set`` draws.
+    corpus : {"public", "private"}
+        which text trained the weights. Where it was the private corpus, every record pays for all that is ever drawn
+        (:attr:`wordveil.privacy.events.Composition.CORPUS`).
+    max_records : int or None
+        the most records that will ever be drawn from weights of a private corpus, over all runs and releases of the
+        ledger: required there, and refused with a public one.
+    """
+
+    input_files: ClassVar[tuple[str, ...]] = ("model",)
+
+    epsilon: PureEpsilon
+    model: str
+    choice: Literal["softmax-rr", "two-set"] = "softmax-rr"
+    candidates: Annotated[int, Ge(1), Le(256)] = 5
+    corpus: Corpus = "public"
+    max_records: Annotated[int, Ge(1), Le(2**24)] | None = None
+
+    @classmethod
+    def find_faults(cls, written: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        is_private, limit = written.get("corpus") == "private", written.get("max_records")
+        if is_private and limit is None:
+            problem = (
+                "is required with corpus: private: every record pays for all records that are ever drawn from the "
+                "weights, and no more can be drawn. Set the number of records of the corpus, with room for the new "
+                "and edited ones of all runs to come."
+            )
+            yield "max_records", problem
+        if not is_private and limit is not None:
+            yield (
+                "max_records",
+                "is only for corpus: private. Remove it, or set corpus: private if the corpus trained the weights.",
+            )
+
+    def recipe(self) -> dict[str, Any]:
+        """List the settings that enter a bundle's recipe: the number of records decides prices, and no bundle."""
+        return {name: value for name, value in super().recipe().items() if name != "max_records"}
+
+
+class ErAe(Mechanism[ErAeSettings]):
+    """See the module. Arrays: those of the generator in whole numbers, and the coins of the choice."""
+
+    name = "er-ae"
+    sampler_version = 1
+    settings_type = ErAeSettings
+    is_pure = True
+    reads_context = True
+
+    def __init__(
+        self, generator: WholeNumberGenerator, shape: GeneratorShape, parameters: Mapping[str, Any], coins: Any
+    ) -> None:
+        self._generator = generator
+        self._shape = shape
+        self._parameters = parameters
+        self.private_weights = parameters.get(PRIVATE_WEIGHTS, "")
+        self._choice = SymbolChoice(coins, _count_symbols(shape, parameters["padding"]), parameters["candidates"])
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        chosen = ErAeSettings(epsilon=8.0, model="generator.npz")
+        two_set = ErAeSettings(epsilon=8.0, model="generator.npz", choice="two-set")
+        return {
+            "": Example(chosen, chosen, inputs=_example_inputs),
+            "two-set": Example(two_set, two_set, inputs=_example_inputs),
+        }
+
+    @classmethod
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: ErAeSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,
+    ) -> MechanismArtifact:
+        weights = _require_weights(embedding, settings, inputs)
+        coins, candidates = make_coins(settings.epsilon), settings.candidates if settings.choice == "two-set" else 0
+        symbols = _count_symbols(weights.shape, padding)
+        if symbols < candidates + 2:
+            raise BundleError(
+                f"mechanism.candidates = {candidates}: there are {symbols} symbols to choose from, and two-set leaves "
+                f"at least 2 out. Set at most {symbols - 2}."
+            )
+        work.progress("bringing the generator into whole numbers")
+        arrays = {**quantise_weights(weights), _COINS: coins}
+        loss = SymbolChoice(coins, symbols, candidates).certify()
+        guarantee = WordGuarantee(
+            discrete_metric(embedding, padding=padding), nominal_epsilon=settings.epsilon, epsilon=loss, diameter=1.0
+        )
+        parameters = {
+            "epsilon": settings.epsilon,
+            "candidates": candidates,
+            "padding": padding,
+            "shape": weights.shape.to_dict(),
+        }
+        if weights.corpus == "private":
+            parameters[PRIVATE_WEIGHTS] = weights.identity
+        return MechanismArtifact(parameters, arrays, guarantee)
+
+    @classmethod
+    def load(
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003
+    ) -> Self:
+        shape = GeneratorShape.from_dict(parameters["shape"])
+        if shape.size != size:
+            raise BundleError(f"The bundle's generator has {shape.size:,} words, and its vocabulary {size:,}.")
+        held = {name: array for name, array in arrays.items() if name != _COINS}
+        return cls(WholeNumberGenerator(shape, held), shape, parameters, arrays[_COINS])
+
+    @property
+    def choice(self) -> SymbolChoice:
+        """How it chooses one symbol."""
+        return self._choice
+
+    @property
+    def max_tokens(self) -> int:
+        return max_positions(self._choice.blocks)
+
+    def check_lengths(self, lengths: Sequence[int]) -> None:
+        length = self._shape.length
+        if uneven := [tokens for tokens in lengths if tokens % length]:
+            tokens = uneven[0]
+            near = " or ".join(
+                str(count) for count in (tokens // length * length, -(-tokens // length) * length) if count
+            )
+            raise BundleError(
+                f"text.n_max = {tokens}: this generator writes sequences of {length} tokens, and a text is a whole "
+                f"number of them. Set {near}, for each text column."
+            )
+
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        stream = KeyedStream(keys.noise, self._choice.blocks)
+        drawing = _Drawing(self._generator, self._shape, self._choice, batch, stream)
+        return TokenBatch(drawing.draw_all(), batch.offsets, batch.contexts)
+
+    def at_epsilon(self, epsilon: float) -> Self:
+        return type(self)(self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon))
+
+
+def _count_symbols(shape: GeneratorShape, padding: bool) -> int:  # noqa: FBT001 - a value of the parameters
+    """How many of the output's columns are chosen from: without padding, words alone."""
+    return shape.outputs if padding else shape.size
+
+
+def _example_inputs(embedding: Embedding) -> PublicInputs:
+    return PublicInputs(generator=make_repeating_weights(embedding))
+
+
+def _require_weights(embedding: Embedding, settings: ErAeSettings, inputs: PublicInputs) -> GeneratorWeights:
+    """The generator's weights. Raises :class:`BundleError` where they do not fit the embedding."""
+    setting, weights = f"mechanism.model = {settings.model}", inputs.generator
+    if weights is None:
+        raise BundleError(f"{setting}: there are no weights. Name a file that `wordveil train` wrote.")
+    if weights.words_digest != digest_words(embedding.words) or weights.shape.size != embedding.size:
+        raise BundleError(
+            f"{setting}: its words are not those of mechanism.embedding. Name the embedding that it was trained with, "
+            "or train it again with this one."
+        )
+    if weights.corpus != settings.corpus:
+        raise BundleError(
+            f"{setting}: says that it was trained on a {weights.corpus} corpus, and mechanism.corpus is "
+            f"{settings.corpus}. Set corpus: {weights.corpus}, or name other weights."
+        )
+    return weights
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """The draws of one batch.
+
+    Sequences are drawn in blocks, those of about the same length together. What a sequence becomes does not depend on
+    the others of its block.
+    """
+
+    generator: WholeNumberGenerator
+    shape: GeneratorShape
+    choice: SymbolChoice
+    batch: TokenBatch
+    stream: KeyedStream
+
+    @cached_property
+    def counts(self) -> Int64:
+        """How many sequences each record has: int64 ``(records,)``."""
+        return np.asarray(-(-np.diff(self.batch.offsets) // self.shape.length))
+
+    @cached_property
+    def records(self) -> Int64:
+        """The record of each sequence: int64 ``(sequences,)``."""
+        return np.repeat(np.arange(len(self.batch)), self.counts)
+
+    @cached_property
+    def starts(self) -> Int64:
+        """The first token of each sequence: int64 ``(sequences,)``."""
+        before = np.cumsum(self.counts) - self.counts
+        place = np.arange(len(self.records)) - before[self.records]
+        return np.asarray(self.batch.offsets[self.records] + place * self.shape.length)
+
+    @cached_property
+    def lengths(self) -> Int64:
+        """How many tokens each sequence has: int64 ``(sequences,)``, 1 or more."""
+        return np.asarray(np.minimum(self.batch.offsets[self.records + 1] - self.starts, self.shape.length))
+
+    def draw_all(self) -> NDArray[np.int32]:
+        """Draw what every token becomes: int32 ``(tokens,)``. What follows an end stays padding."""
+        out = np.full(len(self.batch.ids), self.shape.padding, np.int32)
+        for chosen, shared in self.blocks():
+            self.draw_block(chosen, shared, out)
+        return out
+
+    def blocks(self) -> Iterator[tuple[Int64, Int64]]:
+        """Sequences that are inferred together, and which inferred row each of them has: int64 ``(sequences,)`` each.
+
+        Sequences of one equal token need one row together, since nothing was written before: measurements of single
+        words draw each many times.
+        """
+        single = self.lengths == 1
+        symbols, rows = np.unique(self.batch.ids[self.starts[single]], return_inverse=True)
+        order = np.argsort(rows, kind="stable")
+        bounds = np.searchsorted(rows[order], np.arange(0, len(symbols) + _BLOCK, _BLOCK))
+        for first, (low, high) in enumerate(pairwise(bounds.tolist())):
+            part = order[low:high]
+            if len(part):
+                yield np.flatnonzero(single)[part], rows[part] - first * _BLOCK
+        several = np.flatnonzero(~single)
+        several = several[np.argsort(self.lengths[several], kind="stable")]
+        for low in range(0, len(several), _BLOCK):
+            part = several[low : low + _BLOCK]
+            yield part, np.arange(len(part))
+
+    def read(self, chosen: Int64) -> NDArray[np.int32]:
+        """The symbols of sequences as the encoder reads them: int32 ``(sequences, length)``."""
+        places = np.arange(self.shape.length)
+        inside = places < self.lengths[chosen][:, None]
+        symbols = np.full(inside.shape, self.shape.padding, np.int32)
+        symbols[inside] = self.batch.ids[(self.starts[chosen][:, None] + places)[inside]]
+        return symbols
+
+    def draw_block(self, chosen: Int64, shared: Int64, out: NDArray[np.int32]) -> None:
+        """Draw sequences symbol by symbol into ``out``, until each has its tokens or its end."""
+        _, firsts = np.unique(shared, return_index=True)
+        state = self.generator.begin(self.read(chosen[firsts]))
+        symbols, rows = self.generator.start_symbols(len(firsts)), shared
+        for step in range(int(self.lengths[chosen].max())):
+            weights = self.generator.advance(state, symbols)
+            columns = self.choose(weights, rows, chosen, step)
+            # The column of the end comes after that of padding, and is written as padding.
+            out[self.starts[chosen] + step] = np.minimum(columns, self.shape.padding)
+            goes_on = (columns != self.shape.end_column) & (self.lengths[chosen] > step + 1)
+            if not goes_on.any():
+                return
+            if not goes_on.all():
+                state.keep(rows[goes_on])
+            chosen, symbols = chosen[goes_on], columns[goes_on]
+            rows = np.arange(len(chosen))
+
+    def choose(self, weights: NDArray[np.uint32], rows: Int64, chosen: Int64, step: int) -> NDArray[np.int32]:
+        """Choose a column for the token at ``step`` of each sequence, by the noise of its place in its record."""
+        records = self.records[chosen]
+        place = self.starts[chosen] + step - self.batch.offsets[records]
+        return self.choice.draw(weights, rows, self.stream.words(self.batch.contexts[records], place))

@@ -1,0 +1,189 @@
+r"""The choice of one symbol from a softmax of private origin: pure, whatever the softmax.
+
+A row of weights over ``s`` columns says how likely each is (a softmax that is not normalised). It depends on private
+text. What is chosen from it depends on the text so little that any two rows lead to a column with probabilities at most
+a factor ``e^E`` apart, ``E = eps / 2 + ln(s - 1)``. ``sigma`` is the logistic function.
+
+``softmax-rr``
+    Draw a column from the row. Keep it with probability ``sigma(eps / 2)``, else take one of the other ``s - 1``
+    uniformly.
+``two-set``
+    (Bo, Ding, Fung, Iqbal 2021, Algorithm 1.) Draw ``k`` columns from the row, with replacement. The distinct ones are
+    the set; it has ``m`` columns, which hold a part ``P`` of the row. The set is rated by the mean ``P / m`` of its
+    columns, its complement by ``(1 - P) / (s - m)``. Choose the set with probability ``sigma(eps / 2 * (the set's
+    rating - the complement's))``, by the exponential mechanism, and a column of what is chosen uniformly.
+
+**Proof.** Fix what is drawn from the row, one column or a set of ``m``. Given it, a column of the set is chosen with
+probability ``c / m`` and another one with probability ``(1 - c) / (s - m)``, where the coin ``c`` is between
+``sigma(-eps / 2)`` and ``sigma(eps / 2)`` since ratings are in [0, 1]. So each column has a probability between two
+numbers, *least* and *most*, which depend on neither the row nor the set. The probability of a column under a row is an
+average of these over all sets, weighted by how likely the row makes each, and is between the same two numbers. Hence no
+two rows differ by more than ``ln(most / least)``, for every column. That the set itself is drawn from private weights
+is covered, because the average is over it; it must never be shown, for given the set the row is not hidden. With
+``s - k >= 2`` the extremes are those of ``m = 1``: ``sigma(eps / 2)`` and ``sigma(-eps / 2) / (s - 1)``, and two rows
+that each have all their weight on one column reach them. Nothing was used of the row but that it is one: any network
+may make it, from the text and from the symbols that were chosen before.
+
+The authors' code rates a set by its sum and takes a second exponential step within it. Any ratings in [0, 1] lead to
+the same coins' bounds. Means keep to the paper's text.
+
+**Whole numbers.** Coins are 64-bit thresholds from a table that the build computes, one for each of :data:`STEPS` steps
+of the difference of ratings; the step is part of the rating. A column is drawn from a row by ``floor(word * total /
+2^64)``, and from ``n`` equally likely ones by ``floor(word * n / 2^64)``, so that each of them has
+``floor(2^64 / n)`` or one more of the 2^64 words. :meth:`SymbolChoice.certify` takes least and most from these numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.geometry.euclidean import round_up
+from wordveil.mechanisms.er_ae.choice_kernels import choose_from_sets, choose_kept, find_step
+
+STEPS = 2**14
+"""How many steps the difference of two ratings has, from -1 to 1."""
+_WHOLE = 2**64
+
+Float64 = NDArray[np.float64]
+UInt64 = NDArray[np.uint64]
+
+
+def make_coins(epsilon: float) -> UInt64:
+    """How many of the 2^64 words let a coin fall on the set: uint64 ``(STEPS + 1,)``, for each step of the ratings.
+
+    ``sigma(eps / 2 * x)`` of them for ``x`` from -1 to 1, rounded towards a half, so that neither side gets more than
+    its share; at least one word falls on each. Raises :class:`ValueError` unless epsilon is positive and finite.
+    """
+    if not 0 < epsilon < math.inf:
+        raise ValueError(f"Expected epsilon={epsilon} in (0, inf).")
+    middle = STEPS // 2
+    with localcontext(prec=60):
+        ratio, power, upper = (-Decimal(epsilon) / STEPS).exp(), Decimal(1), []
+        for _ in range(middle + 1):
+            upper.append(min(int(_WHOLE / (1 + power)), _WHOLE - 1))
+            power *= ratio
+    return np.array([_WHOLE - coin for coin in upper[:0:-1]] + upper, np.uint64)
+
+
+@dataclass(frozen=True)
+class SymbolChoice:
+    """How one symbol is chosen.
+
+    Attributes
+    ----------
+    coins
+        uint64 ``(STEPS + 1,)`` (:func:`make_coins`).
+    columns
+        how many columns there are to choose from, ``s``.
+    candidates
+        how many columns are drawn for the set, ``k``; 0 for ``softmax-rr``.
+    """
+
+    coins: UInt64
+    columns: int
+    candidates: int = 0
+
+    def __post_init__(self) -> None:
+        if self.coins.shape != (STEPS + 1,):
+            raise ValueError(f"Expected coins of shape ({STEPS + 1},), got {self.coins.shape}.")
+        least = max(self.candidates, 0) + 2
+        if not (self.candidates >= 0 and least <= self.columns < 2**31):
+            raise ValueError(f"Expected columns={self.columns} of at least {least} for candidates={self.candidates}.")
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of two random words a choice takes."""
+        return (max(self.candidates, 1) + 3) // 2
+
+    def draw(self, weights: NDArray[np.uint32], rows: NDArray[np.int64], words: UInt64) -> NDArray[np.int32]:
+        """Choose a column for each place.
+
+        Parameters
+        ----------
+        weights : ndarray
+            uint32 ``(any, columns or more)``: unnormalised softmaxes; what is beyond ``columns`` is ignored. A row
+            whose weights are all 0 counts as uniform.
+        rows : ndarray
+            int64 ``(count,)``: the row that each place chooses from.
+        words : ndarray
+            uint64 ``(2 * blocks, count)``: independent and uniform.
+
+        Returns
+        -------
+        ndarray
+            int32 ``(count,)``: columns.
+        """
+        if self.candidates:
+            return choose_from_sets(weights, rows, self.columns, self.candidates, self.coins, words)
+        return choose_kept(weights, rows, self.columns, self.coins[-1], words)
+
+    def certify(self) -> float:
+        """Bound the loss of a choice between any two rows, in nats, rounded up: from the whole numbers it is made of.
+
+        ``epsilon / 2 + ln(columns - 1)`` but for rounding.
+        """
+        bounds = [bound for items in range(1, max(self.candidates, 1) + 1) for bound in self._bounds(items)]
+        with localcontext(prec=60):
+            loss = float((Decimal(max(bounds)) / Decimal(min(bounds))).ln())
+        return round_up(loss * (1 + 1e-15), 12)
+
+    def _bounds(self, items: int) -> tuple[int, int, int, int]:
+        """The least and most of 2^128 that a column in a set of ``items`` has, and one that is not in it."""
+        others, last = self.columns - items, STEPS
+        shares = (0.0, 1.0) if self.candidates else (1.0, 1.0)
+        low, high = (int(self.coins[find_step(share, items, self.columns, last)]) for share in shares)
+        return (
+            low * (_WHOLE // items),
+            high * -(-_WHOLE // items),
+            (_WHOLE - high) * (_WHOLE // others),
+            (_WHOLE - low) * -(-_WHOLE // others),
+        )
+
+
+def softmax_rr_law(row: Float64, epsilon: float) -> Float64:
+    """The law of a choice by ``softmax-rr`` in real numbers: float64 ``(s,)``.
+
+    ``row``: float64 ``(s,)``, the softmax, which adds up to 1.
+    """
+    keep = _sigma(epsilon / 2)
+    return np.asarray(row * keep + (1 - row) * (1 - keep) / (len(row) - 1))
+
+
+def two_set_law(row: Float64, candidates: int, epsilon: float) -> Float64:
+    """The law of a choice by ``two-set`` in real numbers, by looking at each set that may be drawn: float64 ``(s,)``.
+
+    The distinct columns of ``k`` draws are the set ``S`` with probability ``sum over T in S of (-1)^(|S| - |T|)
+    P(T)^k``. For a few columns: there are about ``s^k`` sets.
+
+    ``row``: float64 ``(s,)``, the softmax, which adds up to 1. ``candidates``: ``k``.
+    """
+    size, law = len(row), np.zeros(len(row))
+    for items in range(1, candidates + 1):
+        for chosen in combinations(np.flatnonzero(row).tolist(), items):
+            inside = np.zeros(size, bool)
+            inside[list(chosen)] = True
+            held = float(row[inside].sum())
+            coin = _sigma(epsilon / 2 * (held / items - (1 - held) / (size - items)))
+            drawn = _chance_of_set(row[inside], candidates)
+            law += drawn * np.where(inside, coin / items, (1 - coin) / (size - items))
+    return law
+
+
+def _chance_of_set(shares: Float64, draws: int) -> float:
+    """The probability that ``draws`` draws give these columns and no others, by inclusion and exclusion."""
+    count = len(shares)
+    return math.fsum(
+        (-1) ** (count - part) * math.fsum(some) ** draws
+        for part in range(1, count + 1)
+        for some in combinations(shares.tolist(), part)
+    )
+
+
+def _sigma(value: float) -> float:
+    return 1 / (1 + math.exp(-value)) if value >= 0 else 1 - _sigma(-value)

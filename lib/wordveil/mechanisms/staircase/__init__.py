@@ -1,0 +1,1 @@
+"""The staircase: a table with a floor under far words."""

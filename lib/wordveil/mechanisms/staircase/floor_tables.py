@@ -1,0 +1,276 @@
+r"""Tables whose rows have a floor for every output in common, and add to it what a list of outputs may have more.
+
+**Law.** Outputs ``y`` have floors ``m_y > 0`` that add up to ``M < 1``. Row ``x`` is
+
+    P(y | x) = m_y (1 + (e^E - 1) a_x(y)),   0 <= a <= 1,   sum over y of m_y a_x(y) = B = (1 - M) / (e^E - 1),
+
+so that every probability lies between ``m_y`` and ``e^E m_y``, and no two rows are told apart by more than E.
+Conversely each mechanism whose loss never exceeds E is such a law for ``m_y = min over x of P(y | x)``. Given the
+floors, what row ``x`` gains by ``a_x(y)`` is proportional to ``m_y u(x, y)`` for a utility ``u``, and what it costs of
+the budget B to ``m_y``: a fractional knapsack, whose best filling has ``a = 1`` from the greatest ``u`` down until B is
+used up, the last one in part (Dantzig 1957). With all outputs in the list the rows are equal, hence ``M > e^-E``.
+
+A row whose list L may hold less than B (a small class of words, padding, the unknown word) has ``a = 1`` on L and gives
+the rest to all other outputs in proportion to their floors, ``s m_y`` with ``s = (1 - e^E m(L)) / (M - m(L))``. From
+``m(L) <= B`` follows ``s >= 1``, and ``s <= e^E`` from ``M >= e^-E``. For the unknown word L is empty: ``P = m / M``.
+
+**Padding** has a floor of its own that counts in M. A row that keeps a share r of the padding as padding and gives the
+rest to the words in proportion to their floors has to stay between the floors and ``e^E`` times these:
+``r <= e^E m_PAD`` and ``1 - r >= M - m_PAD``. With ``m_PAD = r e^-E`` the largest r is ``(1 - M) / (1 - e^-E)``, where
+``m_PAD = B``.
+
+**Whole numbers.** All is in units of ``M / 2^64``: the *masses* of outputs, ``f_y``, add up to 2^64, and B is a
+*budget* of them. Floors are therefore exact as they are, and everything else is rounded to them. A row of
+:class:`wordveil.mechanisms.tables.table.Table` has the number ``t = M 2^64`` of the common law, the same for every word
+with a full list, ``o`` of itself, and its list by falling similarity. The table has one more row than symbols, and
+``outputs = 0`` says so: the common law itself. An output's probability is exactly
+
+    t f / 2^128  +  (o / 2^64 if it is the symbol itself)  +  (1 - (t + o) / 2^64) C / 2^64 if it is listed.
+
+**Certificate.** For each output the greatest probability over all rows against the least, from these whole numbers:
+the greatest is found in one pass over the lists; the least is at least the least ``t`` of all rows times ``f``. It
+knows nothing of how the table was made, but that no output stands twice in a list.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.geometry.euclidean import round_up
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.staircase.floor_kernels import (
+    collect_largest,
+    cut_lists,
+    decode_rows,
+    decode_whole,
+    fill_floor_rows,
+    raise_powers,
+)
+from wordveil.mechanisms.tables.kernels import Float64, Int32, Int64, UInt64, alias_row
+from wordveil.mechanisms.tables.table import Table, columns_of
+
+WHOLE = 2**64
+_UNITS = 2.0**64
+FILLER = 2**31 - 1
+# No output's floor is below this part of what it would be if all were equal: enough for whole numbers to be exact to
+# ten digits.
+_LEAST_PART = 1e-3
+_RANGES = 64
+# Entries of all words' laws that are decoded at once, 12 bytes each.
+_MAX_ENTRIES = 2**26
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What all rows have in common.
+
+    Attributes
+    ----------
+    masses
+        uint64 ``(outputs,)``, adding up to 2^64: the common law in units of 2^-64.
+    common
+        ``M`` in units of 2^-64, from 1 to ``2^64 - 1``.
+    budget
+        what the masses of a list may add up to: ``B`` in units of ``M / 2^64``, rounded down.
+    """
+
+    masses: UInt64
+    common: int
+    budget: int
+
+
+@dataclass(frozen=True)
+class PaddingRow:
+    """The row of padding: its share ``r`` that comes back, and the mass of padding's floor."""
+
+    share: float
+    mass: int
+
+
+def reduce_epsilon(epsilon: float) -> Decimal:
+    """A hair less than ``epsilon``: what rounding to whole numbers may add to the loss."""
+    return Decimal(epsilon) - min(Decimal("1e-8"), Decimal(epsilon) / 10**6)
+
+
+def find_budget(epsilon: float, common: int) -> int:
+    """``B`` in units of the masses, rounded down, for a loss a hair under ``epsilon``; ``common``: ``M 2^64``."""
+    with localcontext(prec=60):
+        nats = min(reduce_epsilon(epsilon), Decimal(1000))
+        return int(Decimal(WHOLE - common) * WHOLE / (common * (nats.exp() - 1)))
+
+
+def least_mass(outputs: int) -> int:
+    """The least mass that an output may have."""
+    return max(1, int(WHOLE * _LEAST_PART) // outputs)
+
+
+def share_masses(frequencies: Float64, alpha: float, total: int) -> UInt64:
+    """Whole numbers in proportion to ``frequencies ** alpha`` that add up to ``total``: uint64 ``(words,)``.
+
+    ``frequencies``: float64 ``(words,)``, positive. None is much under a thousandth of the mean. What rounding down
+    leaves is dealt out evenly, to the first words one more.
+    """
+    powers = np.empty(len(frequencies))
+    raise_powers(frequencies, alpha, powers)
+    for _ in range(2):  # raising the smallest shares adds to the sum
+        powers /= math.fsum(powers)
+        np.maximum(powers, _LEAST_PART / len(powers), out=powers)
+    powers /= math.fsum(powers)
+    masses = (powers * (float(total) * (1 - 2.0**-49))).astype(np.uint64)
+    left = total - sum(masses.tolist())
+    masses += np.uint64(left // len(masses))
+    masses[: left % len(masses)] += np.uint64(1)
+    return masses
+
+
+def build_floor_table(floors: Floors, offsets: Int64, ids: Int32, padding: PaddingRow | None) -> Table:
+    """Arrange the rows of words, padding, unknown word, and the common law.
+
+    Parameters
+    ----------
+    floors
+        what rows have in common.
+    offsets, ids
+        int64 ``(words + 1,)``, int32: each word's list by falling similarity, without itself. It is cut where the
+        budget is used up, and may be shorter.
+    padding
+        padding's row; None where it is no output. Then its row is that of the unknown word, and never drawn from.
+    """
+    size, outputs = len(offsets) - 1, len(floors.masses)
+    common, budget = np.uint64(floors.common), np.uint64(floors.budget)
+    lengths = np.empty(size, np.int64)
+    cut_lists(floors.masses, budget, offsets, ids, lengths)
+    columns = np.concatenate([columns_of(lengths), [1, 1], columns_of(np.array([outputs]))])
+    starts = np.concatenate([[0], np.cumsum(columns)])
+    table = Table(
+        starts,
+        np.full(starts[-1], FILLER, np.int32),
+        np.zeros(starts[-1], np.uint64),
+        np.zeros(size + 2, np.uint64),
+        np.zeros(size + 2, np.uint64),
+        np.zeros(size + 2, np.int32),
+        np.zeros(1, np.int64),
+    )
+    longest = int(columns[:-1].max())
+
+    def fill(first: int, last: int) -> None:
+        room = np.empty(longest), np.empty(longest, np.uint64), np.empty((2, longest), np.int64)
+        fill_floor_rows(first, last, floors.masses, common, budget, offsets, ids, lengths, table.compiled, *room)
+
+    for _ in _in_ranges(size, fill):
+        pass
+    _fill_symbols(table, floors, padding)
+    return table
+
+
+def _fill_symbols(table: Table, floors: Floors, padding: PaddingRow | None) -> None:
+    """The rows of padding and of the unknown word, and the common law."""
+    size, outputs = len(table.own) - 2, len(floors.masses)
+    most = int(np.argmax(floors.masses))
+    for row in (size, size + 1):
+        table.alike[row], table.itself[row], table.own[row] = WHOLE - 1, 1, most
+    if padding:
+        rest = (1 - Decimal(padding.share)) / (1 - Decimal(padding.mass) / WHOLE)
+        alike = max(floors.common, min(math.ceil(rest * WHOLE), WHOLE - 1))
+        table.alike[size], table.itself[size], table.own[size] = alike, WHOLE - alike, size
+    table.ids[table.starts[size : size + 2]] = table.own[size:]
+    start, columns = int(table.starts[-2]), int(table.starts[-1] - table.starts[-2])
+    weight = np.zeros(columns, np.uint64)
+    weight[:outputs] = floors.masses
+    table.ids[start : start + outputs] = np.arange(outputs, dtype=np.int32)
+    work = np.empty((2, columns), np.int64)
+    alias_row(weight, int(np.argmax(weight)), columns.bit_length() - 1, table.alias[start:], work)
+
+
+def _in_ranges(count: int, function: Callable[[int, int], _Result]) -> Iterator[_Result]:
+    """Call ``function`` for ranges of numbers under ``count``, on all cores, and yield what it returns."""
+    edges = np.linspace(0, count, min(_RANGES, count) + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        yield from pool.map(function, edges[:-1], edges[1:])
+
+
+def masses_of(table: Table) -> UInt64:
+    """The common law's whole numbers: uint64 ``(outputs,)``."""
+    last = slice(int(table.starts[-2]), int(table.starts[-1]))
+    ids = table.ids[last]
+    weight = np.empty(len(ids), np.uint64)
+    decode_whole(np.asarray(table.alias[last]), weight)
+    masses = np.zeros(int((ids != FILLER).sum()), np.uint64)
+    masses[ids[ids != FILLER]] = weight[ids != FILLER]
+    return masses
+
+
+def lists_of(table: Table) -> tuple[Int64, Int32]:
+    """The lists of all words, by falling similarity: offsets, int64 ``(words + 1,)``, and ids, int32."""
+    size = len(table.own) - 2
+    begin, end = table.starts[:size], table.starts[1 : size + 1]
+    columns = np.asarray(table.ids[: end[-1]])
+    # An empty list has one column, with the word itself.
+    real = (columns != FILLER) & (columns != np.repeat(np.arange(size, dtype=np.int32), end - begin))
+    counts = np.concatenate([[0], np.cumsum(real)])[np.concatenate([begin, end[-1:]])]
+    return counts, columns[real]
+
+
+def certify_floors(table: Table, *, padding: bool) -> float:
+    """The loss between any two symbols, at most, in nats: rounded up; infinite where one rules an output out."""
+    size = len(table.own) - 2
+    law = masses_of(table) / _UNITS
+    used = np.delete(np.arange(size + 2), [] if padding else [size])
+    alike = table.alike[used] / _UNITS
+    largest = alike.max() * law
+    longest = int(np.diff(table.starts[:-1]).max())
+
+    def collect(first: int, last: int) -> Float64:
+        found, share = np.zeros(len(law)), np.empty(longest)
+        collect_largest(first, last, table.compiled, law, found, share)
+        return found
+
+    # The rows of padding and unknown word are looked at even where padding is none: it is then like the unknown word.
+    for found in _in_ranges(size + 2, collect):
+        largest = np.maximum(largest, found)
+    least = alike.min() * law
+    if not least.all():
+        return math.inf
+    return round_up(float(np.log(largest / least).max()) * (1 + 1e-12) + 1e-9, 12)
+
+
+def floor_probabilities(table: Table, masses: UInt64, row: int) -> Float64:
+    """The law of one row, float64 ``(outputs,)``, from the table's whole numbers; ``masses``: :func:`masses_of` it."""
+    law = masses / _UNITS
+    found = _decode(table, np.array([row]))
+    law *= int(table.alike[row]) / WHOLE
+    np.add.at(law, found[1], found[2])
+    return law
+
+
+def floor_stays(table: Table, masses: UInt64, words: NDArray[np.int32]) -> Float64:
+    """The probability that each of ``words`` stays itself: float64 ``(words,)``. ``masses``: :func:`masses_of` it."""
+    law = masses[words] / _UNITS
+    return np.asarray(law * (table.alike[words] / _UNITS) + table.itself[words] / _UNITS)
+
+
+def floor_laws(table: Table, masses: UInt64) -> WordLaws | None:
+    """The laws of all words; None where they would take over 800 MB. ``masses``: :func:`masses_of` the table."""
+    size = len(table.own) - 2
+    if table.starts[size] + size > _MAX_ENTRIES:
+        return None
+    offsets, ids, extras = _decode(table, np.arange(size))
+    return WordLaws(masses / _UNITS, table.alike[:size] / _UNITS, offsets, ids, extras)
+
+
+def _decode(table: Table, rows: Int64) -> tuple[Int64, Int32, Float64]:
+    columns = np.diff(table.starts)[rows]
+    room = int(columns.sum()) + len(rows)
+    offsets, ids, extras = np.empty(len(rows) + 1, np.int64), np.empty(room, np.int32), np.empty(room)
+    count = decode_rows(rows, table.compiled, np.empty(int(columns.max())), offsets, ids, extras)
+    return offsets, ids[:count], extras[:count]

@@ -1,0 +1,1 @@
+"""Mechanisms that draw from a table of integer weights."""

@@ -1,0 +1,293 @@
+"""The exponential mechanism over a vocabulary, whole, truncated, and with lists of neighbours.
+
+McSherry and Talwar 2007, for the score ``-d(w, x)``: a word ``w`` becomes ``x`` with probability ``exp(-beta s(w, x)) /
+Z(w)``. Truncated (TEM: Carvalho, Vasiloudis, Feyisetan 2021): ``s = min(d, gamma)``. With lists of the ``k`` nearest
+words: ``s = min(d, r(w))``, where ``r(w)`` is the distance of the nearest word that is not in the list of ``w``; with
+both, the smallest of the three.
+
+Each of these is 1-Lipschitz in ``w`` for every ``x``: ``d`` by the triangle inequality, ``r`` because each of the
+distances of which it is the (k + 1)-th smallest changes by at most ``d(w, v)``, and a minimum of such functions is one.
+So
+
+    ln P(x | w) - ln P(x | v) = beta (s(v, x) - s(w, x)) + ln Z(v) - ln Z(w) <= 2 beta d(w, v),
+
+and ``beta = epsilon / 2`` makes it ``epsilon d``-private. With ``gamma`` the same holds for ``min(d, gamma)``, which is
+a metric too, so that no loss exceeds ``epsilon gamma``. The lists must be exact: a word that a list misses has the
+weight of a far one.
+
+The unknown word and padding are points at distance ``gamma`` from every word and from each other; without ``gamma``, at
+the embedding's diameter. The unknown word draws every output alike. Padding is an output, outside every word's list.
+
+``tight``: the largest beta in [epsilon/2, epsilon] found by bisection for which every pair's loss is under ``epsilon
+d``: of words it is at most ``beta d + |ln Z(v) - ln Z(w)|``; of the unknown word and padding it is computed exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Gt
+from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
+from wordveil.geometry.euclidean import round_up
+from wordveil.geometry.spaces import SPACES, FloatArray, Space
+from wordveil.mechanisms.base import MechanismArtifact
+from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.settings import (
+    ComparisonTerms,
+    Example,
+    MechanismSettings,
+    MetricName,
+    Neighbours,
+    TableEpsilon,
+)
+from wordveil.mechanisms.tables.mechanism import (
+    TableMechanism,
+    build_certified,
+    check_epsilon,
+    check_slack,
+    find_lists,
+    largest_loss,
+    points_of,
+    symbol_rows,
+)
+from wordveil.mechanisms.tables.table import MAX_SCORE, Table, probabilities
+from wordveil.neighbours.blocks import BuildContext
+from wordveil.neighbours.lists import NeighbourLists
+from wordveil.privacy.guarantees import WordGuarantee
+from wordveil.privacy.metrics import CAPPED, Metric
+
+# Up to this many words the loss of every pair is computed from the table: 600^3 logarithms' differences take a second.
+_EXHAUSTIVE = 600
+_TIGHT_STEPS = 12
+# Pairs of words that a step of the bisection measures at most: some seconds in 300 dimensions.
+_MOST_MEASURED = 10_000_000
+# What float64 may err by in the logarithms that the bisection compares.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSettings(MechanismSettings):
+    """Words drawn with weights that fall with their distance.
+
+    Attributes
+    ----------
+    epsilon : float
+        the loss of a token, per unit of the metric's distance. It has no default.
+    metric : MetricName
+        the distance of two words.
+    gamma : float or None
+        distances beyond it count as it: the truncated exponential mechanism. None: no distance is cut.
+    neighbours : int or None
+        words beyond this many nearest ones are drawn alike. None: each word has an individual weight.
+    tight : bool
+        whether the largest weight of a distance that keeps epsilon is looked for, instead of taking epsilon / 2.
+    """
+
+    epsilon: TableEpsilon
+    metric: MetricName = "euclidean"
+    gamma: Annotated[float, Gt(0)] | None = None
+    neighbours: Neighbours | None = None
+    tight: bool = False
+
+    @property
+    def terms(self) -> ComparisonTerms:
+        return ComparisonTerms(self.metric, self.neighbours, self.gamma)
+
+
+class Exponential(TableMechanism[ExponentialSettings]):
+    """See the module. Arrays: those of :class:`wordveil.mechanisms.tables.table.Table`."""
+
+    name = "exponential"
+    sampler_version = 1
+    settings_type = ExponentialSettings
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        chosen = ExponentialSettings
+        return {
+            "": Example(chosen(epsilon=3.0, neighbours=20), chosen(epsilon=6.0, neighbours=64)),
+            "whole": Example(chosen(epsilon=3.0), chosen(epsilon=6.0, gamma=2.5)),
+            "truncated": Example(
+                chosen(epsilon=3.0, gamma=4.0, metric="manhattan"),
+                chosen(epsilon=6.0, gamma=4.5, neighbours=64, tight=True),
+            ),
+            "hyperbolic": Example(
+                chosen(epsilon=3.0, metric="hyperbolic", gamma=3.0),
+                chosen(epsilon=4.0, metric="hyperbolic", neighbours=64),
+            ),
+        }
+
+    @classmethod
+    def comparable_settings(cls, terms: ComparisonTerms) -> Sequence[ExponentialSettings]:
+        plain = ExponentialSettings(epsilon=1.0, metric=terms.metric, neighbours=terms.neighbours)
+        return (plain, replace(plain, gamma=terms.gamma))
+
+    @classmethod
+    def build(
+        cls,
+        embedding: Embedding,
+        settings: ExponentialSettings,
+        *,
+        padding: bool,
+        work: BuildContext,
+        inputs: PublicInputs = NO_INPUTS,  # noqa: ARG003
+    ) -> MechanismArtifact:
+        epsilon = settings.epsilon
+        check_epsilon(epsilon)
+        space = SPACES[settings.metric]
+        gamma, neighbours = settings.gamma, settings.neighbours
+        points = points_of(space, embedding, f"mechanism.metric = {space.name}")
+        lists = find_lists(space, points, neighbours, gamma, work)
+        farthest = gamma or diameter_of(lists)
+        work.progress("weighing words")
+        beta = tight_beta(space, points, lists, epsilon, farthest, padding=padding) if settings.tight else epsilon / 2
+        rows = symbol_rows(lists, beta, farthest, padding=padding)
+        work.progress("arranging and certifying the table")
+        table, slack = build_certified(rows, beta * space.error(points))
+        slack += 2 * _TOLERANCE if settings.tight else 0.0
+        if embedding.size <= _EXHAUSTIVE:
+            work.progress("checking every pair of words")
+            slack = round_up(excess(table, space, points, epsilon, farthest, padding=padding), 6)
+            # What distances err by, and logarithms: these by less than half of the tolerance.
+            slack += max(_TOLERANCE, 2 * epsilon * space.error(points))
+            check_slack(slack)
+        guarantee = WordGuarantee(
+            metric=Metric(space.name + (CAPPED if gamma else ""), _digest(space, points, farthest, padding=padding)),
+            nominal_epsilon=epsilon,
+            epsilon=epsilon,
+            diameter=farthest,
+            slack=slack,
+            largest=largest_loss(table, embedding.size, padding=padding),
+        )
+        parameters = {"epsilon": epsilon, "beta": beta, "most": farthest, "padding": padding, "metric": space.name}
+        return MechanismArtifact(parameters, table.arrays, guarantee)
+
+
+def diameter_of(lists: NeighbourLists) -> float:
+    """An upper bound of all distances, rounded up so that it does not move with the last bits of a product."""
+    return round_up(lists.farthest * (1 + 1e-4), 3) or 1.0
+
+
+def _digest(space: Space, points: FloatArray, farthest: float, *, padding: bool) -> str:
+    digest = sha256(f"{space.name} {points.shape} {farthest} {padding}".encode())
+    digest.update(np.ascontiguousarray(points, "<f8").data)
+    return digest.hexdigest()
+
+
+def log_totals(lists: NeighbourLists, beta: float, farthest: float, outputs: int) -> FloatArray:
+    """``ln Z`` of each word."""
+    lengths = np.diff(lists.offsets)
+    cut = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)
+    weights = np.exp(-np.minimum(beta * lists.distances, np.repeat(cut, lengths)))
+    return np.asarray(np.log(np.add.reduceat(weights, lists.offsets[:-1]) + (outputs - lengths) * np.exp(-cut)))
+
+
+def tight_beta(
+    space: Space, points: FloatArray, lists: NeighbourLists, epsilon: float, farthest: float, *, padding: bool
+) -> float:
+    """The largest beta that the bisection finds valid for ``epsilon``; see the module."""
+    low, high = epsilon / 2, epsilon
+    for _ in range(_TIGHT_STEPS):
+        middle = (low + high) / 2
+        if _valid(space, points, lists, middle, epsilon, farthest, padding=padding):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _valid(
+    space: Space,
+    points: FloatArray,
+    lists: NeighbourLists,
+    beta: float,
+    epsilon: float,
+    farthest: float,
+    *,
+    padding: bool,
+) -> bool:
+    totals = log_totals(lists, beta, farthest, len(points) + padding)
+    return _symbols_valid(lists, totals, beta, epsilon, farthest, padding=padding) and _words_valid(
+        space, points, lists, totals, beta, epsilon, farthest
+    )
+
+
+def _symbols_valid(
+    lists: NeighbourLists, totals: FloatArray, beta: float, epsilon: float, farthest: float, *, padding: bool
+) -> bool:
+    """Whether the losses between words, unknown word and padding are under ``epsilon * farthest``."""
+    outputs = len(totals) + padding
+    far = np.minimum(beta * np.minimum(lists.cut, farthest), MAX_SCORE)  # a word's score of what is not in its list
+    alike = math.log(outputs)
+    losses = [alike - totals.min(), (totals + far).max() - alike]
+    if padding:
+        cap = min(beta * farthest, MAX_SCORE)
+        total = math.log(1.0 + len(totals) * math.exp(-cap))
+        # Between padding and a word they are greatest at padding itself and at the word itself.
+        losses += [(totals + far).max() - total, cap + total - totals.min(), alike - total, cap + total - alike]
+    return bool(max(losses) <= epsilon * farthest + _TOLERANCE)
+
+
+def _words_valid(
+    space: Space,
+    points: FloatArray,
+    lists: NeighbourLists,
+    totals: FloatArray,
+    beta: float,
+    epsilon: float,
+    farthest: float,
+) -> bool:
+    """Whether ``|ln Z(v) - ln Z(w)| <= (epsilon - beta) d(w, v)`` for all words.
+
+    Pairs in a list are looked at one by one. Two words neither of which lists the other are at least both their ``cut``
+    apart, so only pairs whose totals differ by more than that allows are measured. Where there are too many of
+    these, the answer is no.
+    """
+    spare = epsilon - beta
+    row = np.repeat(np.arange(len(totals)), np.diff(lists.offsets))
+    listed = np.abs(totals[lists.ids] - totals[row])
+    if (listed > spare * np.minimum(lists.distances, farthest) + _TOLERANCE).any():
+        return False
+    # A pair (w, v), w with the larger total, is to be measured iff total w > upper v and lower w > total v.
+    reach = spare * np.minimum(lists.cut, farthest) + _TOLERANCE
+    upper, lower = totals + reach, totals - reach
+    order = np.argsort(upper, kind="stable")
+    counts = np.searchsorted(upper[order], totals, "left")
+    measured = 0
+    for word in np.flatnonzero(counts):
+        others = order[: counts[word]]
+        others = others[totals[others] < lower[word]]
+        measured += len(others)
+        if measured > _MOST_MEASURED:
+            return False
+        apart = np.minimum(space.distances(points[word], points[others]), farthest)
+        if (totals[word] - totals[others] > spare * apart + _TOLERANCE).any():
+            return False
+    return True
+
+
+def excess(table: Table, space: Space, points: FloatArray, epsilon: float, farthest: float, *, padding: bool) -> float:
+    """The largest ``loss(w, v) - epsilon d(w, v)`` over all pairs of symbols, from the table's whole numbers."""
+    size = len(points)
+    symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.stack([probabilities(table, symbol) for symbol in symbols]))
+    largest = -math.inf
+    for place, symbol in enumerate(symbols):
+        apart: NDArray[np.float64] = np.full(len(symbols), farthest)
+        if symbol < size:
+            apart[:size] = np.minimum(space.distances(points[symbol], points), farthest)
+        apart[place] = 0.0
+        possible = (
+            logs[place] > -math.inf
+        )  # an output that never happens shows nothing; one that another symbol never has shows everything
+        losses = (logs[place, possible] - logs[:, possible]).max(axis=1)
+        largest = max(largest, float((losses - epsilon * apart).max()))
+    return largest

@@ -1,0 +1,305 @@
+"""The compiled loops of tables: arranging rows, reading them back, certifying them, drawing from them.
+
+:mod:`wordveil.mechanisms.tables.table` says what a row is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+UInt64 = NDArray[np.uint64]
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+
+class RowArrays(NamedTuple):
+    """The arrays of :class:`wordveil.mechanisms.tables.table.Rows`, as compiled code takes them."""
+
+    offsets: Int64
+    ids: Int32
+    scores: Float64
+    cut: Float64
+    own: Int32
+
+
+class TableArrays(NamedTuple):
+    """The arrays of :class:`wordveil.mechanisms.tables.table.Table`, as compiled code takes them."""
+
+    starts: Int64
+    bits: UInt64
+    ids: Int32
+    alias: UInt64
+    alike: UInt64
+    itself: UInt64
+    own: Int32
+
+
+_BLOCK = 256
+_WHOLE = 2.0**64
+_BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64
+
+
+@compiled
+def _bits(columns: int) -> int:
+    bits = 0
+    while (1 << bits) < columns:
+        bits += 1
+    return bits
+
+
+@compiled
+def fill_rows(rows: RowArrays, outputs: int, table: TableArrays, beyond: Float64, weight: UInt64, work: Int64) -> None:
+    """Fill the rows of ``table``. ``beyond``, ``weight`` and ``work`` are room for the longest row."""
+    offsets, ids, scores, cut, own = rows
+    starts, _, out_ids, alias, alike, itself, _ = table
+    for row in range(len(cut)):
+        first, last = offsets[row], offsets[row + 1]
+        start, columns = starts[row], starts[row + 1] - starts[row]
+        # What every output has; nothing where all are listed.
+        base = np.exp(-cut[row]) if last - first < outputs else 0.0
+        total, listed, mine = outputs * base, 0.0, 0.0
+        length = 0
+        for j in range(first, last):
+            more = max(np.exp(-scores[j]) - base, 0.0)
+            total += more
+            if ids[j] == own[row]:
+                mine = more
+            else:
+                beyond[length] = more
+                out_ids[start + length] = ids[j]
+                listed += more
+                length += 1
+        alike[row], itself[row] = _parts(outputs * base / total, mine / total, listed / total)
+        if listed == 0.0:  # the list is drawn with probability 2^-64 at most
+            out_ids[start] = max(own[row], 0)
+            length = 1
+            beyond[0] = 1.0
+            listed = 1.0
+        arrange_list(beyond, length, listed, weight, alias[start : start + columns], work)
+
+
+@compiled
+def arrange_list(beyond: Float64, length: int, listed: float, weight: UInt64, alias: UInt64, work: Int64) -> None:
+    """Fill the columns ``alias`` of a list: its first ``length`` columns have these weights, which add up to
+    ``listed``, the others have none.
+    """
+    columns = len(alias)
+    total_weight = np.uint64(0)
+    heaviest = 0
+    for j in range(columns):
+        weight[j] = np.uint64(0)
+        if j < length:
+            # A hair less than the share, so that the sum never passes 2^64; the heaviest gets what is left.
+            weight[j] = np.uint64(min(_WHOLE * (beyond[j] / listed) * (1.0 - 2.0**-49), _BELOW))
+            total_weight += weight[j]
+            if weight[j] > weight[heaviest]:
+                heaviest = j
+    weight[heaviest] += np.uint64(0) - total_weight
+    alias_row(weight, heaviest, _bits(columns), alias, work)
+
+
+@compiled
+def _parts(alike: float, itself: float, listed: float) -> tuple[np.uint64, np.uint64]:
+    """``t`` and ``o`` of the shares of a row's three laws. The largest of them takes what rounding leaves."""
+    first = np.uint64(min(_WHOLE * alike + 0.5, _BELOW))
+    second = np.uint64(min(_WHOLE * itself + 0.5, _BELOW))
+    third = np.uint64(min(_WHOLE * listed + 0.5, _BELOW))
+    if alike >= itself and alike >= listed:
+        first = np.uint64(0) - second - third
+        first = first if first > 0 else ~np.uint64(0)
+    elif itself >= listed:
+        second = np.uint64(0) - first - third
+        second = second if second > 0 else ~np.uint64(0)
+    return first, second
+
+
+@compiled
+def alias_row(weight: UInt64, heaviest: int, bits: int, alias: UInt64, work: Int64) -> None:
+    """Columns of ``2^(64 - bits)`` each, from weights that add up to 2^64."""
+    columns = len(alias)
+    if columns == 1:
+        alias[0] = np.uint64(0)
+        return
+    room = np.uint64(1) << np.uint64(64 - bits)
+    shift = np.uint64(bits)
+    if weight[heaviest] == 0:  # 2^64, which is 0 here
+        for j in range(columns):
+            alias[j] = np.uint64(heaviest)
+        return
+    few, many = 0, 0
+    for j in range(columns):
+        if weight[j] < room:
+            work[0, few] = j
+            few += 1
+        else:
+            work[1, many] = j
+            many += 1
+    while few > 0 and many > 0:
+        few -= 1
+        small, large = work[0, few], work[1, many - 1]
+        alias[small] = (weight[small] << shift) | np.uint64(large)
+        weight[large] -= room - weight[small]
+        if weight[large] < room:
+            many -= 1
+            work[0, few] = large
+            few += 1
+    for j in range(many):
+        alias[work[1, j]] = np.uint64(work[1, j])
+    for j in range(few):  # none, since the weights add up exactly
+        alias[work[0, j]] = np.uint64(work[0, j])
+
+
+@compiled
+def decode_row(alias: UInt64, share: Float64) -> None:
+    """The share of each column's output among the listed, from the columns themselves."""
+    columns = len(alias)
+    bits = _bits(columns)
+    mask = np.uint64(columns - 1)
+    room = 2.0 ** (64 - bits)
+    for j in range(columns):
+        share[j] = 0.0
+    for j in range(columns):
+        other = alias[j] & mask
+        own = np.float64(alias[j] >> np.uint64(bits)) if columns > 1 else 0.0
+        share[j] += own
+        share[other] += room - own
+    for j in range(columns):
+        share[j] /= _WHOLE
+
+
+@compiled
+def list_outputs(table: TableArrays, row: int, share: Float64, ids: Int32, more: Float64) -> int:
+    """A row's listed outputs, itself among them, rising, and what each has beyond ``t``: returns how many.
+
+    ``share``, ``ids`` and ``more`` are room for the row's columns, and one output more.
+    """
+    starts, _, table_ids, alias, alike, itself, own = table
+    start, columns = starts[row], starts[row + 1] - starts[row]
+    decode_row(alias[start : start + columns], share[:columns])
+    left = np.uint64(0) - alike[row] - itself[row]
+    inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
+    count, mine, output = 0, np.float64(itself[row]) / _WHOLE, own[row]
+    for j in range(columns):
+        beyond, listed = inside * share[j], table_ids[start + j]
+        if beyond <= 0:
+            continue
+        if mine > 0 and listed >= output:
+            ids[count], more[count] = output, mine
+            count += 1
+            mine = np.float64(0.0)
+        if count > 0 and ids[count - 1] == listed:
+            more[count - 1] += beyond
+        else:
+            ids[count], more[count] = listed, beyond
+            count += 1
+    if mine > 0:
+        ids[count], more[count] = output, mine
+        count += 1
+    return count
+
+
+@compiled
+def largest_gap(rows: RowArrays, outputs: int, table: TableArrays, share: Float64, law: Float64) -> float:
+    """See :func:`wordveil.mechanisms.tables.table.certify`. ``share`` and ``law`` are room for the longest row."""
+    offsets, ids, scores, cut, _ = rows
+    starts, _, table_ids, alias, alike, itself, own = table
+    largest = 0.0
+    for row in range(len(cut)):
+        first, last = offsets[row], offsets[row + 1]
+        start, columns = starts[row], starts[row + 1] - starts[row]
+        decode_row(alias[start : start + columns], share[:columns])
+        base = np.float64(alike[row]) / _WHOLE / outputs
+        left = np.uint64(0) - alike[row] - itself[row]
+        inside = np.float64(left) / _WHOLE if left > 0 or alike[row] > 0 or itself[row] > 0 else 1.0
+        total = (outputs - (last - first)) * np.exp(-cut[row]) if last - first < outputs else 0.0
+        for j in range(first, last):
+            total += np.exp(-scores[j])
+        total = np.log(total)
+        for j in range(first, last):
+            law[j - first] = base
+        # What the symbol itself and the columns have beyond that, column after column; an output outside the list has
+        # it alone.
+        for j in range(-1, columns):
+            output = own[row] if j < 0 else table_ids[start + j]
+            more = np.float64(itself[row]) / _WHOLE if j < 0 else inside * share[j]
+            if more > 0:
+                place = first + np.searchsorted(ids[first:last], output)
+                if place < last and ids[place] == output:
+                    law[place - first] += more
+                elif last - first < outputs:
+                    largest = max(largest, abs(np.log(base + more) + cut[row] + total))
+                else:
+                    return np.inf
+        for j in range(first, last):
+            largest = max(largest, abs(np.log(law[j - first]) + scores[j] + total)) if law[j - first] > 0 else np.inf
+        if last - first < outputs:
+            largest = max(largest, abs(np.log(base) + cut[row] + total)) if base > 0 else np.inf
+    return largest
+
+
+@compiled
+def draw_rows(symbols: Int32, words: UInt64, table: TableArrays, outputs: np.uint64, out: Int32) -> None:
+    """Draw one output a symbol. In blocks and in steps, so that a core waits for many places in memory at once."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = symbols[token]
+            choice, word = words[token, 0], words[token, 1]
+            if choice < alike[row]:
+                low = (word & low_half) * outputs
+                out[token] = np.int32(((word >> half) * outputs + (low >> half)) >> half)
+            elif choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                listed[count] = token
+                # Two shifts, since one by 64 is no shift at all.
+                place[count] = starts[row] + np.int64((word >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[place[j]]
+        for j in range(count):
+            row = symbols[listed[j]]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[place[j]]
+
+
+@compiled
+def draw_floor_rows(symbols: Int32, words: UInt64, table: TableArrays, out: Int32) -> None:
+    """As :func:`draw_rows`, where what all rows have in common is a law of its own: the row after the last symbol's."""
+    starts, bits, ids, alias, alike, itself, own = table
+    listed, place, entry = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint64)
+    source = np.empty(_BLOCK, np.int64)
+    one, common = np.uint64(1), np.int64(len(alike))
+    for first in range(0, len(symbols), _BLOCK):
+        count = 0
+        for token in range(first, min(first + _BLOCK, len(symbols))):
+            row = np.int64(symbols[token])
+            choice = words[token, 0]
+            if choice >= alike[row] and choice - alike[row] < itself[row]:
+                out[token] = own[row]
+            else:
+                row = common if choice < alike[row] else row
+                listed[count], source[count] = token, row
+                place[count] = starts[row] + np.int64((words[token, 1] >> one) >> (np.uint64(63) - bits[row]))
+                count += 1
+        for j in range(count):
+            entry[j] = alias[place[j]]
+        for j in range(count):
+            row = source[j]
+            left = words[listed[j], 1] & ((~np.uint64(0)) >> bits[row])
+            if left >= entry[j] >> bits[row]:
+                place[j] = starts[row] + np.int64(entry[j] & ((one << bits[row]) - one))
+        for j in range(count):
+            out[listed[j]] = ids[place[j]]

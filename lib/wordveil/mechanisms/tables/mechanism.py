@@ -1,0 +1,233 @@
+"""What mechanisms that draw from a table have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.streams import KeyedStream, max_positions
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.geometry.euclidean import round_up
+from wordveil.geometry.spaces import FloatArray, Space
+from wordveil.mechanisms.base import NO_FILES, Mechanism, Settings, TokenBatch
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.tables.laws import laws_of_table
+from wordveil.mechanisms.tables.table import (
+    MAX_SCORE,
+    NOBODY,
+    Rows,
+    Table,
+    build_table,
+    certify,
+    columns_of,
+    listed_probabilities,
+    probabilities,
+    scores_of,
+)
+from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
+from wordveil.neighbours.lists import NeighbourLists
+
+# A row's column takes 12 bytes. Larger tables are refused, with the setting that makes them small.
+MAX_COLUMNS = 2**31 // 12
+# Rounding weights to whole numbers and distances to float64 may cost this much per token beyond the distance. A
+# table that costs more is refused.
+MAX_SLACK = 1e-3
+_LEAST_EPSILON = 1e-9
+
+
+class TableDraws(Mechanism[Settings]):
+    """Draws each token from its row of a table. Rows are words, then padding, then the unknown word."""
+
+    def __init__(self, size: int, parameters: Mapping[str, Any], table: Table) -> None:
+        self._size = size
+        self._parameters = dict(parameters)
+        self._table = table
+
+    @classmethod
+    def load(
+        cls,
+        size: int,
+        parameters: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        files: Mapping[str, Path] = NO_FILES,  # noqa: ARG003 - a table has none
+    ) -> Self:
+        return cls(size, parameters, Table.of(arrays))
+
+    @property
+    def max_tokens(self) -> int:
+        return max_positions(1)
+
+    @property
+    def table(self) -> Table:
+        """The rows that it draws from."""
+        return self._table
+
+    def draw(self, batch: TokenBatch, keys: ReleaseKeys) -> TokenBatch:
+        words = KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
+        return TokenBatch(self._table.draw(batch.ids, words), batch.offsets, batch.contexts)
+
+
+class TableMechanism(TableDraws[Settings]):
+    """One whose rows have a uniform law in common (:mod:`wordveil.mechanisms.tables.table`)."""
+
+    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+        return probabilities(self._table, symbol)
+
+    def word_laws(self) -> WordLaws | None:
+        return laws_of_table(self._table, self._size)
+
+    def stay_probabilities(self, words: NDArray[np.int32]) -> NDArray[np.float64]:
+        return np.array([self._stay_probability(word) for word in words.tolist()])
+
+    def _stay_probability(self, word: int) -> float:
+        ids, logs, _ = listed_probabilities(self._table, word)
+        return float(np.exp(logs[ids == word]).sum())
+
+    def stays_at(self, epsilons: Sequence[float], words: NDArray[np.int32]) -> NDArray[np.float64]:
+        # All scores are multiples of epsilon, so at another epsilon a law is a power of the table's, scaled to add up.
+        ratios = np.array(epsilons) / self._parameters["epsilon"]
+        stays = np.empty((len(ratios), len(words)))
+        for place, word in enumerate(words.tolist()):
+            ids, logs, other = listed_probabilities(self._table, word)
+            unlisted = int(self._table.outputs[0]) - len(ids)
+            top = logs.max()
+            weights = np.exp(ratios[:, None] * (logs - top))
+            totals = weights.sum(axis=1) + (unlisted * np.exp(ratios * (other - top)) if unlisted else 0.0)
+            stays[:, place] = weights[:, ids == word].sum(axis=1) / totals
+        return stays
+
+    def at_epsilon(self, epsilon: float) -> Self:
+        check_epsilon(epsilon)
+        # All scores are multiples of epsilon, so they follow from the table itself.
+        rows = scores_of(self._table, epsilon / self._parameters["epsilon"])
+        return type(self)(self._size, {**self._parameters, "epsilon": epsilon}, build_table(rows))
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raise :class:`ValueError` unless epsilon is positive and finite."""
+    if not _LEAST_EPSILON <= epsilon < math.inf:
+        raise ValueError(f"Expected epsilon={epsilon} in [{_LEAST_EPSILON}, inf): finite and positive.")
+
+
+def points_of(space: Space, embedding: Embedding, setting: str) -> FloatArray:
+    """The points of the words. Raises :class:`BundleError`, which names ``setting``, where a vector has none in this
+    space.
+    """
+    try:
+        return space.points(embedding.vectors)
+    except ValueError as error:
+        raise BundleError(f"{setting}: {error}") from None
+
+
+def find_lists(
+    space: Space, points: FloatArray, neighbours: int | None, gamma: float | None, work: BuildContext
+) -> NeighbourLists:
+    """The lists that the settings ask for. Raises :class:`BundleError` where rows would not fit, or are to hold
+    more words than there are.
+    """
+    size = len(points)
+    if neighbours is not None and neighbours > size:
+        raise BundleError(
+            f"mechanism.neighbours = {neighbours:,}: the embedding has {size:,} words. Give at most {size:,}, or leave "
+            "it out: every word then has a weight of its own."
+        )
+    too_large = BundleError(
+        f"mechanism.neighbours is not set: rows over all {size:,} words would take more than "
+        f"{MAX_COLUMNS * 12 / 2**30:.0f} GiB. Set mechanism.neighbours, e.g. 256: the bound stays epsilon x d exactly, "
+        "words further away are drawn uniformly."
+    )
+    if neighbours is None and gamma is None and size * int(columns_of(np.array([size - 1]))[0]) > MAX_COLUMNS:
+        raise too_large
+    try:
+        return work.lists(space, points, neighbours, math.inf if gamma is None else gamma, MAX_COLUMNS)
+    except TooManyEntriesError:
+        raise too_large from None
+
+
+def symbol_rows(lists: NeighbourLists, scale: float, farthest: float, *, padding: bool) -> Rows:
+    """Make the rows of words, padding and unknown word from lists of scores.
+
+    ``lists``: their ``distances`` and ``cut``, at most ``farthest``, times ``scale`` are the words' scores, at most
+    :data:`MAX_SCORE`. The unknown word draws every output alike. Padding has itself at score 0 and every other output
+    at ``farthest``. Padding is an output that is in no word's list.
+    """
+    size = len(lists.cut)
+    outputs = size + padding
+    cap = min(scale * farthest, MAX_SCORE)
+    cut = np.minimum(scale * lists.cut, cap)
+    lengths = np.diff(lists.offsets)
+    scores = scale * lists.distances
+    np.minimum(scores, np.repeat(cut, lengths), out=scores)
+    last = lists.offsets[-1]
+    return Rows(
+        offsets=np.concatenate([lists.offsets, [last + 1, last + 2]]),
+        ids=np.concatenate([lists.ids, np.array([size if padding else 0, 0], np.int32)]),
+        scores=np.concatenate([scores, [0.0, 0.0]]),
+        cut=np.concatenate([cut, [cap if padding else 0.0, 0.0]]),
+        own=np.append(np.arange(size + 1, dtype=np.int32), NOBODY)
+        if padding
+        else np.append(np.arange(size), [NOBODY] * 2).astype(np.int32),
+        outputs=outputs,
+    )
+
+
+def build_certified(rows: Rows, rounding: float) -> tuple[Table, float]:
+    """Build the table of ``rows`` and its slack: what it adds to a bound on the rows' own loss, from its whole numbers.
+
+    ``rounding``: what a score may err by. Raises :class:`BundleError` where the weights do not fit.
+    """
+    table = build_table(rows)
+    slack = 2 * certify(table, rows) + 4 * rounding
+    check_slack(slack)
+    return table, slack
+
+
+def check_slack(slack: float) -> None:
+    """Raise :class:`BundleError` where a table adds more to a token's loss than rounding may."""
+    if not slack <= MAX_SLACK:
+        raise BundleError(
+            f"The table cannot be certified: its rounded numbers would add {slack:.3g} to each token's loss, more than "
+            f"{MAX_SLACK:g}. Lower mechanism.epsilon, or mechanism.gamma."
+        )
+
+
+def largest_loss(table: Table, size: int, *, padding: bool) -> float:
+    """The loss between any two symbols, at most, from the table's whole numbers; rounded up.
+
+    Over outputs, the greatest minus the smallest log probability of the output under any symbol.
+    """
+    outputs = size + padding
+    used = np.array([symbol for symbol in range(size + 2) if padding or symbol != size])
+    greatest, smallest, tail = np.full(outputs, -np.inf), np.full(outputs, np.inf), np.empty(len(used))
+    for place, symbol in enumerate(used.tolist()):
+        ids, logs, tail[place] = listed_probabilities(table, symbol)
+        greatest[ids] = np.maximum(greatest[ids], logs)
+        smallest[ids] = np.minimum(smallest[ids], logs)
+    order = np.argsort(tail, kind="stable")
+    for place, output in _unlisted(table, used[order[::-1]], outputs):
+        greatest[output] = np.maximum(greatest[output], tail[order[::-1]][place])
+    for place, output in _unlisted(table, used[order], outputs):
+        smallest[output] = np.minimum(smallest[output], tail[order][place])
+    # The rank among all outputs is uniform to within 2^-64.
+    return round_up(float((greatest - smallest).max()) * (1 + 1e-12) + 1e-9, 9)
+
+
+def _unlisted(table: Table, symbols: NDArray[np.int64], outputs: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """For each output the first of ``symbols`` that does not list it: (place, outputs) pairs; outputs that all list are
+    left out.
+    """
+    waiting = np.arange(outputs)
+    for place, symbol in enumerate(symbols.tolist()):
+        ids, _, _ = listed_probabilities(table, symbol)
+        listed = np.isin(waiting, ids)
+        yield place, waiting[~listed]
+        waiting = waiting[listed]
+        if not len(waiting):
+            return

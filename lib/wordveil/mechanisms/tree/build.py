@@ -1,0 +1,79 @@
+"""From clusters to the arrays of a tree: which levels matter, their numbers, the rows of symbols, the words written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.errors import BundleError
+from wordveil.mechanisms.tree.levels import Levels, PadShareError, solve_levels
+from wordveil.mechanisms.tree.table import Nesting
+from wordveil.neighbours.clusters import Hierarchy
+
+
+def solve_nesting(
+    bounds: Sequence[NDArray[Any]],
+    losses: Sequence[float],
+    pad_share: float | None,
+    *,
+    padding: bool,
+    lower_pad_share: bool = False,
+) -> tuple[Nesting, Levels]:
+    """The nested clusters of the levels that matter, and their numbers.
+
+    ``lower_pad_share``: whether a share of paddings that is too large becomes the largest possible one. Raises
+    :class:`BundleError`.
+    """
+    matter = sorted(set(_last_of_equal(losses)))
+    nesting = Nesting.of([bounds[0], *(bounds[level] for level in matter)])
+    wished = [losses[level] for level in matter]
+    try:
+        return nesting, solve_levels(nesting.shapes, wished, padding=padding, pad_share=pad_share)
+    except PadShareError as error:
+        if lower_pad_share:
+            return nesting, solve_levels(nesting.shapes, wished, padding=padding)
+        raise BundleError(
+            f"mechanism.pad_share = {pad_share}: at epsilon {losses[-1]:g} padding stays padding with a probability of "
+            f"at most {error.largest:g}. Lower it to that, leave it out, or raise mechanism.epsilon."
+        ) from None
+    except ValueError as error:
+        raise BundleError(
+            f"mechanism.losses = {list(losses[:-1])} with epsilon {losses[-1]:g}: {error}. Set losses "
+            "further apart, or raise mechanism.epsilon."
+        ) from None
+
+
+def _last_of_equal(losses: Sequence[float]) -> list[int]:
+    """For each level the last one of the same loss: those before it add nothing."""
+    last = {loss: level for level, loss in enumerate(losses)}
+    return [last[loss] for loss in losses]
+
+
+def next_levels(losses: Sequence[float]) -> list[int]:
+    """For each level its place among those that matter."""
+    matter = sorted(set(_last_of_equal(losses)))
+    return [matter.index(level) for level in _last_of_equal(losses)]
+
+
+def rows_of(hierarchy: Hierarchy) -> NDArray[np.int32]:
+    """The row of each symbol: that of a word's lowest cluster, then those of padding and unknown word."""
+    bounds = hierarchy.bounds[0]
+    clusters = len(bounds) - 1
+    rows = np.empty(len(hierarchy.order) + 2, np.int32)
+    rows[hierarchy.order] = np.repeat(np.arange(clusters, dtype=np.int32), np.diff(bounds))
+    rows[-2:] = [clusters, clusters + 1]
+    return rows
+
+
+def find_representatives(hierarchy: Hierarchy, frequencies: NDArray[np.float64]) -> NDArray[np.int32]:
+    """The most frequent word of the lowest cluster at each place: int32 ``(size,)``. The lower id wins a tie.
+
+    ``frequencies``: float64 ``(size,)``.
+    """
+    bounds, order = hierarchy.bounds[0], hierarchy.order
+    sizes = np.diff(bounds)
+    ranked = order[np.lexsort((order, -frequencies[order], np.repeat(np.arange(len(sizes)), sizes)))]
+    return np.repeat(ranked[bounds[:-1]], sizes)

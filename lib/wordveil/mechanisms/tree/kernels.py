@@ -1,0 +1,48 @@
+"""The compiled loop that draws words from nested clusters; :mod:`wordveil.mechanisms.tree.table` has the arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.compiled import compiled
+
+UInt64 = NDArray[np.uint64]
+Int32 = NDArray[np.int32]
+
+
+class TreeArrays(NamedTuple):
+    """The arrays that decide draws, as compiled code takes them."""
+
+    rows: Int32
+    kinds: Int32
+    ranges: Int32
+    thresholds: UInt64
+    written: Int32
+
+
+@compiled
+def draw_places(symbols: Int32, words: UInt64, tree: TreeArrays, out: Int32) -> None:
+    """Draw one output for each symbol.
+
+    ``words``: uint64 ``(count, 2)`` of random bits. The first one chooses the range: whether it is the first one, the
+    likeliest, is computed without a jump, which no processor could foresee. The second one chooses the place:
+    ``floor(B s / 2^64)``, from two products of 32 bits, since ranges are shorter than 2^31. Places are unsigned, so
+    that none is taken for one that counts from the end.
+    """
+    rows, kinds, ranges, thresholds, written = tree
+    half, low_half = np.uint64(32), np.uint64(0xFFFFFFFF)
+    for token in range(len(symbols)):
+        row = np.uint32(rows[symbols[token]])
+        kind = np.uint32(kinds[row])
+        choice, word = words[token, 0], words[token, 1]
+        turn = np.uint32(choice >= thresholds[kind, 0])
+        for j in range(1, thresholds.shape[1]):
+            if choice < thresholds[kind, j]:
+                break
+            turn += np.uint32(1)
+        start, size = np.uint64(ranges[row, turn, 0]), np.uint64(ranges[row, turn, 1])
+        low = (word & low_half) * size
+        out[token] = written[start + (((word >> half) * size + (low >> half)) >> half)]

@@ -1,0 +1,202 @@
+"""The arrays of nested clusters: arranged for drawing, read back, certified.
+
+Every symbol has a row: that of its lowest cluster, of padding, or of the unknown word. A row is a list of ranges of
+places, and a kind, whose thresholds say which range a random word chooses: the first one whose threshold is above it,
+or else the last. Padding is a place of its own, after those of the words. Which output stands at a place is a choice of
+the mechanism's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wordveil.mechanisms.tree.kernels import Int32, TreeArrays, UInt64, draw_places
+from wordveil.mechanisms.tree.levels import WHOLE, Levels, Losses, Mixture, certify_levels
+
+Int64 = NDArray[np.int64]
+_OTHERS = 2  # rows of symbols that are no words
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """The nested clusters of every lowest cluster.
+
+    Attributes
+    ----------
+    ranges
+        int64 ``(clusters, levels, 2)``: first place and size of the cluster at each level, lowest first.
+    shapes
+        the distinct chains of sizes.
+    kinds
+        int64 ``(clusters,)``: the shape of each lowest cluster.
+    """
+
+    ranges: Int64
+    shapes: list[tuple[int, ...]]
+    kinds: Int64
+
+    @classmethod
+    def of(cls, bounds: Sequence[NDArray[Any]]) -> Self:
+        """Of the bounds of each level (:class:`wordveil.neighbours.clusters.Hierarchy`), first those of the lowest
+        clusters; then those of the levels that matter, which may be the same.
+        """
+        first, levels = bounds[0][:-1], []
+        for edges in bounds[1:]:
+            cluster = np.searchsorted(edges, first, side="right") - 1
+            levels.append(np.stack([edges[cluster], edges[cluster + 1] - edges[cluster]], axis=1))
+        ranges = np.stack(levels, axis=1).astype(np.int64)
+        shapes, kinds = np.unique(ranges[:, :, 1], axis=0, return_inverse=True)
+        return cls(ranges, [tuple(shape) for shape in shapes.tolist()], kinds.ravel())
+
+
+@dataclass(frozen=True)
+class TreeTable:
+    """Arrays that workers map into memory. Rows are lowest clusters, then padding, then the unknown word.
+
+    Attributes
+    ----------
+    rows
+        int32 ``(size + 2,)``: the row of each symbol.
+    kinds
+        int32 ``(clusters + 2,)``: the kind of each row.
+    ranges
+        int32 ``(clusters + 2, ranges, 2)``: first place and size, in the order in which they are chosen.
+    thresholds
+        uint64 ``(kinds, ranges - 1)``, not falling within a kind.
+    written
+        int32 ``(size,)``, or ``(size + 1,)`` where padding is an output: the output at each place.
+    """
+
+    rows: Int32
+    kinds: Int32
+    ranges: Int32
+    thresholds: UInt64
+    written: Int32
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays by name, for a bundle."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The inverse of :attr:`arrays`; others are left out."""
+        return cls(**{name: arrays[name] for name in cls.__dataclass_fields__})
+
+    @property
+    def size(self) -> int:
+        """How many words there are."""
+        return len(self.rows) - _OTHERS
+
+    @property
+    def pads(self) -> bool:
+        """Whether padding is an output."""
+        return len(self.written) > self.size
+
+    def draw(self, symbols: Int32, words: UInt64) -> Int32:
+        """One output for each symbol, int32 ``(count,)``. ``words``: uint64 ``(count, 2)`` of random bits."""
+        drawn = np.empty(len(symbols), np.int32)
+        tree = TreeArrays(self.rows, self.kinds, self.ranges, self.thresholds, self.written)
+        draw_places(symbols, words, tree, drawn)
+        return drawn
+
+    def numbers(self, row: int) -> list[int]:
+        """The share of each range of a row, of 2^64."""
+        edges = [0, *map(int, self.thresholds[self.kinds[row]]), WHOLE]
+        return [after - before for before, after in pairwise(edges)]
+
+    def mixture(self, row: int) -> Mixture:
+        """The mixture of a row, by its ranges of words, level after level. Those of padding and unknown word have one
+        set: all words.
+        """
+        ranges, numbers = self.ranges[row].tolist(), self.numbers(row)
+        words = sum(number for (start, _), number in zip(ranges, numbers, strict=True) if start < self.size)
+        if row >= len(self.kinds) - _OTHERS:
+            return Mixture((self.size,), (words,), WHOLE - words)
+        levels = self._levels
+        return Mixture(
+            tuple(ranges[level][1] for level in levels), tuple(numbers[level] for level in levels), WHOLE - words
+        )
+
+    @cached_property
+    def _levels(self) -> list[int]:
+        """The places of ranges of words among all, the lowest level first: a level has fewer clusters than the one
+        below. Sizes would not do, since a cluster of one word may lie in another one of it.
+        """
+        starts = self.ranges[: len(self.kinds) - _OTHERS, :, 0]
+        counts = {place: len(np.unique(starts[:, place])) for place in range(starts.shape[1])}
+        return sorted((place for place in counts if starts[0, place] < self.size), key=lambda place: -counts[place])
+
+    def law(self, row: int) -> NDArray[np.float64]:
+        """The probability of each place: float64 ``(size,)``, or ``(size + 1,)`` where padding is an output."""
+        law = np.zeros(len(self.written))
+        for (start, size), number in zip(self.ranges[row].tolist(), self.numbers(row), strict=True):
+            law[start : start + size] += number / WHOLE / size
+        return law
+
+    def certify(self) -> Losses:
+        """Compute the losses from the arrays alone.
+
+        Raises :class:`ValueError` where ranges are no nested clusters, or thresholds fall.
+        """
+        clusters = len(self.kinds) - _OTHERS
+        ranges = self.ranges[:clusters].astype(np.int64)
+        levels = np.array(self._levels)
+        self._check(ranges, levels)
+        chains = np.concatenate([self.kinds[:clusters, None], ranges[:, levels, 1]], axis=1)
+        _, first = np.unique(chains, axis=0, return_index=True)
+        others = [clusters + 1, *([clusters] if self.pads else [])]
+        return certify_levels([self.mixture(row) for row in first.tolist()], [self.mixture(row) for row in others])
+
+    def _check(self, ranges: Int64, levels: Int64) -> None:
+        """That the ranges of each level cut all places, inside those of the next one; that thresholds do not fall; and
+        that rows of one lowest range are of one kind.
+        """
+        starts, sizes = ranges[:, levels, 0], ranges[:, levels, 1]
+        ends = starts + sizes
+        sound = bool((self.thresholds[:, 1:] >= self.thresholds[:, :-1]).all())
+        sound &= bool((starts[:, 1:] <= starts[:, :-1]).all() and (ends[:, 1:] >= ends[:, :-1]).all())
+        for level in range(len(levels)):
+            cut = np.unique(np.stack([starts[:, level], ends[:, level]], axis=1), axis=0)
+            sound &= bool(cut[0, 0] == 0 and cut[-1, 1] == self.size and (cut[1:, 0] == cut[:-1, 1]).all())
+        lowest = np.unique(np.stack([starts[:, 0], self.kinds[: len(ranges)]], axis=1), axis=0)
+        sound &= len(lowest) == len(np.unique(starts[:, 0]))
+        if not sound:
+            raise ValueError("ranges are not nested clusters with rising thresholds")
+
+
+def arrange(nesting: Nesting, levels: Levels, rows: Int32, written: Int32) -> TreeTable:
+    """Arrange the numbers of ``levels`` for drawing: the likeliest range of most words first.
+
+    ``rows``: int32 ``(size + 2,)``, as in :class:`TreeTable`; ``written`` likewise.
+    """
+    size, pads = len(rows) - _OTHERS, len(written) > len(rows) - _OTHERS
+    common = levels.words[int(np.bincount(nesting.kinds).argmax())]
+    numbers = [*common.numbers, *([common.pad] if pads else [])]
+    turns = sorted(range(len(numbers)), key=lambda place: (-numbers[place], place))
+    clusters = len(nesting.kinds)
+    ranges = np.empty((clusters + _OTHERS, len(turns), 2), np.int32)
+    ranges[clusters:] = [0, size]
+    if pads:
+        ranges[clusters:, 0] = [size, 1]
+    for place, turn in enumerate(turns):
+        ranges[:clusters, place] = nesting.ranges[:, turn] if turn < nesting.ranges.shape[1] else [size, 1]
+    thresholds = [_edges([[*mixture.numbers, mixture.pad][turn] for turn in turns]) for mixture in levels.words]
+    thresholds += [[mixture.pad] * (len(turns) - 1) for mixture in (levels.padding, levels.unknown)]
+    kinds = np.append(nesting.kinds, [len(levels.words), len(levels.words) + 1]).astype(np.int32)
+    return TreeTable(rows, kinds, ranges, np.array(thresholds, np.uint64), written)
+
+
+def _edges(numbers: Sequence[int]) -> list[int]:
+    """The sums of the first numbers, without the sum of all."""
+    edges = [0]
+    for number in numbers[:-1]:
+        edges.append(edges[-1] + number)
+    return edges[1:]

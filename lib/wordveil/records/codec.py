@@ -1,0 +1,281 @@
+"""Encodes and decodes the text columns of records, whose tokens run on over the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wordveil.crypto.keys import Secret
+from wordveil.crypto.streams import Contexts
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.records.columns import TextColumns
+from wordveil.text.choices import OtherLanguage
+from wordveil.text.codec import Codec
+from wordveil.text.encoded import Encoded
+from wordveil.text.language import UNKNOWN_SHARE_REFUSED
+from wordveil.text.order import sample
+from wordveil.text.policy import TextPolicy
+from wordveil.text.repetition import Pattern
+from wordveil.text.slots import NgramModel
+from wordveil.text.types.found import ShownTokens
+from wordveil.text.types.lists import PublicLists
+
+
+@dataclass(frozen=True)
+class TokenLayout:
+    """Where the tokens of several columns stand among those of their records.
+
+    Attributes
+    ----------
+    offsets
+        int64 ``(records + 1,)``, the tokens of each record.
+    bounds
+        int64 ``(records * columns + 1,)``, those of each column of each record.
+    places
+        for each column int64 ``(its tokens,)``: where each of its tokens stands among all.
+    """
+
+    offsets: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    places: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, offsets: Sequence[NDArray[np.int64]]) -> TokenLayout:
+        """The layout of columns with these offsets, int64 ``(records + 1,)`` each."""
+        lengths = np.stack([np.diff(column) for column in offsets], axis=1)
+        bounds = np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64)
+        places = []
+        for number, column in enumerate(offsets):
+            starts = bounds[:-1].reshape(lengths.shape)[:, number]
+            places.append(np.arange(column[-1], dtype=np.int64) + np.repeat(starts - column[:-1], lengths[:, number]))
+        return cls(bounds[:: len(offsets)], bounds, tuple(places))
+
+    def join(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The values of all tokens, from those of each column's."""
+        joined = np.empty(int(self.bounds[-1]), values[0].dtype)
+        for places, column in zip(self.places, values, strict=True):
+            joined[places] = column
+        return joined
+
+    def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The inverse."""
+        return [values[places] for places in self.places]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The encoded texts of records: each column's, and what holds for the records.
+
+    Attributes
+    ----------
+    columns
+        the texts of each column, of the same records.
+    layout
+        where their tokens stand.
+    pattern
+        which tokens of a record are the same word, in whatever column; None where each is drawn on its own.
+    """
+
+    columns: tuple[Encoded, ...]
+    layout: TokenLayout
+    pattern: Pattern | None
+
+    @classmethod
+    def of(cls, columns: Sequence[Encoded]) -> Texts:
+        """The texts of records with these columns."""
+        layout = TokenLayout.of([column.offsets for column in columns])
+        pattern = (
+            columns[0].pattern if len(columns) == 1 else _join_patterns([column.forms for column in columns], layout)
+        )
+        return cls(tuple(columns), layout, pattern)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """int64 ``(records + 1,)``, the tokens of each record."""
+        return self.layout.offsets
+
+    @cached_property
+    def shown(self) -> ShownTexts | None:
+        """The typed tokens whose class shows; None where the policy shows no class."""
+        return ShownTexts.of([column.shown for column in self.columns])
+
+    @property
+    def drawn_offsets(self) -> NDArray[np.int64]:
+        """int64 ``(records + 1,)``, the tokens of each record that are drawn."""
+        return self.offsets if self.pattern is None else self.pattern.distinct_offsets
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """int64 ``(records,)``, words before the policy."""
+        return _add(column.words for column in self.columns)
+
+    @property
+    def unknown(self) -> NDArray[np.int64]:
+        """int64 ``(records,)``, of those outside the vocabulary."""
+        return _add(column.unknown for column in self.columns)
+
+    @property
+    def refused(self) -> NDArray[np.object_]:
+        """Why each record is refused, or None: the reason of its first column that is."""
+        found = self.columns[0].refused.copy()
+        for column in self.columns[1:]:
+            found = np.where(found == None, column.refused, found)  # noqa: E711 - elementwise
+        return found
+
+
+def _add(counts: Iterator[NDArray[np.int64]]) -> NDArray[np.int64]:
+    total: NDArray[np.int64] = np.sum(list(counts), axis=0, dtype=np.int64)
+    return total
+
+
+@dataclass(frozen=True)
+class ShownTexts:
+    """The typed tokens of records whose class shows, those of all columns in a row.
+
+    Attributes
+    ----------
+    tokens
+        of the records.
+    layout
+        where those of each column stand.
+    """
+
+    tokens: ShownTokens
+    layout: TokenLayout
+
+    @classmethod
+    def of(cls, columns: Sequence[ShownTokens | None]) -> ShownTexts | None:
+        """Those of records with these columns; None where the policy shows no class."""
+        found = [column for column in columns if column is not None]
+        if not found:
+            return None
+        layout = TokenLayout.of([column.offsets for column in found])
+        if len(found) == 1:
+            return cls(found[0], layout)
+        kinds = layout.join([column.kinds for column in found])
+        order = np.argsort(np.concatenate(layout.places), kind="stable")
+        shapes = pa.concat_arrays([column.shapes for column in found]).take(pa.array(order))
+        pattern = _join_patterns([column.forms for column in found], layout)
+        return cls(ShownTokens(kinds, shapes, layout.offsets, pattern), layout)
+
+    def split(self, values: pa.StringArray) -> list[pa.StringArray]:
+        """``values``, string array ``(shown,)``, by column."""
+        return [values.take(pa.array(places)) for places in self.layout.places]
+
+
+def _join_patterns(columns: Sequence[pa.DictionaryArray | None], layout: TokenLayout) -> Pattern | None:
+    """Which tokens of a record are the same, by the forms of all columns. Padding is the same as nothing else."""
+    forms = [column for column in columns if column is not None]
+    if not forms:
+        return None
+    dictionary = pa.chunked_array(forms).unify_dictionaries()
+    codes = [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in dictionary.chunks]
+    # Arrow drops chunks without values.
+    filled = iter(codes if len(codes) == len(forms) else _with_empty(codes, forms))
+    joined = layout.join([next(filled).astype(np.int64) for _ in forms])
+    padding = joined < 0
+    count = int(joined.max(initial=-1)) + 1
+    joined[padding] = count + np.arange(int(padding.sum()))
+    return Pattern.of(joined, layout.offsets, count + int(padding.sum()))
+
+
+def _with_empty(codes: Sequence[NDArray[Any]], forms: Sequence[pa.Array]) -> Iterator[NDArray[Any]]:
+    left = iter(codes)
+    for form in forms:
+        yield next(left) if len(form) else np.empty(0, np.int64)
+
+
+class ColumnsCodec:
+    """Encodes and decodes the text columns of records under one policy and vocabulary.
+
+    ``model``: the n-gram model that the policy names, if it names one. ``lists``: the public lists, where the policy
+    draws from them. Raises :class:`ValueError` for another model, for missing lists, and for widths that do not add up
+    to the policy's ``n_max``.
+    """
+
+    def __init__(
+        self,
+        columns: TextColumns,
+        policy: TextPolicy,
+        vocabulary: Vocabulary,
+        model: NgramModel | None = None,
+        lists: PublicLists | None = None,
+    ) -> None:
+        self._policy = policy
+        self._policies = columns.split_policy(policy)
+        if len(self._policies) > 1:  # the share is that of the whole record
+            self._policies = tuple(replace(part, max_unknown_share=None) for part in self._policies)
+        made = {part: Codec(part, vocabulary, model, lists) for part in dict.fromkeys(self._policies)}
+        self._codecs = [made[part] for part in self._policies]
+        self._unknown = vocabulary.unknown
+
+    def find_other(
+        self, columns: Sequence[pa.StringArray], named: Sequence[str | None] | None = None
+    ) -> NDArray[np.bool_]:
+        """Which records are of another language, by all their texts together: bool ``(records,)``. ``columns`` as in
+        :meth:`encode`; ``named``: the languages that records name.
+        """
+        if len(columns) == 1 or self._policy.other_language == OtherLanguage.RELEASE:
+            return self._codecs[0].find_other(columns[0], named)
+        return self._codecs[0].find_other(pc.binary_join_element_wise(*columns, "\n"), named)
+
+    def encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_] | None = None) -> Texts:
+        """``columns``: the texts of each column, string arrays without nulls, valid UTF-8. ``other``: what
+        :meth:`find_other` says; None: ask it.
+
+        Under ``refused: empty`` a record of which one column is refused is encoded as one without any text.
+        """
+        other = self.find_other(columns) if other is None else other
+        texts = self._encode(columns, other)
+        refused = texts.refused
+        if self._policy.refused != "empty" or len(columns) == 1 or not (refused != None).any():  # noqa: E711
+            return texts
+        emptied = pa.array(refused != None)  # noqa: E711 - elementwise
+        sound = other & (refused == None)  # noqa: E711 - elementwise
+        return self._encode([pc.if_else(emptied, "", column) for column in columns], sound)
+
+    def _encode(self, columns: Sequence[pa.StringArray], other: NDArray[np.bool_]) -> Texts:
+        texts = Texts.of([codec.encode(column, other) for codec, column in zip(self._codecs, columns, strict=True)])
+        if len(columns) > 1 and (share := self._policy.max_unknown_share) is not None:
+            over = ~other & (texts.unknown > share * texts.words)
+            texts.columns[0].refused[over] = UNKNOWN_SHARE_REFUSED
+        return texts
+
+    def fit(self, texts: Texts, contexts: Contexts, key: Secret) -> tuple[NDArray[np.int32], TokenLayout]:
+        """The ids to draw, int32 ``(tokens,)``, and where each column's stand: those of ``texts``, or under
+        ``length: sample`` each column's number of them, drawn by ``key``.
+        """
+        ids = [column.ids for column in texts.columns]
+        if self._policy.length != "sample":
+            return texts.layout.join(ids), texts.layout
+        chosen, first = [], 0
+        for column, part in zip(texts.columns, self._policies, strict=True):
+            assert part.n_max is not None
+            chosen.append(sample(column.ids, column.offsets, contexts, key, part.n_max, self._unknown, first=first))
+            first += part.n_max
+        layout = TokenLayout.of([offsets for _, offsets in chosen])
+        return layout.join([values for values, _ in chosen]), layout
+
+    def decode(
+        self, ids: NDArray[np.int32], layout: TokenLayout, texts: Texts, values: pa.StringArray | None
+    ) -> list[pa.StringArray]:
+        """The texts of each column, of drawn ids; padding leaves no trace in them. ``values``: what the tokens of
+        :attr:`Texts.shown` are written as.
+        """
+        shown: Sequence[pa.StringArray | None] = [None] * len(texts.columns)
+        if texts.shown is not None and values is not None:
+            shown = texts.shown.split(values)
+        offsets = [np.concatenate([[0], np.cumsum(lengths)]) for lengths in self._lengths(layout)]
+        rows = zip(self._codecs, layout.split(ids), offsets, texts.columns, shown, strict=True)
+        return [codec.decode(part, bounds, column.skeleton, drawn) for codec, part, bounds, column, drawn in rows]
+
+    def _lengths(self, layout: TokenLayout) -> NDArray[np.int64]:
+        """int64 ``(columns, records)``."""
+        return np.diff(layout.bounds).reshape(-1, len(self._codecs)).T

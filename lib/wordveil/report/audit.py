@@ -1,0 +1,66 @@
+"""An audit for people: its page, and the words of its figures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from wordveil.audit.findings import Audit, Finding, Verdict
+from wordveil.report.numbers import show_number
+from wordveil.report.templates import render_page
+
+_MARKS = {Verdict.REFUTED: "✗", Verdict.NOT_REFUTED: "✓", Verdict.HOLDS: "✓", Verdict.NOT_TESTED: "○"}
+_CLASSES = {Verdict.REFUTED: "bad", Verdict.NOT_REFUTED: "good", Verdict.HOLDS: "good", Verdict.NOT_TESTED: "quiet"}
+
+
+def render_audit(audit: Audit) -> str:
+    """The page of an audit, in HTML: the verdict, a row for each finding, notes and facts."""
+    return render_page(
+        "audit.html",
+        title=f"Audit of {audit.subject}",
+        audit=audit,
+        verdict=verdict_of(audit),
+        refuted=list(dict.fromkeys(one.test for one in audit.refuted)),
+        untested=[one.test for one in audit.findings if one.verdict is Verdict.NOT_TESTED],
+        alpha=f"{audit.alpha:.3g}",
+        rows=[_row(one) for one in audit.findings],
+    )
+
+
+def verdict_of(audit: Audit) -> str:
+    """What an audit says, in a few words."""
+    if audit.refuted:
+        return "refuted"
+    return "not refuted" if audit.is_passed else "nothing was tested"
+
+
+def show_nats(value: float | None) -> str:
+    """A loss with enough digits to compare it; empty where there is none."""
+    if value is None:
+        return ""
+    return show_number(value) if math.isinf(value) else f"{value:.6g}"
+
+
+def describe_power(finding: Finding) -> str:
+    """What the draws of a test could have refuted, in a sentence; empty where nothing was drawn to refute a loss."""
+    if finding.power is None or finding.verdict is Verdict.REFUTED:
+        return ""
+    if math.isinf(finding.power):
+        return "So few draws could not have refuted any loss here: the claim is too large for them."
+    return f"A loss {finding.power:.3g} times the claim would have been refuted."
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "test": finding.test,
+        "mark": _MARKS[finding.verdict],
+        "verdict": finding.verdict,
+        "class": _CLASSES[finding.verdict],
+        "claim": finding.claim,
+        "evidence": finding.evidence,
+        "power": describe_power(finding),
+        "claimed": show_nats(finding.claimed),
+        "observed": show_nats(finding.observed),
+        "p": "" if finding.p_value is None else f"{finding.p_value:.2g}",
+        "draws": f"{finding.draws:,}" if finding.draws else "",
+    }

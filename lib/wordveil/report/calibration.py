@@ -1,0 +1,233 @@
+"""What an epsilon means, for people: sentences, rows of tables, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, FoundEpsilon, WordFigure
+from wordveil.privacy.recovery import PriorRecovery, Recovery
+from wordveil.report.histograms import draw_histogram
+from wordveil.report.lines import HEIGHT, WIDTH, Panel, draw_lines
+from wordveil.report.numbers import NOT_MEASURED, show_number, show_recovered, show_share
+from wordveil.report.templates import render_page
+
+PRIORS = {"frequency": "running text", "uniform": "all words alike"}
+"""The priors of a guesser, as headings."""
+DEFINITIONS = {
+    "epsilon": "mechanism.epsilon as configured: per unit of the mechanism's metric, or the loss itself of a mechanism "
+    "whose epsilon is pure.",
+    "largest loss": "the certified loss of one token between any two words, in nats: no output changes the odds "
+    "between two words by more than e to this power.",
+    "nearest loss": "the median over words of the loss between a word and its nearest neighbour, in nats: what hides a "
+    "word among similar ones.",
+    "kept": "the share of draws that give the word itself; each word counts once.",
+    "recovered": "the share of words that the best guesser gets right who sees one output and knows everything but the "
+    "key and the text (Bayes vulnerability). In running text words are as likely as they are frequent in public text.",
+    "leakage": "how many times as many words the guesser gets right as without looking (multiplicative Bayes leakage).",
+}
+_UTILITY = {
+    "text_words": "words of the text",
+    "noise_dimension": "dimension of the noise",
+    "points_50": "Earth Mover's distance to the noisy points, with 50%: at most",
+    "words_50": "the same to the words, with 50%: at most",
+    "points_95": "Earth Mover's distance to the noisy points, with 95%: at most",
+    "words_95": "the same to the words, with 95%: at most",
+}
+_PUBLIC_NOTE = "Figures of public words and vectors, drawn with a public key. No text of the corpus enters them."
+
+
+def describe_found(found: FoundEpsilon) -> str:
+    """The epsilon that meets a target, in a sentence."""
+    how = "computed" if found.is_exact else "from draws, with a confidence of 95%"
+    return (
+        f"{found.target} needs epsilon {found.epsilon:g} ({found.low:.4g} to {found.high:.4g}, {how}); there it is "
+        f"{_show_brief(found.reached)}."
+    )
+
+
+def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
+    """What one epsilon means, in sentences."""
+    epsilon = f"{meaning.epsilon:g}"
+    sentences = [f"At epsilon {epsilon} a word comes back as itself in {show_share(meaning.share_kept)} of the draws."]
+    if meaning.recovery is not None:
+        sentences.extend(_describe_recovery(Recovery.from_dict(meaning.recovery)))
+    but = f", but for a probability of {meaning.delta:.3g}" if meaning.delta else ""
+    sentences.append(
+        f"No output changes the odds between any two words by more than e^{_show_brief(meaning.pure_epsilon)}{but}."
+    )
+    if meaning.nearest_loss is not None:
+        sentences.append(
+            f"Between a word and its nearest neighbour the median loss is {_show_brief(meaning.nearest_loss)}."
+        )
+    return sentences
+
+
+def _describe_recovery(recovery: Recovery) -> list[str]:
+    frequency, uniform = (
+        f"{show_recovered(one.after[0])} of the words ({show_share(one.before)} without looking)"
+        for one in (recovery.frequency, recovery.uniform)
+    )
+    return [
+        f"An attacker who knows how frequent words are names {frequency}.",
+        f"Where all words are equally likely, rare ones too, an attacker names {uniform}.",
+    ]
+
+
+def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
+    """What is said of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
+    columns = {
+        "epsilon": [f"{one.epsilon:g}" for one in meanings],
+        "largest loss": [_show_brief(one.pure_epsilon) for one in meanings],
+        "nearest loss": ["" if one.nearest_loss is None else _show_brief(one.nearest_loss) for one in meanings],
+        "kept": [show_share(one.share_kept) for one in meanings],
+    }
+    for prior, heading in PRIORS.items():
+        found = [_find_prior(one, prior) for one in meanings]
+        columns[f"recovered, {heading}"] = ["" if one is None else show_recovered(one.after[0]) for one in found]
+        columns[f"leakage, {heading}"] = ["" if one is None else _show_leakage(one) for one in found]
+    return {heading: texts for heading, texts in columns.items() if any(texts)}
+
+
+def list_statistics(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
+    """The statistics of words: by heading, ``average / worst`` for each epsilon; empty where one lacks it."""
+    names = dict.fromkeys(figure.name for one in meanings for figure in one.words)
+    found = [{figure.name: figure for figure in one.words} for one in meanings]
+    return {
+        f"{name}, average / worst": [_show_pair(figures[name]) if name in figures else "" for figures in found]
+        for name in names
+    }
+
+
+def _show_pair(figure: WordFigure) -> str:
+    return f"{_show_figure(figure.average)} / {_show_figure(figure.worst)}"
+
+
+def _show_figure(value: float) -> str:
+    """A figure; whole ones without decimals."""
+    return f"{int(value):,}" if float(value).is_integer() else show_number(value)
+
+
+def _show_leakage(prior: PriorRecovery) -> str:
+    least, most = _show_brief(prior.leakage_at_least), prior.leakage_at_most
+    if most is None:
+        return f"at least {least}"
+    return least if most == prior.leakage_at_least else f"{least} to {_show_brief(most)}"
+
+
+def _show_brief(value: float) -> str:
+    """A figure in three digits, or without decimals where it is large."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _find_prior(meaning: EpsilonMeaning, name: str) -> PriorRecovery | None:
+    return None if meaning.recovery is None else PriorRecovery.from_dict(meaning.recovery[name])
+
+
+def render_calibration(calibration: Calibration) -> str:
+    """The page of a calibration, in HTML: sentences, pictures, tables, examples and definitions. All names are
+    escaped.
+    """
+    meanings = calibration.meanings
+    return render_page(
+        "calibration.html",
+        title=f"What epsilon means: {calibration.mechanism}",
+        width=WIDTH,
+        height=HEIGHT,
+        calibration=calibration,
+        public_note=_PUBLIC_NOTE,
+        found=[describe_found(one) for one in calibration.found],
+        readings=[(f"{one.epsilon:g}", describe_meaning(one)) for one in meanings],
+        panels=draw_panels(meanings),
+        tables=[
+            list_columns(meanings),
+            {"epsilon": [f"{one.epsilon:g}" for one in meanings], **list_statistics(meanings)},
+        ],
+        histograms=draw_histograms(meanings),
+        utility=_list_utility(meanings),
+        examples=_list_examples(meanings),
+        definitions=_list_definitions(meanings),
+        figures=[(f"{one.epsilon:g}", [_describe_figure(figure) for figure in one.words]) for one in meanings],
+    )
+
+
+def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
+    """The pictures against epsilon: words kept, words recovered, and the losses of a token."""
+    epsilons = [one.epsilon for one in meanings]
+    recovered: dict[str, list[float | None]] = {
+        heading: [None if (found := _find_prior(one, prior)) is None else found.after[0].at_least for one in meanings]
+        for prior, heading in PRIORS.items()
+    }
+    panels: list[tuple[str, dict[str, list[float | None]], Callable[[float], str]]] = [
+        ("Words kept", {"words that come back": [one.share_kept for one in meanings]}, show_share),
+        ("Words that an attacker names", recovered, show_share),
+        (
+            "Loss of a token, in nats",
+            {
+                "largest loss": [one.pure_epsilon for one in meanings],
+                "nearest loss": [one.nearest_loss for one in meanings],
+            },
+            _show_brief,
+        ),
+    ]
+    return [
+        draw_lines(title, epsilons, known, show)
+        for title, figures, show in panels
+        if (known := {name: found for name, found in figures.items() if any(one is not None for one in found)})
+    ]
+
+
+def draw_histograms(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """For each epsilon the statistics that are counted in whole numbers."""
+    found = [
+        (f"{one.epsilon:g}", [_draw_figure(figure) for figure in one.words if figure.histogram]) for one in meanings
+    ]
+    return [(epsilon, charts) for epsilon, charts in found if charts]
+
+
+def _draw_figure(figure: WordFigure) -> dict[str, Any]:
+    marks = {"average": figure.scale * figure.average, "worst": figure.scale * figure.worst}
+    named = {f"{name} {_show_figure(value)}": value for name, value in marks.items()}
+    unit = figure.name if figure.scale == 1 else f"{figure.name}, draws of {figure.scale:,}"
+    return {**_describe_figure(figure), "unit": unit, "chart": draw_histogram(figure.histogram, named, tail=True)}
+
+
+def _describe_figure(figure: WordFigure) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "average": _show_figure(figure.average),
+        "worst": _show_figure(figure.worst),
+        "worst_word": figure.worst_word,
+        "quantiles": [_show_figure(value) for value in figure.quantiles],
+        "how": "computed" if figure.is_exact else "drawn",
+    }
+
+
+def _list_utility(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[str]]]:
+    names = dict.fromkeys(name for one in meanings for name in one.utility)
+    found = {name: [one.utility.get(name) for one in meanings] for name in names}
+    return [(_UTILITY.get(name, name), [_show_bound(value) for value in values]) for name, values in found.items()]
+
+
+def _show_bound(value: float | None) -> str:
+    return NOT_MEASURED if value is None else _show_brief(value)
+
+
+def _list_examples(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
+    """By word, for each epsilon its likeliest outputs and their shares."""
+    words = dict.fromkeys(example.word for one in meanings for example in one.examples)
+    outputs = [{example.word: example.outputs for example in one.examples} for one in meanings]
+    return [
+        (
+            word,
+            [
+                (f"{one.epsilon:g}", [(output, show_share(share)) for output, share in found.get(word, ())])
+                for one, found in zip(meanings, outputs, strict=True)
+            ],
+        )
+        for word in words
+    ]
+
+
+def _list_definitions(meanings: Sequence[EpsilonMeaning]) -> Mapping[str, str]:
+    return {**DEFINITIONS, **{figure.name: figure.definition for one in meanings for figure in one.words}}

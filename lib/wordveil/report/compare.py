@@ -1,0 +1,256 @@
+"""Two evaluations side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from wordveil.report.numbers import name_method, show_difference, show_interval, show_number
+from wordveil.report.page import draw_frontiers
+from wordveil.report.tables import TITLES
+from wordveil.report.templates import render_page
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.score import Group, Score
+
+NOTE = (
+    "Intervals that do not overlap differ beyond chance. Where they overlap, the figures may still differ: both were "
+    "measured apart, and this is no test of their difference."
+)
+
+
+class Change(StrEnum):
+    """What a difference says."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    OTHER = "different"
+    UNCLEAR = "not clear"
+    SAME = "same"
+
+
+@dataclass(frozen=True)
+class ScorePair:
+    """The same figure of the same subject in two evaluations.
+
+    Attributes
+    ----------
+    first, second
+        the scores; their keys and subjects are equal.
+    """
+
+    first: Score
+    second: Score
+
+    @property
+    def difference(self) -> float | None:
+        """The second less the first; None where one was not measured or both are infinite."""
+        if (
+            self.first.value is None
+            or self.second.value is None
+            or self.first.value == self.second.value == float("inf")
+        ):
+            return None
+        return self.second.value - self.first.value
+
+    @property
+    def do_intervals_overlap(self) -> bool | None:
+        """Whether the 95% intervals share a figure; None where a score was not measured.
+
+        A score without an interval is exact: its interval is the figure.
+        """
+        first, second = _interval(self.first), _interval(self.second)
+        if first is None or second is None:
+            return None
+        return first[0] <= second[1] and second[0] <= first[1]
+
+    @property
+    def change(self) -> Change | None:
+        """What the second is, beside the first; None where one was not measured."""
+        if self.do_intervals_overlap is None or self.first.value is None or self.second.value is None:
+            return None
+        if self.first.value == self.second.value:
+            return Change.SAME
+        if self.do_intervals_overlap:
+            return Change.UNCLEAR
+        if self.first.higher_is_better is None:
+            return Change.OTHER
+        return Change.BETTER if (self.second.value > self.first.value) == self.first.higher_is_better else Change.WORSE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        difference = self.difference
+        shown = None if difference is None else _plain(difference)
+        return {
+            "subject": self.first.subject,
+            **dict(zip(("group", "task", "method", "variant", "figure"), self.first.key, strict=True)),
+            "first": _part(self.first),
+            "second": _part(self.second),
+            "difference": shown,
+            "intervals_overlap": self.do_intervals_overlap,
+            "change": self.change,
+        }
+
+
+def _plain(value: float) -> float | str:
+    return value if abs(value) != float("inf") else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _part(score: Score) -> dict[str, Any]:
+    values = score.to_dict()
+    return {name: values[name] for name in ("value", "low", "high", "chance", "count", "note")}
+
+
+def _interval(score: Score) -> tuple[float, float] | None:
+    if score.value is None:
+        return None
+    return (score.value if score.low is None else score.low, score.value if score.high is None else score.high)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations.
+
+    Attributes
+    ----------
+    names
+        of the two.
+    first, second
+        the evaluations.
+    pairs
+        figures that both have, in the order of the first.
+    alone
+        figures that one of the two has, with the name of that one.
+    """
+
+    names: tuple[str, str]
+    first: Evaluation
+    second: Evaluation
+    pairs: tuple[ScorePair, ...]
+    alone: tuple[tuple[str, Score], ...]
+
+    @property
+    def is_private(self) -> bool:
+        """Whether one of the two is."""
+        return self.first.is_private or self.second.is_private
+
+    @property
+    def facts(self) -> dict[str, tuple[str, str]]:
+        """The facts of both, by name; empty where one has none."""
+        names = dict.fromkeys([*self.first.facts, *self.second.facts])
+        return {name: (self.first.facts.get(name, ""), self.second.facts.get(name, "")) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "names": list(self.names),
+            "titles": [self.first.title, self.second.title],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "alone": [{"name": name, **score.to_dict()} for name, score in self.alone],
+        }
+
+    def merge(self) -> Evaluation:
+        """Both as one evaluation, to show as a page: the name of its evaluation stands before each subject's own.
+
+        A subject whose scores are the same in both, such as the original, is there once and keeps its name.
+        """
+        shared = {
+            name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
+        }
+        scores = [score for score in self.first.scores if score.subject in shared]
+        for name, one in zip(self.names, (self.first, self.second), strict=True):
+            own = (score for score in one.scores if score.subject not in shared)
+            scores += [replace(score, subject=f"{name}: {score.subject}") for score in own]
+        facts = {name: " | ".join(values) for name, values in self.facts.items()}
+        return Evaluation(make_title(self.names), facts, tuple(scores), notes=(NOTE,), is_private=self.is_private)
+
+
+def _subjects(evaluation: Evaluation) -> set[str]:
+    return {score.subject for score in evaluation.scores}
+
+
+def _scores_of(evaluation: Evaluation, subject: str) -> set[Score]:
+    return {score for score in evaluation.scores if score.subject == subject}
+
+
+def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """Set two evaluations side by side: the figures that have the same subject, task, method, variant and name.
+
+    Where each has a single subject beside the shared ones, such as two mechanisms, these two are one row.
+    """
+    renamed = _match_subjects(first, second)
+    of = {(renamed.get(score.subject, score.subject), *score.key): score for score in second.scores}
+    firsts = {(score.subject, *score.key): score for score in first.scores}
+    pairs = tuple(ScorePair(score, of[key]) for key, score in firsts.items() if key in of)
+    alone = [(names[0], score) for key, score in firsts.items() if key not in of]
+    alone += [(names[1], score) for key, score in of.items() if key not in firsts]
+    return Comparison(names, first, second, pairs, tuple(alone))
+
+
+def _match_subjects(first: Evaluation, second: Evaluation) -> Mapping[str, str]:
+    """New names for the second's subjects: of the only one that the first lacks, if the second lacks one, too."""
+    ours, theirs = _subjects(first), _subjects(second)
+    mine, other = ours - theirs, theirs - ours
+    return {other.pop(): mine.pop()} if len(mine) == len(other) == 1 else {}
+
+
+def choose_names(first: Path, second: Path) -> tuple[str, str]:
+    """Short names for two files: the last parts of their paths that tell them apart, without endings."""
+    parts = [path.absolute().with_suffix("").parts for path in (first, second)]
+    for length in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-length:]) for part in parts]
+        if names[0] != names[1]:
+            kept = ["/".join(part[-length:-1]) or part[-1] for part in parts] if _same_file(parts) else names
+            return kept[0], kept[1]
+    return "A", "B"
+
+
+def _same_file(parts: Sequence[tuple[str, ...]]) -> bool:
+    return parts[0][-1] == parts[1][-1]
+
+
+def make_title(names: tuple[str, str]) -> str:
+    """The title of a comparison."""
+    return f"{names[0]} and {names[1]}"
+
+
+def list_rows(comparison: Comparison) -> dict[str, list[dict[str, str]]]:
+    """The pairs of each group as texts, for a terminal and for a page, by the group's title."""
+    return {
+        TITLES[group]: [_row(pair) for pair in comparison.pairs if pair.first.group == group]
+        for group in Group
+        if any(pair.first.group == group for pair in comparison.pairs)
+    }
+
+
+def _row(pair: ScorePair) -> dict[str, str]:
+    first, second = pair.first, pair.second
+    subject = first.subject if first.subject == second.subject else f"{first.subject} | {second.subject}"
+    return {
+        "subject": subject,
+        "task": first.task,
+        "method": name_method(first),
+        "first": show_number(first.value),
+        "first_interval": show_interval(first.low, first.high),
+        "second": show_number(second.value),
+        "second_interval": show_interval(second.low, second.high),
+        "chance": "" if first.chance is None else show_number(first.chance),
+        "difference": show_difference(pair.difference),
+        "change": str(pair.change) if pair.change else "",
+        "definition": first.definition,
+    }
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """The page of two evaluations, in HTML: as that of one, everything is escaped and nothing is loaded."""
+    return render_page(
+        "comparison.html",
+        title=make_title(comparison.names),
+        comparison=comparison,
+        note=NOTE,
+        groups=list_rows(comparison),
+        frontiers=draw_frontiers(comparison.merge().scores),
+        alone=[{**asdict(score), "name": name, "by": name_method(score)} for name, score in comparison.alone],
+    )

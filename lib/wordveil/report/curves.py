@@ -1,0 +1,84 @@
+"""The curves of a training, as a picture in SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wordveil.report.picture import Tick, choose_ticks, make_scale
+from wordveil.report.templates import render_page
+
+_WIDTH, _HEIGHT, _GAP = 680, 220, 70
+_LEFT, _RIGHT, _TOP = 52.0, 14.0, 30.0
+_MOST = 400
+"""Points of a line at most: each is the mean of neighbours where there are more."""
+_PANELS = (
+    ("reconstruction loss, nats a symbol", "reconstruction"),
+    ("share of symbols that are the likeliest", "accuracy"),
+    ("mean reward of the likeliest words", "reward"),
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure over the steps: lines in pixels.
+
+    Attributes
+    ----------
+    title
+        what it shows.
+    top, bottom
+        where it begins and ends.
+    across, up
+        the marks of both axes.
+    training, validation
+        points of lines, as SVG writes them; empty where there are none.
+    """
+
+    title: str
+    top: float
+    bottom: float
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    training: str
+    validation: str
+
+
+def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The picture of a training's rows (:class:`wordveil.generators.training.metrics.MetricsFile`), as SVG."""
+    panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
+    begin = next((row["step"] for row in rows if row["rewarded"]), None)
+    steps = _steps(rows)
+    place = None if begin is None else round(make_scale(steps, _LEFT, _WIDTH - _RIGHT)(begin), 1)
+    return render_page(
+        "curves.svg",
+        width=_WIDTH,
+        height=len(panels) * (_HEIGHT + _GAP),
+        panels=panels,
+        left=_LEFT,
+        right=_WIDTH - _RIGHT,
+        begin=place,
+    )
+
+
+def _steps(rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    return choose_ticks([0, *(row["step"] for row in rows)])
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], title: str, name: str, number: int) -> Panel:
+    top = number * (_HEIGHT + _GAP) + _TOP
+    bottom = top + _HEIGHT
+    lines = [_find_line(rows, key) for key in (name, f"validation_{name}")]
+    across, up = _steps(rows), choose_ticks([0, *(value for line in lines for _, value in line)])
+    to_x, to_y = make_scale(across, _LEFT, _WIDTH - _RIGHT), make_scale(up, bottom, top)
+    training, validation = (" ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in line) for line in lines)
+    marks = tuple(Tick(round(to_x(value), 1), f"{value:,.0f}") for value in across)
+    return Panel(title, top, bottom, marks, tuple(Tick(round(to_y(v), 1), f"{v:g}") for v in up), training, validation)
+
+
+def _find_line(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
+    points = [(float(row["step"]), float(row[name])) for row in rows if name in row]
+    share = -(-len(points) // _MOST) or 1
+    groups = [points[start : start + share] for start in range(0, len(points), share)]
+    return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]

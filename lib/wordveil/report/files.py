@@ -1,0 +1,81 @@
+"""The files of a report: a page for people, all figures as JSON, and the scores as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from wordveil.errors import InputError
+from wordveil.report.page import render_evaluation
+from wordveil.report.values import show_cell
+from wordveil.scores.evaluation import Evaluation
+from wordveil.scores.files import replace_file, to_json
+from wordveil.scores.score import Score
+
+PAGE, DATA, SCORES = "report.html", "evaluation.json", "scores.csv"
+_PRIVATE, _SHARED = 0o600, 0o644
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """Where the files of a report are."""
+
+    page: Path
+    data: Path
+    scores: Path
+
+
+def write_evaluation(evaluation: Evaluation, directory: Path) -> ReportFiles:
+    """Write the page, the JSON and the CSV into a directory, and replace those of an earlier report.
+
+    The directory is made where it is missing. Each file is complete whenever it can be seen, and the JSON comes last.
+    Only their owner can read the files of a private evaluation. Raises :class:`OSError` where they cannot be written.
+    """
+    files = ReportFiles(directory / PAGE, directory / DATA, directory / SCORES)
+    contents = {
+        files.page: render_evaluation(evaluation),
+        files.scores: write_scores(evaluation),
+        files.data: to_json(evaluation.to_dict()),
+    }
+    mode = _PRIVATE if evaluation.is_private else _SHARED
+    directory.mkdir(parents=True, exist_ok=True)
+    for path, content in contents.items():
+        replace_file(path, content, mode)
+    return files
+
+
+def write_scores(evaluation: Evaluation) -> str:
+    """The scores as CSV, a column for each field. What was not measured is empty; without bound is ``Infinity``. Texts
+    are guarded by :func:`~wordveil.report.values.show_cell`.
+    """
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [field.name for field in fields(Score)])
+    writer.writeheader()
+    rows = (score.to_dict() for score in evaluation.scores)
+    writer.writerows({name: show_cell(value) for name, value in row.items()} for row in rows)
+    return stream.getvalue()
+
+
+def read_evaluation(path: Path) -> Evaluation:
+    """The evaluation of a JSON file, or of the directory of its report.
+
+    Raises :class:`InputError` where there is none, or where it is not one. The message quotes nothing of the file.
+    """
+    place = path / DATA if path.is_dir() else path
+    try:
+        values = json.loads(place.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror}. Name the {DATA} of an evaluation.") from None
+    except ValueError:
+        raise InputError(f"{place}: is not JSON. Name the {DATA} of an evaluation.") from None
+    try:
+        return Evaluation.from_dict(values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        kind = type(error).__name__
+        raise InputError(
+            f"{place}: is not an evaluation of this version of wordveil ({kind}). Name the {DATA} of one, or evaluate "
+            "again."
+        ) from None

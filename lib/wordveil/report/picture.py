@@ -1,0 +1,222 @@
+"""The frontier as lines, points and labels in pixels, for a wide and for a narrow screen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from wordveil.report.frontier import Frontier, Point, Span
+from wordveil.report.labels import HEIGHT, Box, place_labels
+from wordveil.report.numbers import show_number
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 26.0, 40.0
+_CHANCE = 46.0
+_LONGEST = 26
+_TICKS = 6
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark of an axis: its place in pixels and its text."""
+
+    place: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point: its centre, its bars and its label, all in pixels.
+
+    Attributes
+    ----------
+    point
+        what it shows.
+    x, y
+        the centre.
+    left, right, top, bottom
+        the ends of the bars.
+    label
+        the text beside it: its name, or its number where names do not fit; empty where that does not either.
+    label_x, label_y, anchor
+        a place on the text's base line, and which part of the text is there: ``start``, ``middle`` or ``end``.
+    leader
+        whether a line joins the label to the point, since it lies away from it.
+    leader_x, leader_y
+        the end of that line.
+    """
+
+    point: Point
+    x: float
+    y: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+    label: str
+    label_x: float
+    label_y: float
+    anchor: str
+    leader: bool
+    leader_x: float
+    leader_y: float
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of ``width`` by ``height`` pixels. ``kind``: the screens that it is for, ``wide`` or ``narrow``."""
+
+    kind: str
+    width: int
+    height: int
+    plot: Box
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+    dots: tuple[Dot, ...]
+    line: str
+    chance: float | None
+    is_numbered: bool
+
+
+def draw_frontier(frontier: Frontier) -> tuple[Picture, Picture]:
+    """The picture for a wide screen and that for a narrow one."""
+    return _draw(frontier, "wide", 680, 420), _draw(frontier, "narrow", 330, 330)
+
+
+def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
+    plot = Box(_LEFT, _TOP, width - _RIGHT, height - _BOTTOM)
+    chance = () if frontier.chance is None else (frontier.chance,)
+    across = choose_ticks([end for one in frontier.points for end in _ends(one.utility)])
+    up = choose_ticks([*(end for one in frontier.points for end in _ends(one.attack)), *chance])
+    to_x, to_y = make_scale(across, plot.left, plot.right), make_scale(up, plot.bottom, plot.top)
+    line = " ".join(f"{to_x(one.utility.value):.1f},{to_y(one.attack.value):.1f}" for one in frontier.optimal)
+    dots, is_numbered = _place(frontier, plot, to_x, to_y)
+    return Picture(
+        kind,
+        width,
+        height,
+        plot,
+        tuple(Tick(round(to_x(value), 1), f"{value:g}") for value in across),
+        tuple(Tick(round(to_y(value), 1), f"{value:g}") for value in up),
+        dots,
+        line,
+        None if frontier.chance is None else round(to_y(frontier.chance), 1),
+        is_numbered,
+    )
+
+
+def _ends(span: Span) -> tuple[float, float]:
+    return span.low, span.high
+
+
+def choose_ticks(values: Sequence[float]) -> tuple[float, ...]:
+    """Round numbers that enclose the values: steps of 1, 2 or 5 times a power of ten."""
+    low, high = min(values), max(values)
+    rough = max(high - low, 0.02) / (_TICKS - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(round(number * step, 10) for number in range(first, max(last, first + 1) + 1))
+
+
+def make_scale(ticks: Sequence[float], start: float, end: float) -> Callable[[float], float]:
+    """From values to pixels, where the first tick is near ``start`` and the last one near ``end``."""
+    # A little room beyond the outermost ticks keeps points off the axes.
+    room = 0.03 * (end - start)
+    inner = end - start - 2 * room
+    return lambda value: start + room + inner * (value - ticks[0]) / (ticks[-1] - ticks[0])
+
+
+def _place(
+    frontier: Frontier, plot: Box, to_x: Callable[[float], float], to_y: Callable[[float], float]
+) -> tuple[tuple[Dot, ...], bool]:
+    points = frontier.points
+    places = [(to_x(one.utility.value), to_y(one.attack.value)) for one in points]
+    names = [shorten(one.subject) for one in points]
+    lines = [*_bars(points, to_x, to_y), *_segments([places[points.index(one)] for one in frontier.optimal])]
+    blocked = []
+    if frontier.chance is not None:
+        y = to_y(frontier.chance)
+        lines.append(Box(plot.left, y - 1, plot.right, y + 1))
+        blocked.append(Box(plot.right - _CHANCE, y - HEIGHT - 2, plot.right, y))
+    # A name that lies far away could be taken for a neighbour's.
+    boxes = place_labels(places, names, plot, lines, blocked, reach=2)
+    if is_numbered := None in boxes:
+        names = [str(number) for number in range(1, len(points) + 1)]
+        optimal = [number for number, one in enumerate(points) if one.is_optimal]
+        boxes = place_labels(places, names, plot, lines, blocked, first=optimal)
+    dots = [
+        _dot(point, place, label, box, to_x, to_y)
+        for point, place, label, box in zip(points, places, names, boxes, strict=True)
+    ]
+    return tuple(dots), is_numbered
+
+
+def shorten(name: str) -> str:
+    """A name as a label has it."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+
+
+def _bars(points: Sequence[Point], to_x: Callable[[float], float], to_y: Callable[[float], float]) -> list[Box]:
+    found = []
+    for one in points:
+        x, y = to_x(one.utility.value), to_y(one.attack.value)
+        found.append(Box(to_x(one.utility.low), y - 1, to_x(one.utility.high), y + 1))
+        found.append(Box(x - 1, to_y(one.attack.high), x + 1, to_y(one.attack.low)))
+    return found
+
+
+def _segments(places: Sequence[tuple[float, float]]) -> list[Box]:
+    """Small boxes along the line that joins places."""
+    found = []
+    for (x, y), (a, b) in pairwise(places):
+        pieces = max(1, round(max(abs(a - x), abs(b - y)) / HEIGHT))
+        for piece in range(pieces + 1):
+            share = piece / pieces
+            at_x, at_y = x + share * (a - x), y + share * (b - y)
+            found.append(Box(at_x - 2, at_y - 2, at_x + 2, at_y + 2))
+    return found
+
+
+def _dot(
+    point: Point,
+    place: tuple[float, float],
+    label: str,
+    box: Box | None,
+    to_x: Callable[[float], float],
+    to_y: Callable[[float], float],
+) -> Dot:
+    x, y = place
+    if box is None:
+        label, box = "", Box(x, y, x, y)
+    anchor, label_x = _anchor(x, box)
+    end_x, end_y = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
+    return Dot(
+        point=point,
+        x=round(x, 1),
+        y=round(y, 1),
+        left=round(to_x(point.utility.low), 1),
+        right=round(to_x(point.utility.high), 1),
+        top=round(to_y(point.attack.high), 1),
+        bottom=round(to_y(point.attack.low), 1),
+        label=label,
+        label_x=round(label_x, 1),
+        label_y=round(box.top + 0.8 * HEIGHT, 1),
+        anchor=anchor,
+        leader=bool(label) and math.dist(place, (end_x, end_y)) > 14,
+        leader_x=round(end_x, 1),
+        leader_y=round(end_y, 1),
+    )
+
+
+def _anchor(x: float, box: Box) -> tuple[str, float]:
+    """The end of a box that is next to the point, where its text shall stand: the width of a box is an estimate."""
+    if box.left >= x:
+        return "start", box.left
+    return ("end", box.right) if box.right <= x else ("middle", (box.left + box.right) / 2)
+
+
+def describe_point(point: Point) -> str:
+    """What a point shows, in words."""
+    return f"{point.subject}: utility {show_number(point.utility.value)}, attack {show_number(point.attack.value)}"

@@ -1,0 +1,179 @@
+"""The tables of a report: the figures of one group, by subject and by what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from wordveil.report.numbers import name_method, show_interval, show_number, show_span
+from wordveil.scores.score import Group, Score
+
+TITLES = {
+    Group.PRIVACY: "Privacy",
+    Group.ATTACK: "Attacks",
+    Group.UTILITY: "Utility",
+    Group.TEXT: "Text",
+    Group.COST: "Cost",
+}
+_DIRECTIONS = {True: "higher is better", False: "lower is better", None: ""}
+_MOST_COLUMNS = 4
+_WIDEST = 6
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What was measured, whatever the subject.
+
+    Attributes
+    ----------
+    task, method
+        what was done with the texts; by what, with the variant and the figure.
+    direction
+        which way is better; empty where neither is.
+    definition
+        what the figure means. Definitions that differ between subjects follow each other.
+    chance, count
+        of all subjects, as text; empty where there is none.
+    """
+
+    task: str
+    method: str
+    direction: str
+    definition: str
+    chance: str
+    count: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure as it is shown.
+
+    Attributes
+    ----------
+    value, interval
+        as text; the interval is empty where there is none.
+    above_chance
+        whether the whole interval of an attack lies above its chance level.
+    notes
+        numbers of the notes below the table.
+    """
+
+    value: str
+    interval: str = ""
+    above_chance: bool = False
+    notes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One table.
+
+    Attributes
+    ----------
+    heading
+        the task, where a group has a table for each; else empty.
+    measures, subjects
+        in the order in which the report has them.
+    figures
+        for each measure, what each subject has; None where it was not measured.
+    notes
+        what the numbers of :attr:`Figure.notes` stand for, from 1.
+    by_subject
+        whether a subject has a row, not a column.
+    """
+
+    heading: str
+    measures: tuple[Measure, ...]
+    subjects: tuple[str, ...]
+    figures: tuple[tuple[Figure | None, ...], ...]
+    notes: tuple[str, ...]
+    by_subject: bool
+
+    @property
+    def direction(self) -> str:
+        """Which way is better for all measures; empty where they differ."""
+        first = self.measures[0].direction
+        return first if all(one.direction == first for one in self.measures) else ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The tables of one group."""
+
+    title: str
+    tables: tuple[ScoreTable, ...]
+    has_intervals: bool
+    has_above_chance: bool
+
+
+def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
+    """The tables of all groups that have figures. Few subjects are columns, many are rows.
+
+    Where many subjects have many measures, each task has a table of its own.
+    """
+    return tuple(
+        _make_section(group, chosen) for group in Group if (chosen := [one for one in scores if one.group == group])
+    )
+
+
+def _make_section(group: Group, scores: Sequence[Score]) -> Section:
+    by_subject = len({score.subject for score in scores}) > _MOST_COLUMNS
+    parts: dict[str, list[Score]] = {"": list(scores)}
+    if by_subject and len({score.key for score in scores}) > _WIDEST:
+        parts = {
+            task: [score for score in scores if score.task == task] for task in _unique(one.task for one in scores)
+        }
+    tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
+    has_intervals = any(show_interval(score.low, score.high) for score in scores)
+    return Section(TITLES[group], tables, has_intervals, any(is_above_chance(score) for score in scores))
+
+
+def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:
+    keys, subjects = _order(scores), _unique(score.subject for score in scores)
+    notes = _unique(score.note for score in scores if score.note)
+    number = {note: place for place, note in enumerate(notes, 1)}
+    places: dict[tuple[tuple[str, ...], str], Score] = {(score.key, score.subject): score for score in scores}
+    figures = tuple(
+        tuple(_show(found, number) if (found := places.get((key, subject))) else None for subject in subjects)
+        for key in keys
+    )
+    measures = tuple(_measure([score for score in scores if score.key == key]) for key in keys)
+    return ScoreTable(heading, measures, subjects, figures, notes, by_subject)
+
+
+def _order(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
+    """The measures in the order of the report, but those of one task and method together."""
+    methods = _unique((score.task, score.method) for score in scores)
+    place = {method: number for number, method in enumerate(methods)}
+    tasks = {task: number for number, task in enumerate(_unique(task for task, _ in methods))}
+    return _unique(one.key for one in sorted(scores, key=lambda one: (tasks[one.task], place[one.task, one.method])))
+
+
+def _measure(scores: Sequence[Score]) -> Measure:
+    first = scores[0]
+    return Measure(
+        task=first.task,
+        method=name_method(first),
+        direction=_DIRECTIONS[first.higher_is_better],
+        definition=" ".join(_unique(score.definition for score in scores)),
+        chance=show_span(score.chance for score in scores),
+        count=show_span(score.count for score in scores if score.count),
+    )
+
+
+def _show(score: Score, number: dict[str, int]) -> Figure:
+    notes = (number[score.note],) if score.note else ()
+    return Figure(show_number(score.value), show_interval(score.low, score.high), is_above_chance(score), notes)
+
+
+def is_above_chance(score: Score) -> bool:
+    """Whether an attack is better than a guesser that never looks: its whole interval lies above chance."""
+    if score.group != Group.ATTACK or score.chance is None or score.value is None:
+        return False
+    return (score.value if score.low is None else score.low) > score.chance
+
+
+def _unique(values: Iterable[_Value]) -> tuple[_Value, ...]:
+    return tuple(dict.fromkeys(values))

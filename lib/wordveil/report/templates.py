@@ -1,0 +1,43 @@
+"""The templates of pages for people, of which each makes one file that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from wordveil.report.values import show_value
+from wordveil.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Facts that readers copy: shown whole, in letters of equal width.
+_WHOLE = ("bundle", "fingerprint", "metric", "rules", "mechanism fingerprint", "policy fingerprint", "key fingerprint")
+
+
+@cache
+def _load_templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("wordveil", "data/pages"),
+        autoescape=True,
+        finalize=_show,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _show(value: Any) -> Any:
+    """A text with what acts on a page, such as a change of direction, as escapes. What is no text, and what templates
+    have made, stays.
+    """
+    return show_value(value, keep="\n\t") if type(value) is str else value
+
+
+def render_page(template: str, **values: Any) -> str:
+    """A page, with its time and the version in its foot. Everything is escaped: names come from tables of others."""
+    made = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _load_templates().get_template(template).render(version=__version__, made=made, whole=_WHOLE, **values)

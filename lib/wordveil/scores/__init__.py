@@ -1,0 +1,1 @@
+"""Figures, their intervals, and what they are figures of."""

@@ -1,0 +1,103 @@
+"""The report of an evaluation as data: what a page, a CSV file and a comparison are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from wordveil.scores.score import Score
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Whom an attacker took for whom.
+
+    Attributes
+    ----------
+    subject, method, variant
+        as in :class:`wordveil.scores.score.Score`.
+    names
+        the labels.
+    counts
+        for each true label, how many texts were given each label; the last column counts refusals to guess.
+    """
+
+    subject: str
+    method: str
+    variant: str
+    names: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text and what became of it. Of public or demo texts alone, unless private ones were asked for."""
+
+    subject: str
+    original: str
+    sanitised: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that was measured.
+
+    Attributes
+    ----------
+    title
+        of the page.
+    facts
+        what it was made from, in the order to show: release, bundle, epsilon, seeds, versions.
+    scores
+        the figures.
+    confusions, examples
+        pictures of single attackers, and texts.
+    notes
+        sentences that say what the figures show and what they do not.
+    is_private
+        whether figures were measured on private text, so that the report stays internal.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    scores: tuple[Score, ...]
+    confusions: tuple[Confusion, ...] = ()
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_private: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "format_version": FORMAT_VERSION,
+            **asdict(self),
+            "facts": dict(self.facts),
+            "scores": [score.to_dict() for score in self.scores],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`. Raises :class:`ValueError`, :class:`KeyError` or :class:`TypeError`."""
+        if values.get("format_version") != FORMAT_VERSION:
+            raise ValueError(f"format_version = {values.get('format_version')}: expected {FORMAT_VERSION}.")
+        return cls(
+            title=values["title"],
+            facts=dict(values["facts"]),
+            scores=tuple(Score.from_dict(score) for score in values["scores"]),
+            confusions=tuple(
+                Confusion(
+                    one["subject"],
+                    one["method"],
+                    one["variant"],
+                    tuple(one["names"]),
+                    tuple(tuple(row) for row in one["counts"]),
+                )
+                for one in values["confusions"]
+            ),
+            examples=tuple(Example(**one) for one in values["examples"]),
+            notes=tuple(values["notes"]),
+            is_private=bool(values["is_private"]),
+        )

@@ -1,0 +1,63 @@
+"""Scores, made from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wordveil.scores.score import Accuracy, Group, Score
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured, whose texts it was, and by what (:class:`wordveil.scores.score.Score`)."""
+
+    subject: str
+    task: str
+    method: str
+    group: Group = Group.UTILITY
+    variant: str = ""
+
+    def make_score(
+        self,
+        figure: str,
+        value: float | None,
+        interval: tuple[float, float] | None,
+        count: int,
+        definition: str,
+        *,
+        chance: float | None = None,
+        higher_is_better: bool | None = True,
+        note: str = "",
+    ) -> Score:
+        """One figure; ``interval``: None where it is exact or was not measured."""
+        low, high = interval or (None, None)
+        return Score(
+            subject=self.subject,
+            group=self.group,
+            task=self.task,
+            method=self.method,
+            variant=self.variant,
+            figure=figure,
+            value=value,
+            low=low,
+            high=high,
+            chance=chance,
+            count=count,
+            definition=definition,
+            higher_is_better=higher_is_better,
+            note=note,
+        )
+
+    def make_accuracy(self, found: Accuracy, definition: str, note: str = "") -> Score:
+        """The figure ``accuracy``."""
+        interval = (found.low, found.high)
+        return self.make_score(
+            "accuracy", found.value, interval, found.count, definition, chance=found.chance, note=note
+        )
+
+
+def require_pairs(originals: Sequence[str], sanitised: Sequence[str]) -> None:
+    """Raise :class:`ValueError` where there are no texts, or not as many of both."""
+    if not originals or len(originals) != len(sanitised):
+        raise ValueError(f"Expected as many originals as sanitised texts, got {len(originals)} and {len(sanitised)}.")

@@ -1,0 +1,159 @@
+"""Tables of public words: what is read, and every fault with its setting, file and line."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wordveil.assembly.word_tables import WordTable, read_word_table
+from wordveil.errors import PublicFileError
+
+COUNTS = ("word", "count")
+PAIRS = ("word", "similar word", "similarity")
+
+
+def read(place: Path, data: bytes, names: tuple[str, ...] = COUNTS, name: str = "table.tsv") -> WordTable:
+    (place / name).write_bytes(data)
+    return read_word_table(str(place / name), "mechanism.frequencies", names)
+
+
+def columns(table: WordTable) -> list[list[str]]:
+    return [column.to_pylist() for column in table.columns]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"the\t12\ncat\t3\n",
+        b"the\t12\ncat\t3",
+        b"the\t12\r\ncat\t3\r\n",
+        b"the\t12\rcat\t3\r",
+        b"\xef\xbb\xbfthe\t12\ncat\t3\n",
+    ],
+)
+def test_line_ends_and_a_byte_order_mark_are_no_part_of_a_table(tmp_path, data):
+    assert columns(read(tmp_path, data)) == [["the", "cat"], ["12", "3"]]
+
+
+def test_a_compressed_file_is_one_by_its_name(tmp_path):
+    assert columns(read(tmp_path, gzip.compress(b"the\t12\n"), name="a.tsv.gz")) == [["the"], ["12"]]
+    with pytest.raises(PublicFileError, match=r"mechanism.frequencies = .*b.tsv.gz: cannot be read"):
+        read(tmp_path, b"the\t12\n", name="b.tsv.gz")
+    with pytest.raises(PublicFileError, match=r"c.tsv.gz: cannot be read"):
+        read(tmp_path, gzip.compress(b"the\t12\n" * 10_000)[:-20], name="c.tsv.gz")
+
+
+def test_words_are_taken_as_they_are(tmp_path):
+    words = ['"quoted', "null", "NA", " spaced ", "été", "漢", "back\\slash", "a\u2028b", "# hash"]
+    assert columns(read(tmp_path, "".join(f"{word}\t1\n" for word in words).encode()))[0] == words
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "is empty."),
+        (b"\n \n", "is empty."),
+        (b"\xef\xbb\xbf", "is empty."),
+        (b"the\t1\ncat\n", "line 2 has 1 column(s)."),
+        (b"the 1\n", "line 1 has 1 column(s)."),
+        (b"the\t1\ncat\t2\t3\n", "line 2 has 3 column(s)."),
+        (b"the\t1\n\ncat\t2\n", "line 2: word is empty."),
+        (b"the\t1\ncat\t2\n\n", "line 3: word is empty."),
+        (b" \t1\n", "line 1: word is empty."),
+        (b"the\t\n", "line 1: count is empty."),
+        (b"the\t1\n\xff\t2\n", "line 2 is not UTF-8."),
+        (b"the\t1\r\xff\t2\r", "line 2 is not UTF-8."),
+        (b"\xff\t2\n", "line 1 is not UTF-8."),
+        ("the\t1\n".encode("utf-16"), "line 1 is not UTF-8."),
+        (b"the\t" + b"1" * 3_000_000, "cannot be read (straddling"),
+        (b"the\t1\n" * 400_000 + b"cat\n", "line 400001 has 1 column(s)."),
+        (b"the\t1\n" * 400_000 + b"\xff\t1\n", "line 400001 is not UTF-8."),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused_with_its_line(tmp_path, data, problem):
+    with pytest.raises(PublicFileError) as error:
+        read(tmp_path, data)
+    message = str(error.value)
+    assert message.startswith(f"mechanism.frequencies = {tmp_path / 'table.tsv'}: {problem}"), message
+    assert message.endswith("Each line has 2 columns: word and count, with a tab between. Repair the file.")
+    assert error.value.exit_code == 4
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(PublicFileError, match=r"mechanism.pairs = none.tsv: no such file. Name an existing file."):
+        read_word_table("none.tsv", "mechanism.pairs", PAIRS)
+    with pytest.raises(PublicFileError, match=r"is not a file. Name a file."):
+        read_word_table(str(tmp_path), "mechanism.pairs", PAIRS)
+
+
+def test_whole_numbers(tmp_path):
+    found = read(tmp_path, b"a\t1\nb\t999999999999999999\nc\t007\n").whole_numbers(1)
+    assert found.dtype == np.int64
+    assert found.tolist() == [1, 10**18 - 1, 7]
+
+
+@pytest.mark.parametrize("value", ["0", "000", "-1", "+1", "1.0", "1e3", " 1", "1,000", "1" + "0" * 18, "x", "²", "１"])
+def test_other_counts_are_refused_with_their_line(tmp_path, value):
+    table = read(tmp_path, f"the\t1\ncat\t{value}\n".encode())
+    with pytest.raises(PublicFileError) as error:
+        table.whole_numbers(1)
+    assert f"line 2, column 2: {value!r} is not a whole number from 1 to 10^18 - 1. Repair the line." in str(
+        error.value
+    )
+
+
+def test_a_header_is_no_line_of_a_table(tmp_path):
+    with pytest.raises(PublicFileError, match=r"line 1, column 2: 'count' is not .*A file has no header line"):
+        read(tmp_path, b"word\tcount\nthe\t1\n").whole_numbers(1)
+
+
+def test_numbers(tmp_path):
+    values = ["0.5", "-2", "1e-3", ".25", "3.", "+7", "0.1", "1E2"]
+    data = "".join(f"w{row}\tb\t{value}\n" for row, value in enumerate(values)).encode()
+    found = read(tmp_path, data, PAIRS).numbers(2)
+    assert found.dtype == np.float64
+    assert found.tolist() == [float(value) for value in values]
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-inf", "1e999", "0,5", "x", " 1", "0x1", "1_0", "."])
+def test_other_similarities_are_refused_with_their_line(tmp_path, value):
+    table = read(tmp_path, f"a\tb\t1\nc\td\t{value}\n".encode(), PAIRS)
+    with pytest.raises(PublicFileError) as error:
+        table.numbers(2)
+    assert f"line 2, column 3: {value!r} is not a finite number" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "distinct", "problem"),
+    [
+        (["a b", "b a", "a c", "c c"], 2, ""),
+        (["a b", "b a", "a b"], 2, "lines 1 and 3 have the same words ('a', 'b')."),
+        (["a a", "b a", "b b", "c a", "b a"], 2, "lines 2 and 5 have the same words ('b', 'a')."),
+        (["a x", "b x"], 1, ""),
+        (["a x", "b x", "c x", "b y"], 1, "lines 2 and 4 have the same words ('b')."),
+    ],
+)
+def test_words_that_come_twice_are_refused_with_both_lines(tmp_path, rows, distinct, problem):
+    table = read(tmp_path, "".join(row.replace(" ", "\t") + "\n" for row in rows).encode())
+    if not problem:
+        table.require_distinct(distinct)
+        return
+    with pytest.raises(PublicFileError) as error:
+        table.require_distinct(distinct)
+    assert f"{problem} Keep one of them." in str(error.value)
+
+
+def test_words_that_come_twice_are_found_as_by_a_set(tmp_path):
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        rows = [f"{one}\t{other}" for one, other in rng.integers(0, 12, (14, 2))]
+        table = read(tmp_path, ("\n".join(rows) + "\n").encode())
+        again = next((row for row in range(len(rows)) if rows[row] in rows[:row]), None)
+        if again is None:
+            table.require_distinct(2)
+            continue
+        with pytest.raises(PublicFileError, match=f"lines {rows.index(rows[again]) + 1} and {again + 1} "):
+            table.require_distinct(2)

@@ -1,0 +1,268 @@
+"""The audit of a release on arrays: shipped policies pass, and broken pipelines are caught by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import helpers
+from canaries import audit_policy, refuted, sanitise_side
+from wordveil.artifacts.bundle import Bundle
+from wordveil.audit.canaries import audit as module
+from wordveil.audit.canaries.compare import Run
+from wordveil.audit.canaries.documents import Plan
+from wordveil.audit.canaries.structure import Claim, check_layout, check_structure
+from wordveil.audit.findings import Finding, Verdict
+from wordveil.crypto.streams import id_payload
+from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.random import Random
+from wordveil.records import drawing, sanitiser
+from wordveil.records.columns import ONE_TEXT, TextColumns
+from wordveil.records.sanitiser import RecordSanitiser, RecordSettings
+from wordveil.text.codec import Codec
+from wordveil.text.draft import DraftPolicy
+from wordveil.text.policy import TextPolicy, with_profile
+
+STOP_WORDS = ("and", "of", "the")
+SIZE = 300
+POLICIES = {
+    "strict": with_profile("strict", n_max=8),
+    "strict, nothing refused": with_profile("strict", n_max=8, refused="empty"),
+    "one token": with_profile("strict", n_max=1, refused="empty"),
+    "readable": with_profile("readable", stop_word_list=STOP_WORDS),
+    "bag": TextPolicy(output="bag"),
+    "padded bag": TextPolicy(output="bag", length="pad", n_max=8),
+    "sampled": TextPolicy(length="sample", n_max=6, refused="empty"),
+    "words alone": TextPolicy(),
+    "unknown words kept": TextPolicy(unknown="keep", controls="quarantine"),
+    "unknown words dropped": TextPolicy(unknown="drop", tokeniser="whitespace"),
+    "digits kept": TextPolicy(digits="keep", case="exact", max_unknown_share=0.05),
+    "stop-words dropped": TextPolicy(stop_words="drop", stop_word_list=STOP_WORDS, case="restore"),
+    "repeated words drawn once": TextPolicy(repeat="same"),
+    "repeated, padded": TextPolicy(repeat="same", length="pad", n_max=8),
+    "types shown": TextPolicy(types={"email": "tag", "number": "resample", "url": "surrogate"}, punctuation="keep"),
+}
+OFTEN = ("strict, nothing refused", "readable", "bag", "sampled", "unknown words kept")
+"""The policies that every run of the tests looks at."""
+OPEN = ("length", "presence")
+
+
+@pytest.fixture(scope="module")
+def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TextPolicy], Bundle]:
+    """The bundle of a policy, of a few hundred words."""
+    embedding = helpers.random_embedding(SIZE, 4, seed=5)
+    words = [*STOP_WORDS, *embedding.words.to_pylist()[len(STOP_WORDS) :]]
+    embedding = helpers.toy_embedding(words, np.random.default_rng(2).standard_normal((SIZE, 4)))
+    store: Path = tmp_path_factory.mktemp("bundles")
+    made: dict[tuple[bool, bool], Bundle] = {}
+
+    def make(policy: TextPolicy) -> Bundle:
+        key = policy.pads, policy.draws_types
+        if key not in made:
+            settings = {"epsilon": 20.0, "gamma": 2.0}
+            lists = "en" if policy.draws_types else ""
+            made[key] = helpers.make_bundle(
+                store, embedding, settings, padding=key[0], mechanism="exponential", lists=lists
+            )
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def audit(make_bundle: Callable[[TextPolicy], Bundle], tmp_path: Path) -> Callable[..., list[Finding]]:
+    def run(policy: TextPolicy, *features: str, **options: Any) -> list[Finding]:
+        return audit_policy(make_bundle(policy), policy, tmp_path, features=features, copies=48, **options)
+
+    return run
+
+
+def declare(monkeypatch: pytest.MonkeyPatch, *exposes: str) -> None:
+    """Every policy says that it shows this."""
+    monkeypatch.setattr(DraftPolicy, "exposes", property(lambda _: tuple(sorted(exposes))))
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.long) for name in POLICIES]
+)
+def test_policies_show_what_they_say(audit: Callable[..., list[Finding]], name: str):
+    """And everything that they say is seen."""
+    findings = audit(POLICIES[name])
+    assert refuted(findings) == set()
+    seen = {finding.test: finding.verdict for finding in findings}
+    exposed = [f"exposes:{exposure}" for exposure in POLICIES[name].exposes]
+    assert {seen[test] for test in exposed} <= {Verdict.NOT_REFUTED}
+    assert seen["exposes:column:day"] is Verdict.HOLDS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["strict", "readable", "bag", "sampled"])
+def test_true_claims_are_rarely_refuted(audit: Callable[..., list[Finding]], name: str):
+    """The counts of p-values are discrete, so that far fewer than 1% are below 1%."""
+    alarms = sum(bool(refuted(audit(POLICIES[name], seed=seed))) for seed in range(25))
+    assert alarms <= 2
+
+
+def test_several_columns(audit: Callable[..., list[Finding]]):
+    columns = TextColumns(("subject", "body"), (3, 5))
+    some = ("length", "column", "empty", "order", "presence", "case")
+    assert refuted(audit(POLICIES["strict, nothing refused"], *some, columns=columns)) == set()
+    findings = audit(
+        TextPolicy(punctuation="keep"), "length", "column", "punctuation", columns=TextColumns(("a", "b.c"))
+    )
+    assert refuted(findings) == set()
+    assert "canary:column" in {finding.test for finding in findings}
+
+
+# Broken pipelines.
+
+
+def test_noise_of_what_is_hidden_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """Versions that differ in a comma or a capital would share it."""
+    monkeypatch.setattr(sanitiser, "_column_content", lambda encoded: [id_payload(encoded.ids, encoded.offsets)])
+    assert refuted(audit(POLICIES["readable"], "punctuation", "case")) == {"canary:noise"}
+
+
+def test_noise_of_the_record_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """All versions of a record would share it."""
+    real = sanitiser.derive_contexts
+    same = lambda key, scope, ids, _: real(key, scope, ids, [])
+    monkeypatch.setattr(sanitiser, "derive_contexts", same)
+    for name in ("strict", "words alone", "sampled"):
+        assert "canary:noise" in refuted(audit(POLICIES[name], "length", "unknown", "order")), name
+
+
+def test_noise_of_the_text_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """All records with one text would share it."""
+    real = sanitiser.derive_contexts
+    same = lambda key, scope, ids, content: real(key, scope, [b""] * len(ids), content)
+    monkeypatch.setattr(sanitiser, "derive_contexts", same)
+    for name in ("strict", "words alone", "one token"):
+        assert "canary:ids" in refuted(audit(POLICIES[name], "length")), name
+
+
+def test_unknown_words_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    declare(monkeypatch, *OPEN)
+    found = refuted(audit(POLICIES["unknown words kept"], "unknown", "length", "presence"))
+    assert found == {"canary:unknown_words"}
+
+
+def test_padding_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """The number of words shows under a relation of any two texts."""
+    real = Random.draw
+
+    def draw(self: Random, batch: TokenBatch, keys: Any) -> TokenBatch:
+        drawn = real(self, batch, keys)
+        return replace(drawn, ids=np.where(batch.ids == SIZE, SIZE, drawn.ids).astype(np.int32))
+
+    monkeypatch.setattr(Random, "draw", draw)
+    assert "canary:length" in refuted(audit(POLICIES["strict"], "length"))
+
+
+def test_a_length_that_shows(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """Texts are cut and not filled."""
+    real = Codec._fit
+
+    def fit(self: Codec, ids: Any, offsets: Any, padding: int | None = None) -> Any:
+        fitted, bounds = real(self, ids, offsets, padding)
+        if not self._policy.pads:
+            return fitted, bounds
+        left = fitted != SIZE
+        return fitted[left], np.concatenate([[0], np.cumsum(left)])[bounds]
+
+    monkeypatch.setattr(Codec, "_fit", fit)
+    assert "canary:length" in refuted(audit(POLICIES["strict"], "length"))
+
+
+def test_an_order_that_stays(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    """A bag that is not shuffled, under a mechanism that keeps most words."""
+    monkeypatch.setattr(drawing, "draw_order", lambda offsets, *_: np.arange(offsets[-1]))
+    assert "canary:order" in refuted(audit(POLICIES["bag"], "order", alpha=0.05))
+
+
+@pytest.mark.parametrize("exposure", ["presence", "length", "case", "punctuation", "stop_words", "types"])
+def test_what_is_not_declared(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, exposure: str):
+    policy = POLICIES["readable"]
+    declare(monkeypatch, *({*policy.exposes} - {exposure}))
+    assert f"canary:{exposure}" in refuted(audit(policy, exposure))
+
+
+@pytest.mark.parametrize(
+    "exposure",
+    ["case", "punctuation", "digits", "stop_words", "unknown_words", "types", "repetition", "language", "length"],
+)
+def test_what_is_declared_and_cannot_occur(
+    audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, exposure: str
+):
+    policy = POLICIES["strict, nothing refused"]
+    declare(monkeypatch, exposure)
+    assert refuted(audit(policy, exposure)) == {f"exposes:{exposure}"}
+
+
+def test_presence_that_cannot_occur(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
+    declare(monkeypatch, "presence")
+    assert refuted(audit(POLICIES["strict, nothing refused"], "presence")) == {"exposes:presence"}
+
+
+# What is no matter of chance.
+
+
+@pytest.fixture
+def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, Run, Claim]:
+    """Documents, a run, and its claim."""
+    policy = POLICIES["words alone"]
+    bundle = make_bundle(policy)
+    inputs = module.make_inputs(bundle, Plan(policy), None, keep=("day",), copies=48)
+    settings = RecordSettings("canaries", "run", policy, ("day",))
+    drawn = RecordSanitiser(settings, bundle, helpers.KEYS)
+    one, other = (
+        replace(sanitise_side(inputs, drawn, ONE_TEXT, other=side), files=(("", 9),)) for side in (False, True)
+    )
+    fields = frozenset(one.table.column_names)
+    return inputs, Run(one, other, is_blind=False, size=SIZE), Claim("same_length", settings.exposes, fields)
+
+
+def broken(released: tuple[Any, Run, Claim], change: Callable[[Any, Any], Any]) -> set[str]:
+    """What is refuted of a run of which one table was changed."""
+    inputs, run, claim = released
+    changed = replace(run, other=replace(run.other, table=change(run.other.table, inputs)))
+    layout = check_layout([changed], claim)
+    return refuted([*check_structure(inputs, [changed], claim), *([layout] if layout else [])])
+
+
+def test_a_sound_structure(released: tuple[Any, Run, Claim]):
+    assert broken(released, lambda table, _: table) == set()
+
+
+def test_rows_in_the_order_of_their_sizes(released: tuple[Any, Run, Claim]):
+    sizes = lambda table, inputs: np.argsort([len(text or b"") for text in inputs.texts(other=True)[0]])
+    assert broken(released, lambda table, inputs: table.take(sizes(table, inputs))) == {"canary:layout"}
+
+
+def test_columns_that_should_not_be_there(released: tuple[Any, Run, Claim]):
+    more = lambda table, inputs: table.append_column("more", [list(inputs.secrets)])
+    assert broken(released, more) == {"canary:columns", "canary:secrets"}
+    texts = lambda table, inputs: table.set_column(1, "day", [[mark.upper() for mark in inputs.marks]])
+    assert broken(released, texts) == {"canary:kept", "canary:secrets"}
+
+
+def test_tags_and_claims_that_are_wrong(released: tuple[Any, Run, Claim]):
+    def repeat_tag(table: Any, _: Any) -> Any:
+        place = table.column_names.index("content_tag")
+        return table.set_column(place, "content_tag", [[b"same"] * table.num_rows])
+
+    assert broken(released, repeat_tag) == {"canary:tags"}
+    inputs, run, claim = released
+    assert refuted(check_structure(inputs, [run], replace(claim, relation="any_text"))) == {"canary:privacy"}
+    assert refuted(check_structure(inputs, [run], replace(claim, exposes=("length",)))) == {"canary:privacy"}
+
+
+def test_too_few_copies(make_bundle: Callable[[TextPolicy], Bundle]):
+    policy = POLICIES["strict"]
+    with pytest.raises(ValueError, match="copies = 9: fewer than 48"):
+        module.make_inputs(make_bundle(policy), Plan(policy), None, copies=9)

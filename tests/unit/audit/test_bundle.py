@@ -1,0 +1,247 @@
+"""Audits of bundles: every shipped mechanism passes, and what is broken is refuted by name. A broken bundle is sound on
+the outside: its manifest has the checksums of the files that it has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import helpers
+from wordveil.artifacts.bundle import Recipe, open_bundle, write
+from wordveil.audit.bundle import audit_bundle
+from wordveil.audit.findings import Audit, Verdict
+from wordveil.audit.store import TESTS_FACT, counts, find_passed, load_audit, place_of, save_audit
+from wordveil.mechanisms.additive.laplace import Laplace
+from wordveil.mechanisms.er_ae.symbol_choice import make_coins
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.staircase.mechanism import Staircase
+
+WORDS = helpers.random_embedding(120, 4)
+BALL = helpers.toy_embedding(WORDS.words.to_pylist(), WORDS.vectors / 6)
+FEW = {"draws": 300, "alpha": 0.01}
+
+
+def make(store, name, change=lambda built: built, *, case="", padding=False, settings=None, recipe=None):
+    """A bundle of a mechanism's example; ``change``: what is made of what was built; ``recipe``: its settings."""
+    kind = MECHANISMS[name]
+    embedding = BALL if "hyperbolic" in (name + case) else WORDS
+    settings = settings or kind.examples()[case].small
+    built = change(helpers.build_artifact(kind, embedding, settings, padding=padding))
+    told = Recipe(name, {**settings.recipe(), **(recipe or {})}, padding, "toy", embedding.digest)
+    return open_bundle(write(store, embedding, built, told, {})), embedding
+
+
+def refuted(bundle, embedding, **options):
+    found = audit_bundle(bundle, embedding, **{**FEW, **options})
+    return {one.test.partition(":")[0] for one in found.refuted}
+
+
+CASES = [(name, case) for name, kind in MECHANISMS.items() for case, one in kind.examples().items() if not one.extra]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_every_shipped_mechanism_passes(tmp_path, name, case):
+    padding = MECHANISMS[name].supports_padding
+    bundle, embedding = make(tmp_path, name, case=case, padding=padding)
+    found = audit_bundle(bundle, embedding, **FEW)
+    assert found.is_passed, found.refuted
+    tests = {one.test: one for one in found.findings}
+    assert tests["plumbing"].verdict is Verdict.NOT_REFUTED
+    assert tests["supremum"].verdict is (Verdict.HOLDS if name not in ADDITIVE else Verdict.NOT_TESTED)
+    assert ({"radius", "direction", "independence"} <= set(tests)) == (name in ADDITIVE)
+    assert ("metric" in tests) == (name == "exponential")
+    assert tests["outputs"].verdict is Verdict.NOT_REFUTED
+    assert any(test.startswith("two-phase:") for test in tests)
+    assert Audit.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+
+
+ADDITIVE = ("laplace", "hyperbolic-laplace", "hyperbolic-fdd")
+
+
+def test_the_same_audit_gives_the_same_findings(tmp_path):
+    bundle, embedding = make(tmp_path, "tree")
+
+    def find(seed):
+        return [replace(one, seconds=0.0) for one in audit_bundle(bundle, embedding, seed=seed, **FEW).findings]
+
+    assert find(0) == find(0)
+    assert find(0) != find(1)
+
+
+def at_epsilon(name, epsilon):
+    return replace(MECHANISMS[name].examples()[""].small, epsilon=epsilon)
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("staircase", 5.0, 8.0), ("tree", 4.0, 6.0), ("syntf", 10.0, 20.0)])
+def test_a_table_of_another_epsilon(tmp_path, name, low, high):
+    """Recipe, guarantee and parameters say one epsilon; the table was built at another one."""
+    other = helpers.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, high), padding=False)
+    bundle, embedding = make(
+        tmp_path, name, lambda built: replace(built, arrays=other.arrays), settings=at_epsilon(name, low)
+    )
+    assert refuted(bundle, embedding) >= {"supremum", "plumbing"}
+    # More private than configured is no loss, but not what was configured.
+    own = helpers.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, low), padding=False)
+    bundle, embedding = make(
+        tmp_path / "other", name, lambda built: replace(built, arrays=own.arrays), settings=at_epsilon(name, high)
+    )
+    assert refuted(bundle, embedding) == {"plumbing"}
+
+
+def test_an_exponential_table_of_another_epsilon(tmp_path):
+    other = helpers.build_artifact(MECHANISMS["exponential"], WORDS, at_epsilon("exponential", 6.0), padding=False)
+    bundle, embedding = make(tmp_path, "exponential", lambda built: replace(built, arrays=other.arrays))
+    assert refuted(bundle, embedding) >= {"supremum", "metric", "plumbing"}
+    # Without the embedding the claim about distances and the slope are not tested, and that is told.
+    found = {one.test: one.verdict for one in audit_bundle(bundle, **FEW).findings}
+    assert found["metric"] is found["plumbing"] is Verdict.NOT_TESTED
+    assert found["supremum"] is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", ["staircase", "laplace", "er-ae"])
+def test_a_recipe_that_says_another_epsilon(tmp_path, name):
+    bundle, embedding = make(tmp_path, name, recipe={"epsilon": 1.0})
+    assert refuted(bundle, embedding) == {"plumbing"}
+
+
+def test_a_guarantee_that_says_too_little(tmp_path):
+    def halve(built):
+        return replace(built, guarantee=replace(built.guarantee, largest=built.guarantee.pure / 2))
+
+    bundle, embedding = make(tmp_path, "exponential", halve)
+    assert "supremum" in refuted(bundle, embedding)
+
+    def steep(built):
+        return replace(built, guarantee=replace(built.guarantee, epsilon=built.guarantee.epsilon / 2))
+
+    bundle, embedding = make(tmp_path / "steep", "exponential", steep)
+    assert {"metric"} <= refuted(bundle, embedding)
+
+    def near(built):
+        return replace(built, guarantee=replace(built.guarantee, diameter=built.guarantee.diameter / 2))
+
+    bundle, embedding = make(tmp_path / "near", "laplace", near)
+    assert refuted(bundle, embedding) == {"diameter"}
+
+
+def test_a_floor_of_zero_for_one_word(tmp_path):
+    def sink(built):
+        alike = built.arrays["alike"].copy()
+        alike[7] = 0
+        return replace(built, arrays={**built.arrays, "alike": alike})
+
+    bundle, embedding = make(tmp_path, "staircase", sink)
+    found = audit_bundle(bundle, embedding, **FEW)
+    (loss,) = [one for one in found.refuted if one.test == "supremum"]
+    assert loss.observed == math.inf
+    assert f"'{WORDS.words[7].as_py()}' never" in loss.evidence
+
+
+@pytest.mark.parametrize(("name", "factor"), [("laplace", 1.1), ("hyperbolic-laplace", 1.5), ("hyperbolic-fdd", 1.5)])
+def test_noise_of_another_epsilon(tmp_path, name, factor):
+    """All that the bundle says is right, and the noise is not: whoever tells an epsilon tells the configured one."""
+    bundle, embedding = make(tmp_path, name)
+    wrong = replace(bundle, mechanism=bundle.mechanism.at_epsilon(bundle.guarantee.nominal_epsilon * factor))
+    assert refuted(wrong, embedding) >= {"radius", "plumbing"}
+
+
+class Copying(Laplace):
+    """Unknown words come out as they went in: as a symbol that is no output."""
+
+    def draw(self, batch, keys):
+        drawn = super().draw(batch, keys)
+        drawn.ids[batch.ids == self._size + 1] = self._size + 1
+        return drawn
+
+
+class Other(Staircase):
+    """It draws from the table of the next word, and tells the probabilities of the word's own."""
+
+    def draw(self, batch, keys):
+        return super().draw(replace(batch, ids=(batch.ids + 1) % np.int32(self._size)), keys)
+
+
+def load_as(kind, bundle):
+    mechanism = bundle.mechanism
+    mechanism.__class__ = kind
+    return bundle
+
+
+def test_a_sampler_that_copies_the_unknown_word(tmp_path):
+    bundle, embedding = make(tmp_path, "laplace")
+    assert "outputs" in refuted(load_as(Copying, bundle), embedding)
+
+
+def test_a_sampler_that_does_not_follow_its_table(tmp_path):
+    bundle, embedding = make(tmp_path, "staircase")
+    assert "law" in refuted(load_as(Other, bundle), embedding)
+
+
+def test_a_choice_that_keeps_more_than_it_may(tmp_path):
+    bundle, embedding = make(
+        tmp_path, "er-ae", lambda built: replace(built, arrays={**built.arrays, "coins": make_coins(12.0)})
+    )
+    assert refuted(bundle, embedding) == {"supremum", "plumbing"}
+
+
+def test_an_embedding_of_other_words_and_numbers_out_of_range_are_refused(tmp_path):
+    bundle, _ = make(tmp_path, "random")
+    with pytest.raises(ValueError, match="in their order"):
+        audit_bundle(bundle, helpers.random_embedding(121, 4))
+    for wrong in ({"alpha": 0.0}, {"alpha": math.nan}, {"draws": 1}, {"seed": -1}):
+        with pytest.raises(ValueError, match="Expected alpha"):
+            audit_bundle(bundle, WORDS, **wrong)
+
+
+def stored(**changes):
+    finding = {"test": "supremum", "verdict": "holds", "claim": "", "evidence": ""}
+    facts = {TESTS_FACT: "1", "draws": "4,000", **changes.pop("facts", {})}
+    values = {"kind": "bundle", "subject": "", "identity": "ab", "facts": facts, "alpha": 0.01, "notes": []}
+    return Audit.from_dict({"format_version": 1, **values, "findings": [finding], **changes})
+
+
+def test_a_kept_audit_counts_for_what_it_is_about(tmp_path):
+    audit = stored()
+    assert save_audit(tmp_path, audit) == place_of(tmp_path, "bundle", "ab")
+    assert load_audit(tmp_path, "bundle", "ab") == audit
+    assert find_passed(tmp_path, {"bundle": "ab", "release": "cd"}) == ("bundle",)
+    assert find_passed(tmp_path, {"bundle": "other"}) == ()
+    # A file under another identity than its own does not count.
+    place_of(tmp_path, "bundle", "ab").parent.rename(tmp_path / ".audits" / "cd")
+    assert find_passed(tmp_path, {"bundle": "cd"}) == ()
+
+
+def test_an_audit_without_power_of_other_tests_or_refuted_does_not_count():
+    assert counts(stored())
+    assert not counts(stored(facts={"draws": "999"}))
+    assert not counts(stored(facts={TESTS_FACT: "0"}))
+    assert not counts(stored(alpha=1e-6))
+    assert not counts(stored(alpha=0.5))
+    refutes = {"test": "supremum", "verdict": "refuted", "claim": "", "evidence": ""}
+    assert not counts(stored(findings=[refutes]))
+    assert not counts(stored(findings=[]))
+
+
+def test_a_refutation_stays_until_it_is_deleted(tmp_path):
+    """Another seed may pass by chance, so it does not replace what was refuted."""
+    refutes = {"test": "law", "verdict": "refuted", "claim": "", "evidence": ""}
+    place = save_audit(tmp_path, stored(findings=[refutes]))
+    assert place == place_of(tmp_path, "bundle", "ab", is_refuted=True)
+    save_audit(tmp_path, stored())
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ()
+    save_audit(tmp_path, stored(findings=[refutes], facts={TESTS_FACT: "0"}))  # by tests that were replaced
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
+    place.unlink()
+    assert find_passed(tmp_path, {"bundle": "ab"}) == ("bundle",)
+
+
+def test_a_damaged_audit_is_none(tmp_path):
+    place = save_audit(tmp_path, stored())
+    for content in ("", "[]", '{"format_version": 0}'):
+        place.write_text(content)
+        assert load_audit(tmp_path, "bundle", "ab") is None

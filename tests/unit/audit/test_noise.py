@@ -1,0 +1,135 @@
+"""Tests of noise accept the noise of the shipped mechanisms in few and many dimensions, and reject other noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditing import keys_of
+from helpers import build_mechanism, random_embedding
+from wordveil.audit.findings import Verdict
+from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
+from wordveil.audit.radial import RADIAL_LAWS, euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace
+from wordveil.crypto.streams import CounterOverflowError
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.registry import MECHANISMS
+
+RECORDS = 1_000
+CASES = [
+    ("laplace", 1, 2.0),
+    ("laplace", 2, 2.0),
+    ("laplace", 3, 2.0),
+    ("laplace", 50, 20.0),
+    ("hyperbolic-laplace", 1, 0.5),
+    ("hyperbolic-laplace", 3, 4.0),
+    ("hyperbolic-fdd", 1, 0.5),
+    ("hyperbolic-fdd", 3, 2.0),
+]
+
+
+def mechanism_of(name: str, n: int, epsilon: float) -> Mechanism[Any]:
+    embedding = random_embedding(12, n)
+    if name != "laplace":
+        longest = float(np.linalg.norm(embedding.vectors, axis=1).max())
+        embedding = replace(embedding, vectors=embedding.vectors * np.float32(0.6 / longest))
+    return build_mechanism(embedding, {"epsilon": epsilon}, padding=False, mechanism=name)
+
+
+def sample_of(name: str, n: int, epsilon: float) -> NoiseSample:
+    found = sample_noise(mechanism_of(name, n, epsilon), keys_of(0), records=RECORDS)
+    assert found is not None
+    return found
+
+
+def refuted(sample: NoiseSample, name: str, epsilon: float) -> set[str]:
+    found = audit_noise(sample, RADIAL_LAWS[name], epsilon, alpha=1e-3)
+    assert [finding.test for finding in found] == ["radius", "direction", "independence", "repetition"]
+    return {finding.test for finding in found if finding.verdict is Verdict.REFUTED}
+
+
+@pytest.mark.parametrize(("name", "n", "epsilon"), CASES)
+def test_noise_of_the_claimed_epsilon_passes_and_that_of_another_does_not(name: str, n: int, epsilon: float):
+    sample = sample_of(name, n, epsilon)
+    assert sample.dimension == n
+    assert refuted(sample, name, epsilon) == set()
+    assert refuted(sample, name, epsilon * 1.25) == {"radius"}
+    assert refuted(sample, name, epsilon / 1.25 + (n - 1) * (name == "hyperbolic-laplace")) == {"radius"}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50])
+def test_what_is_wrong_is_named(n: int):
+    sound = sample_of("laplace", n, 2.0)
+    turned = replace(sound, axes=np.abs(sound.axes))
+    assert "direction" in refuted(turned, "laplace", 2.0)
+    bound = replace(sound, radii=np.where(sound.axes[0] > 0, sound.radii, np.sort(sound.radii, axis=1)))
+    linked = replace(sound, radii=np.sort(bound.radii, axis=1))
+    assert "independence" in refuted(linked, "laplace", 2.0)
+    again = replace(sound, radii=np.tile(sound.radii[: RECORDS // 2], (2, 1)))
+    assert {"independence", "repetition"} <= refuted(again, "laplace", 2.0)
+
+
+def test_a_radius_that_depends_on_the_direction_is_found():
+    sound = sample_of("laplace", 3, 2.0)
+    order = np.argsort(np.argsort(np.abs(sound.axes[1]).ravel()) + np.arange(sound.radii.size) % 4_000 * 5)
+    radii = np.empty(sound.radii.size)
+    radii[order] = np.sort(sound.radii.ravel())
+    linked = replace(sound, radii=radii.reshape(sound.radii.shape))
+    assert refuted(linked, "laplace", 2.0) == {"independence"}
+
+
+def test_laws_of_radii_are_those_of_their_densities():
+    """By quadrature in the radius, for each of them."""
+    grid = np.linspace(1e-9, 60.0, 400_001)
+    for n, epsilon in ((1, 0.7), (2, 3.0), (5, 9.0)):
+        area = np.sinh(grid) ** (n - 1)
+        densities = {
+            euclidean_laplace: np.exp(-epsilon * grid) * grid ** (n - 1),
+            hyperbolic_laplace: np.exp(-epsilon * grid) * area,
+            hyperbolic_fdd: np.exp(-epsilon * grid) * np.cosh(grid / 2) ** (-2 * n) * area,
+        }
+        for law, density in densities.items():
+            below = np.cumsum(density)
+            for quantile in (0.01, 0.5, 0.99):
+                place = np.searchsorted(below, quantile * below[-1])
+                assert law(grid[[place]], n, epsilon)[0] == pytest.approx(quantile, abs=2e-3)
+
+
+def test_noise_is_what_is_added_before_the_search():
+    """In one dimension a word that is far from all others is left where its noise is longer than half of the way."""
+    mechanism: Any = mechanism_of("laplace", 1, 2.0)
+    contexts, positions = np.zeros((500, 12), np.uint8), np.arange(500)
+    noise = mechanism.noise_at(contexts, positions, keys_of(0))
+    noisy = mechanism._index[3, :-1] + (noise.radii * noise.directions)[0]
+    points = mechanism._index[:12, 0]
+    nearest = np.abs(noisy[:, None] - points).argmin(axis=1)
+    drawn = mechanism.draw(TokenBatch(np.full(500, 3, np.int32), np.array([0, 500]), contexts[:1]), keys_of(0))
+    assert np.mean(drawn.ids == nearest) > 0.99
+
+
+def test_a_mechanism_without_noise_has_none():
+    mechanism = build_mechanism(random_embedding(12, 3), {"epsilon": 2.0}, padding=False, mechanism="exponential")
+    assert sample_noise(mechanism, keys_of(0)) is None
+    additive = {name for name, kind in MECHANISMS.items() if kind.noise_at is not Mechanism.noise_at}
+    assert additive == set(RADIAL_LAWS)
+
+
+def test_no_noise_beyond_the_last_position():
+    mechanism = mechanism_of("laplace", 3, 2.0)
+    with pytest.raises(CounterOverflowError):
+        mechanism.noise_at(np.zeros((1, 12), np.uint8), np.array([mechanism.max_tokens]), keys_of(0))
+
+
+def test_false_alarms_of_noise_are_as_rare_as_they_should_be():
+    """Made noise of the right law: each finding's p-value is under 0.05 in at most about 5% of cases."""
+    rng, low = np.random.default_rng(4), 0
+    for _ in range(30):
+        vectors = rng.standard_normal((3, 200, 6))
+        directions = vectors / np.sqrt((vectors**2).sum(axis=0))
+        sample = NoiseSample(3, rng.gamma(3, 0.5, (200, 6)), directions, directions[[2, 0]])
+        found = audit_noise(sample, euclidean_laplace, 2.0, alpha=0.2)
+        low += sum(finding.verdict is Verdict.REFUTED for finding in found)
+    assert low <= stats.binom.isf(1e-5, 120, 0.05)

@@ -1,0 +1,179 @@
+"""A comparison shows each mechanism at an equal share of words kept, and at an equal pure epsilon."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers import NEEDS_ANNOY, random_embedding, toy_embedding
+from wordveil.embeddings.embedding import Embedding
+from wordveil.errors import BundleError
+from wordveil.measures.comparison import Comparison, compare
+from wordveil.mechanisms.additive.laplace import LaplaceSettings
+from wordveil.mechanisms.random import RandomSettings
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import MechanismSettings
+from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
+from wordveil.mechanisms.tables.syntf import SynTFSettings
+from wordveil.text.policy import with_profile
+
+# Comparisons are made once.
+pytestmark = pytest.mark.xdist_group("comparison")
+TEXT = "Waab waac, waad waae zzz waaf waag."
+READABLE = with_profile("readable", stop_word_list=("and", "the"))
+CONFIGURED: dict[str, MechanismSettings] = {
+    "exponential": ExponentialSettings(epsilon=4.0, gamma=3.0, neighbours=20),
+    "laplace": LaplaceSettings(epsilon=3.0),
+    "syntf": SynTFSettings(epsilon=25.0, neighbours=20),
+    "random": RandomSettings(),
+    "staircase": StaircaseSettings(epsilon=4.0),
+}
+HYPERBOLIC = {"hyperbolic-laplace", "hyperbolic-fdd"}
+# Words alone are compared.
+WHOLE_TEXTS = {name for name, mechanism in MECHANISMS.items() if mechanism.reads_context}
+
+
+@pytest.fixture(scope="module")
+def embedding() -> Embedding:
+    rng = np.random.default_rng(0)
+    words = random_embedding(240, 3).words.to_pylist()
+    return toy_embedding(words, rng.standard_normal((240, 4)))
+
+
+@pytest.fixture(scope="module", params=sorted(CONFIGURED))
+def made(request: pytest.FixtureRequest, embedding: Embedding) -> tuple[str, Comparison]:
+    return request.param, compare(embedding, READABLE, request.param, CONFIGURED[request.param], TEXT)
+
+
+def kinds(lines: list[Any]) -> set[str]:
+    return {line.mechanism.split(",")[0] for line in lines}
+
+
+def test_every_mechanism_is_shown(made: tuple[str, Comparison]):
+    name, comparison = made
+    shown = [comparison.configured]
+    euclidean = set(MECHANISMS) - HYPERBOLIC - WHOLE_TEXTS
+    # One word of 14 is written for all of them at most, so that no more stay than that.
+    few = comparison.configured.kept < 0.05
+    assert kinds([*shown, *comparison.equal_kept]) == (euclidean if few else euclidean - {"tree"})
+    # Nothing but random costs nothing.
+    assert kinds([*shown, *comparison.equal_pure]) == (euclidean if name != "random" else {"random"})
+
+
+def test_lines_are_equal_in_what_they_claim(made: tuple[str, Comparison]):
+    name, comparison = made
+    kept, pure = comparison.configured.kept, comparison.configured.pure
+    for line in comparison.equal_kept:
+        if line.mechanism != "random":
+            # Draws tell shares of laplace and of random to a few percent; no epsilon keeps nothing.
+            assert line.kept == pytest.approx(kept, abs=0.06)
+    for line in comparison.equal_pure:
+        if line.mechanism != "random":
+            assert 0.9 * pure < line.pure <= pure
+    assert comparison.configured.epsilon == (CONFIGURED[name].nominal_epsilon or None)
+
+
+def test_the_sentence_is_shown_as_the_policy_has_it(made: tuple[str, Comparison]):
+    _, comparison = made
+    for line in [comparison.configured, *comparison.equal_kept, *comparison.equal_pure]:
+        assert line.text.count(" ") == TEXT.count(" ")
+        assert line.text.endswith(".")
+        assert line.text[0].isupper()
+        assert "zzz" not in line.text
+
+
+def test_in_hyperbolic_space_its_own_mechanisms_are_shown(embedding: Embedding):
+    """At an epsilon at which they exist: in four dimensions laplace costs more than 3 for each unit of distance, or is
+    left out.
+    """
+    ball = replace(embedding, vectors=embedding.vectors * np.float32(0.1))
+    settings = ExponentialSettings(epsilon=8.0, metric="hyperbolic", neighbours=20)
+    comparison = compare(ball, READABLE, "exponential", settings, TEXT)
+    assert kinds([comparison.configured, *comparison.equal_kept]) == set(MECHANISMS) - WHOLE_TEXTS - {"laplace", "tree"}
+    assert all(line.epsilon > 3 for line in comparison.equal_kept if line.mechanism == "hyperbolic-laplace")
+    weak = compare(ball, READABLE, "exponential", settings.at_epsilon(1.0), TEXT)
+    assert not kinds(weak.equal_pure) & HYPERBOLIC
+
+
+def test_a_word_that_is_drawn_once_is_shown_as_one_word(embedding: Embedding):
+    text = "Waab zzz waab, ZZZ qqq waab zzz."
+    policy = with_profile("readable", stop_word_list=("and", "the"), repeat="same")
+    comparison = compare(embedding, policy, "exponential", CONFIGURED["exponential"], text)
+    for line in [comparison.configured, *comparison.equal_kept]:
+        words = line.text.lower().replace(",", "").removesuffix(".").split()
+        assert words[0] == words[2] == words[5]
+        assert words[1] == words[3] == words[6]
+
+
+def test_the_sentence_is_rendered(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(MECHANISMS["random"], "render", lambda _, drawn: replace(drawn, ids=0 * drawn.ids))
+    first = embedding.words[0].as_py()
+    comparison = compare(embedding, READABLE, "random", CONFIGURED["random"], TEXT)
+    assert comparison.configured.text.lower().replace(",", "").removesuffix(".").split() == [first] * 7
+
+
+def test_a_strict_policy_shows_no_padding(embedding: Embedding):
+    comparison = compare(embedding, with_profile("strict", n_max=64), "exponential", CONFIGURED["exponential"], TEXT)
+    assert len(comparison.configured.text.split()) == 7
+    assert len(comparison.to_dict()["equal_pure"]) == len(comparison.equal_pure)
+
+
+def test_the_mechanisms_of_one_space_are_shown_side_by_side(embedding: Embedding):
+    """In the order of the registry; gamma is the configured one, the neighbours are at most all other words."""
+    comparison = compare(embedding, READABLE, "exponential", CONFIGURED["exponential"], TEXT)
+    assert comparison.configured.mechanism == "exponential, gamma 3, neighbours 20"
+    assert [line.mechanism for line in comparison.equal_kept] == [
+        "staircase",
+        "exponential, neighbours 20",
+        "laplace",
+        "syntf, neighbours 20",
+        "random",
+    ]
+
+
+@NEEDS_ANNOY
+def test_a_configured_search_by_trees_is_compared(embedding: Embedding):
+    """It has a file of its own besides its arrays."""
+    settings = LaplaceSettings(epsilon=3.0, search="annoy", n_trees=10, search_k=500)
+    comparison = compare(embedding, READABLE, "laplace", settings, TEXT)
+    assert comparison.configured.mechanism == "laplace"
+    assert comparison.configured.epsilon == 3.0
+
+
+def test_a_mechanism_that_knows_itself_at_larger_epsilons_alone_is_built_seldom(
+    embedding: Embedding, monkeypatch: pytest.MonkeyPatch
+):
+    """A list of the staircase is the beginning of its list at a smaller epsilon."""
+    built, build = [], Staircase.build.__func__
+
+    def counted(kind: Any, embedding: Embedding, settings: StaircaseSettings, **more: Any) -> Any:
+        built.append(settings.epsilon)
+        return build(kind, embedding, settings, **more)
+
+    monkeypatch.setattr(Staircase, "build", classmethod(counted))
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    assert "staircase" in kinds(comparison.equal_kept)
+    assert 2 <= len(built) <= 14
+
+
+def test_an_epsilon_that_is_refused_counts_as_too_small(embedding: Embedding, monkeypatch: pytest.MonkeyPatch):
+    build = Staircase.build.__func__
+
+    def refusing(kind: Any, embedding: Embedding, settings: StaircaseSettings, **more: Any) -> Any:
+        if settings.epsilon < refused:
+            raise BundleError("lists would take too much memory")
+        return build(kind, embedding, settings, **more)
+
+    monkeypatch.setattr(Staircase, "build", classmethod(refusing))
+    refused = 6.5
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    (line,) = [line for line in comparison.equal_pure if line.mechanism == "staircase"]
+    assert 0.9 * comparison.configured.pure < line.pure <= comparison.configured.pure
+    assert all(line.epsilon >= refused for line in comparison.equal_kept if line.mechanism == "staircase")
+    refused = 1000.0
+    comparison = compare(embedding, READABLE, "laplace", CONFIGURED["laplace"], TEXT)
+    assert "staircase" not in kinds([*comparison.equal_kept, *comparison.equal_pure])

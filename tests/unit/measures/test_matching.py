@@ -1,0 +1,125 @@
+"""Mechanisms at an equal loss and at an equal recovery: what is found is true of what is built."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wordveil.embeddings.embedding import check_embedding
+from wordveil.measures.matching import (
+    Candidate,
+    Matcher,
+    bisect,
+    make_randomised_response,
+    make_settings,
+    search_loss,
+)
+
+SIZE = 120
+LOSS = 5.0
+CANDIDATES = [
+    Candidate("exponential", "exponential", make_settings("exponential"), by_loss=False),
+    Candidate("TEM", "exponential", make_settings("exponential", gamma=3.0, neighbours=8, tight=True), by_loss=False),
+    Candidate("SynTF", "syntf", make_settings("syntf", neighbours=16), by_loss=False),
+    Candidate("staircase", "staircase", make_settings("staircase"), by_loss=True),
+    Candidate("response", "staircase", make_randomised_response(SIZE), by_loss=True, rebuilt=True),
+    Candidate("tree", "tree", make_settings("tree", sizes=(10,), output="member"), by_loss=True),
+]
+
+
+@pytest.fixture(scope="module")
+def matcher() -> Matcher:
+    vectors = np.random.default_rng(5).standard_normal((SIZE, 6)).astype(np.float32)
+    return Matcher(check_embedding([f"w{number}" for number in range(SIZE)], vectors, "made"), draws=20_000)
+
+
+def true_loss(matcher: Matcher, candidate: Candidate, epsilon: float) -> float:
+    """The largest log probability ratio between any two words, from the laws themselves."""
+    mechanism = matcher.load(candidate, matcher.build(candidate, epsilon))
+    laws = np.log(np.stack([mechanism.probabilities(word) for word in range(SIZE)]))
+    return float((laws.max(axis=0) - laws.min(axis=0)).max())
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda one: one.label)
+def test_the_loss_of_what_is_built_is_the_target_or_a_little_less(matcher, candidate):
+    found = matcher.at_loss(candidate, LOSS)
+    assert found is not None
+    assert 0.99 * LOSS <= found.built.guarantee.pure <= LOSS * (1 + 1e-6)
+    # The certificate covers the unknown word too, so that words alone may lose less; they never lose more.
+    assert 0.7 * LOSS <= true_loss(matcher, candidate, found.epsilon) <= LOSS * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("candidate", CANDIDATES[:3], ids=lambda one: one.label)
+def test_an_epsilon_that_is_taken_for_the_loss_misses_it(matcher, candidate):
+    """So the test above would fail for a search that returned its target."""
+    assert abs(true_loss(matcher, candidate, LOSS) / LOSS - 1) > 0.05
+
+
+def test_noise_that_no_epsilon_makes_private_enough_is_none():
+    ball = np.random.default_rng(6).uniform(-0.5, 0.5, (40, 3)).astype(np.float32)
+    matcher = Matcher(check_embedding([f"w{number}" for number in range(40)], ball, "made"))
+    noise = Candidate("noise", "hyperbolic-fdd", make_settings("hyperbolic-fdd"), by_loss=False)
+    assert matcher.at_loss(noise, 0.5) is None
+    assert matcher.at_loss(noise, 60.0) is not None
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda epsilon: epsilon,
+        lambda epsilon: epsilon**2.03,
+        lambda epsilon: epsilon**4,
+        lambda epsilon: 0.4 * epsilon**0.3,
+        lambda epsilon: epsilon + max(0.0, epsilon - 5) ** 3,
+        lambda epsilon: 9.0 + epsilon / 20,
+    ],
+    ids=["line", "square", "fourth power", "root", "bend", "nearly flat"],
+)
+@pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
+def test_the_search_of_a_loss_ends_at_it_however_losses_grow(grow, start):
+    """A correction in proportion alone goes to and fro about the second, and away from the third."""
+    measured: list[float] = []
+
+    def measure(epsilon: float) -> float:
+        measured.append(grow(epsilon))
+        return measured[-1]
+
+    search_loss(measure, start, 12.0, 1e-6)
+    assert 0.995 * 12 <= measured[-1] <= 12 * (1 + 1e-6)
+
+
+def test_a_loss_that_has_stopped_to_grow_ends_the_search(matcher):
+    """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 5.64."""
+    uniform = Candidate("uniform", "staircase", make_settings("staircase", alpha=0.0), by_loss=True)
+    found = matcher.at_loss(uniform, 12.0)
+    assert found is not None
+    assert 5 < found.built.guarantee.pure < 6
+    assert found.epsilon < 1_000
+
+
+def test_the_search_of_a_loss_that_none_has_ends():
+    measured: list[float] = []
+    search_loss(lambda epsilon: measured.append(epsilon) or 30.0 + epsilon, 1.0, 12.0, 0.01)
+    assert 1 < len(measured) <= 12
+
+
+@pytest.mark.parametrize("prior", ["uniform", "public"])
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda one: one.label)
+def test_the_recovery_of_what_is_built_is_the_target(matcher, candidate, prior):
+    wanted = 0.45
+    found = matcher.at_recovery(candidate, prior, wanted)
+    if candidate.label == "tree":
+        # Ten words of a cluster are drawn alike: at most a tenth of them is recovered where all are equally likely.
+        assert (found is None) == (prior == "uniform")
+    if found is not None:
+        law = matcher.law(prior)
+        mechanism = matcher.load(candidate, found.built)
+        table = np.stack([law[word] * mechanism.probabilities(word) for word in range(SIZE)])
+        assert table.max(axis=0).sum() == pytest.approx(wanted, rel=0.08)
+
+
+def test_bisection_reaches_its_target_from_above_or_says_that_it_cannot():
+    assert bisect(lambda x: x * x, 0.0, 4.0, 9.0) == pytest.approx(3.0, abs=4 / 2**9)
+    assert bisect(lambda x: x * x, 0.0, 4.0, 17.0) is None
+    assert bisect(lambda x: x * x, 3.5, 4.0, 9.0) is None
+    assert bisect(lambda x: x * x, 3.1, 4.0, 9.0) == 3.1

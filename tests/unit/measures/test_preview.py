@@ -1,0 +1,309 @@
+"""Previews on arrays: counts as the job's, shares that grow with epsilon, keys that are thrown away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import helpers
+from wordveil.cli.tables import sample_facts, word_table
+from wordveil.crypto.keys import make_throwaway_keys
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import ConfigError
+from wordveil.measures import preview
+from wordveil.measures.corpus_sample import Quantiles
+from wordveil.measures.preview import default_words, inspect, preview_words, sort_words
+from wordveil.measures.text_lengths import Suggestion
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.records.columns import TextColumns
+from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
+from wordveil.text.policy import TextPolicy
+
+OPEN = TextPolicy()
+LINE = helpers.toy_embedding(["near", "next", "far"], [1.0, 2.0, 5.0])
+TEXTS = ["near next", "near zorblax far far", None, "東京", "", "NEXT, near!"]
+REASONS = [None, None, "oversize", None, None, None]
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=True)
+
+
+def batch(texts=TEXTS, reasons=REASONS) -> pa.RecordBatch:
+    return pa.record_batch({TEXT_COLUMN: pa.array(texts, pa.string()), REASON_COLUMN: pa.array(reasons, pa.string())})
+
+
+def test_counts_are_exact(bundle):
+    sample = inspect([batch(), batch()], TextPolicy(length="pad", n_max=3), bundle)
+    assert (sample.records, sample.released) == (12, 8)
+    assert sample.quarantined == {"oversize": 2, "script_without_word_spaces": 2}
+    assert (sample.words, sample.unknown, sample.unknown_rate) == (16, 2, 1 / 8)
+    assert sample.lengths == Quantiles(min=0, median=2, p95=4, max=4)
+    assert (sample.cut, sample.padded, sample.tokens) == (2, 6, 24)
+    assert sample.keep_draws == 14
+    assert 0 < sample.keep_rate < 1
+    assert sample.core_hours(24) == pytest.approx(2 * sample.seconds / 3600)
+    assert sample.core_hours(24) > 0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        OPEN,
+        TextPolicy(unknown="quarantine"),
+        TextPolicy(length="pad", n_max=2, refused="empty"),
+        TextPolicy(length="sample", n_max=3, refused="empty", unknown="quarantine"),
+        TextPolicy(case="restore", punctuation="keep", unknown="keep"),
+        TextPolicy(unknown="drop", length="pad", n_max=2),
+        TextPolicy(repeat="same"),
+        TextPolicy(repeat="same", length="pad", n_max=3),
+        TextPolicy(repeat="same", unknown="quarantine", punctuation="keep"),
+    ],
+)
+def test_counts_are_those_of_the_job(policy, tmp_path):
+    """The same records through the sanitiser itself."""
+    bundle = helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=policy.pads)
+    sample = inspect([batch()], policy, bundle)
+    rows = helpers.sanitise(
+        helpers.record_sanitiser(bundle, policy), helpers.record_batch(TEXTS, reasons=REASONS)
+    ).to_pylist()
+    released = [row for row in rows if row["status"] == "released"]
+    assert sample.released == len(released)
+    assert sample.quarantined == Counter(row["reason"] for row in rows if row["status"] == "quarantined")
+    assert sample.tokens == sum(row["privacy"]["tokens"] for row in released)
+    assert (sample.words, sample.unknown) == tuple(
+        sum(row[name] for row in released) for name in ("__words", "__unknown")
+    )
+    assert sum(sample.emptied.values()) == (
+        0 if policy.refused == "quarantine" else len(released) - 4 + ("unknown_words" in sample.emptied)
+    )
+
+
+def test_different_words_are_counted_where_each_is_drawn_once(bundle):
+    assert inspect([batch()], OPEN, bundle).distinct is None
+    texts = ["near near Near next", "zorblax other zorblax", None, "", "far"]
+    records = batch(texts, [None, None, "oversize", None, None])
+    sample = inspect([records], TextPolicy(repeat="same"), bundle)
+    assert sample.lengths == Quantiles(min=0, median=1, p95=4, max=4)
+    assert sample.distinct == Quantiles(min=0, median=1, p95=2, max=2)
+    assert (sample.tokens, sample.keep_draws) == (5, 5)
+    shown = sample_facts(sample, {"table_rows": 5, "core_hours": None, "core_hours_a_million": None})
+    assert shown["different words a record"] == "min 0, median 1, p95 2, max 2"
+    padded = inspect([records], TextPolicy(repeat="same", length="pad", n_max=9), bundle)
+    assert (padded.released, padded.tokens, padded.distinct.max) == (4, 36, 2)
+
+
+def test_the_keep_rate_is_that_of_what_is_written(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "render", lambda _, drawn: replace(drawn, ids=0 * drawn.ids + 2))
+    assert inspect([batch(["near far next far"], [None])], OPEN, bundle).keep_rate == 0.5
+    assert [item.stays for item in preview_words(bundle, ["near", "far"], 1.0, draws=50)] == [0, 0, 0, 1, 1, 1]
+
+
+def test_too_many_tokens_are_refused_as_in_the_job(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 3)
+    assert inspect([batch()], OPEN, bundle).quarantined["too_many_tokens"] == 1
+    assert "too_many_tokens" not in inspect([batch()], TextPolicy(length="pad", n_max=3), bundle).quarantined
+
+
+def test_compiling_is_not_charged_to_the_corpus(bundle, monkeypatch):
+    """The first call of a step takes 1,000 seconds of a clock that only these calls move, and each other call one."""
+    now, called = [0.0], set()
+
+    def slow(step, name):
+        def call(*arguments, **more):
+            now[0] += 1.0 if name in called else 1000.0
+            called.add(name)
+            return step(*arguments, **more)
+
+        return call
+
+    monkeypatch.setattr(preview, "time", SimpleNamespace(process_time=lambda: now[0]))
+    monkeypatch.setattr(preview.ColumnsCodec, "encode", slow(preview.ColumnsCodec.encode, "encode"))
+    monkeypatch.setattr(preview, "write_tokens", slow(preview.write_tokens, "draw"))
+    sample = inspect([batch(), batch()], OPEN, bundle)
+    assert sample.tokens_per_second == 2000  # one call, of 2,000 tokens
+    assert sample.seconds == pytest.approx(2 + sample.tokens / 2000)
+
+
+def test_a_shorter_public_length_is_suggested(bundle, monkeypatch):
+    records = batch(["near " * 9] * 97 + ["near " * 40] * 3, [None] * 100)
+    sample = inspect([records], TextPolicy(length="pad", n_max=256), bundle)
+    assert sample.suggested == Suggestion(n_max=12, cut=3)
+    assert sample.to_dict()["suggested"] == {"n_max": 12, "cut": 3}
+    assert inspect([records], OPEN, bundle).suggested is None
+    assert inspect([], TextPolicy(length="pad", n_max=256), bundle).suggested is None
+    monkeypatch.setattr(type(bundle.mechanism), "max_tokens", 10)
+    assert inspect([records], TextPolicy(length="pad", n_max=5), bundle).suggested == Suggestion(n_max=10, cut=3)
+
+
+@pytest.mark.parametrize("batches", [[], [batch([], [])], [batch([None], ["null_text"])]])
+def test_nothing_to_draw_is_no_error(bundle, batches):
+    sample = inspect(batches, OPEN, bundle)
+    assert (sample.released, sample.tokens, sample.keep_rate, sample.unknown_rate, sample.lengths) == (
+        0,
+        0,
+        None,
+        None,
+        None,
+    )
+    assert sample.tokens_per_second > 0
+    facts = sample_facts(sample, {"table_rows": 0, "core_hours": sample.core_hours(9), "core_hours_a_million": None})
+    assert facts["expected keep-rate"] == "no known words"
+
+
+def test_the_keep_rate_is_the_share_that_stays(tmp_path):
+    sure = helpers.laplace_bundle(tmp_path / "sure", LINE, 1e4, padding=True)
+    assert inspect([batch()], OPEN, sure).keep_rate == 1.0
+    # Noise far longer than the line: each end takes half of the draws, and the middle nothing.
+    lost = helpers.laplace_bundle(tmp_path / "lost", LINE, 1e-6, padding=False)
+    rate = inspect([batch(["near"] * 5000, [None] * 5000)], OPEN, lost).keep_rate
+    assert rate == pytest.approx(0.5, abs=0.04)
+
+
+def test_a_sample_is_drawn_within_bounds(bundle, monkeypatch):
+    monkeypatch.setattr(preview, "SAMPLE_TOKENS", 1000)
+    sample = inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle)
+    assert (sample.tokens, sample.keep_draws) == (3000, 1000)
+    ids = preview._choose_evenly(np.arange(5000, dtype=np.int32), 1000)
+    assert len({*ids.tolist()}) == 1000
+    assert ids[:100].max() > 4000  # a prefix is from everywhere
+    monkeypatch.setattr(preview, "SAMPLE_TOKENS", 3000)
+    monkeypatch.setattr(preview, "_DRAW_SECONDS", 1e-9)
+    assert inspect([batch(["near next far"] * 1000, [None] * 1000)], OPEN, bundle).keep_draws == 2000
+
+
+def test_words_stay_more_often_at_a_larger_epsilon(bundle):
+    found = preview_words(bundle, ["near", "next"], 1.0, draws=4000)
+    assert [(item.word, item.epsilon) for item in found] == [
+        (word, eps) for word in ("near", "next") for eps in (0.5, 1.0, 2.0)
+    ]
+    for lines in (found[:3], found[3:]):
+        assert lines[0].stays + 0.02 < lines[1].stays < lines[2].stays - 0.02
+    for item in found:
+        shares = [share for _, share in item.replacements]
+        assert item.stays + sum(shares) <= 1 + 1e-9
+        assert shares == sorted(shares, reverse=True)
+        assert item.word not in dict(item.replacements)
+        assert set(dict(item.replacements)) <= {"near", "next", "far", preview.PADDING}
+
+
+def test_shares_are_the_mechanisms_own(tmp_path):
+    """One dimension, no padding: noise is Laplace(1/eps), and a word's cell ends half way to its neighbour."""
+    line = helpers.laplace_bundle(tmp_path, LINE, 2.0, padding=False)
+    half, at, twice = preview_words(line, ["next"], 2.0, draws=20_000)
+    for item, epsilon in ((half, 1.0), (at, 2.0), (twice, 4.0)):
+        left, right = np.exp(-epsilon * 0.5) / 2, np.exp(-epsilon * 1.5) / 2
+        assert item.stays == pytest.approx(1 - left - right, abs=0.015)
+        assert dict(item.replacements)["near"] == pytest.approx(left, abs=0.015)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
+def test_another_epsilon_is_the_mechanism_built_with_it(name):
+    """Mechanisms that offer it draw what one built at that epsilon draws."""
+    embedding, padding, first, second = helpers.random_embedding(50, 6), True, 1.0, 3.0
+    if name.startswith("hyperbolic"):
+        embedding, padding, first, second = (
+            replace(embedding, vectors=embedding.vectors * np.float32(0.1)),
+            False,
+            6.0,
+            9.0,
+        )
+    if name == "staircase":  # it has no lists below 1.2, and padding's floor depends on epsilon
+        padding, first, second = False, 4.0, 6.0
+    others = {"model": "generator.npz"} if name == "er-ae" else {}
+    at_first, at_second = ({"epsilon": value, **others} for value in (first, second))
+    changed = helpers.build_mechanism(embedding, at_first, padding=padding, mechanism=name).at_epsilon(second)
+    if changed is None:
+        pytest.skip("does not offer another epsilon")
+    batch = helpers.token_batch([[*range(50), *([50] if padding else []), 51]])
+    built = helpers.build_mechanism(embedding, at_second, padding=padding, mechanism=name)
+    assert changed.draw(batch, helpers.KEYS).ids.tolist() == built.draw(batch, helpers.KEYS).ids.tolist()
+    words = np.arange(50, dtype=np.int32)
+    stays = helpers.build_mechanism(embedding, at_first, padding=padding, mechanism=name)
+    if (wanted := built.stay_probabilities(words)) is not None:
+        assert stays.stays_at([second], words)[0] == pytest.approx(wanted, rel=1e-6)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="epsilon"):
+            changed.at_epsilon(wrong)
+
+
+def test_a_mechanism_of_one_epsilon_is_shown_at_it_alone(bundle, monkeypatch):
+    monkeypatch.setattr(type(bundle.mechanism), "at_epsilon", lambda *_: None)
+    assert [item.epsilon for item in preview_words(bundle, ["near"], 1.0, draws=100)] == [1.0]
+
+
+def test_each_preview_has_keys_of_its_own(bundle):
+    first, second = make_throwaway_keys(), make_throwaway_keys()
+    assert all(
+        getattr(first, name) != getattr(second, name) for name in ("context", "noise", "sampling", "shuffle", "tag")
+    )
+    assert preview_words(bundle, ["near"], 1.0) != preview_words(bundle, ["near"], 1.0)
+
+
+def test_words_are_looked_up_as_the_policy_does():
+    vocabulary = Vocabulary(pa.array(["near", "Far"]))
+    assert sort_words([" NEAR ", "near", ""], OPEN, vocabulary) == (["near"], [])
+    assert sort_words(["Far"], TextPolicy(case="exact"), vocabulary) == (["Far"], [])
+    with pytest.raises(ConfigError, match="at least one"):
+        sort_words([" "], OPEN, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("rule", "becomes"),
+    [("mask", "drawn as the unknown word"), ("drop", "left out"), ("keep", "stays"), ("quarantine", "refuses")],
+)
+def test_a_word_that_the_vocabulary_lacks_is_unknown_and_shown_with_its_rule(rule: str, becomes: str):
+    vocabulary = Vocabulary(pa.array(["near", "Far"]))
+    known, unknown = sort_words(["near", "zorblax", "far"], TextPolicy(unknown=rule), vocabulary)
+    assert known == ["near"]
+    assert [(item.word, item.rule) for item in unknown] == [("zorblax", rule), ("far", rule)]
+    assert all(becomes in item.becomes for item in unknown)
+
+
+def test_default_words_are_a_few_from_the_front():
+    common = [f"the{number}" for number in range(200)]
+    many = [*common, *helpers.random_embedding(3000, 2).words.to_pylist()]
+    words = default_words(Vocabulary(pa.array(many)))
+    assert len({*words}) == 5
+    assert all(200 <= many.index(word) < 2000 for word in words)
+    assert default_words(Vocabulary(LINE.words)) == ["near", "next"]
+    assert default_words(Vocabulary(pa.array(["a", "b"]))) == ["a", "b"]
+
+
+def test_what_people_see_holds_every_figure(bundle):
+    sample = inspect([batch()], TextPolicy(length="pad", n_max=3, refused="empty"), bundle)
+    drawn = {"seed": 42, "files": 9, "files_read": 2}
+    facts = sample_facts(sample, {"table_rows": 1234, **drawn, "core_hours": 0.5, "core_hours_a_million": None})
+    assert facts["records read"] == "6 of 1,234, at random, from 2 of 9 files; --seed 42"
+    assert facts["released as the empty text"] == "2 (1 oversize, 1 script_without_word_spaces)"
+    assert facts["longer than n_max"] == "1 (16.7%), cut"
+    assert facts["unknown words"] == "12.50% of 8"
+    suggested = {"n_max": 8, "cut": 1, "epsilon_bound": 40.0}
+    shown = sample_facts(sample, {"table_rows": 6, "core_hours": 0, "core_hours_a_million": 0, "suggested": suggested})
+    assert shown["records read"] == "6 of 6, all of the table"
+    assert shown["suggested n_max"] == "8, the p95 rounded up; 1 (16.7%) cut"
+    assert shown["epsilon of a record at that"] == "40"
+    assert word_table(preview_words(bundle, ["near"], 1.0, draws=10)).__rich__().row_count == 3
+
+
+def test_several_columns_are_counted_together_and_apart(bundle):
+    columns = TextColumns(("subject", "body"), (2, 5))
+    texts = [pa.array(["near", "near far near", None]), pa.array(["far " * 9, "", "near far"])]
+    names = ["__text", "__text_1", "__reason"]
+    records = pa.RecordBatch.from_arrays([*texts, pa.nulls(3, pa.string())], names=names)
+    sample = inspect([records], TextPolicy(length="pad", n_max=7), bundle, columns=columns)
+    assert (sample.released, sample.tokens, sample.words) == (3, 21, 15)
+    assert sample.lengths == Quantiles(2, 3, 10, 10)
+    assert (sample.cut, sample.padded, sample.suggested) == (2, 3, None)
+    assert [(column.name, column.lengths.max, column.cut) for column in sample.columns] == [
+        ("subject", 3, 1),
+        ("body", 9, 1),
+    ]
+    once = inspect([records], TextPolicy(repeat="same"), bundle, columns=TextColumns(("subject", "body")))
+    assert once.distinct == Quantiles(2, 2, 2, 2)

@@ -1,0 +1,318 @@
+"""What an attacker recovers is what the definition says: by brute force, in closed form, over all pairs of draws."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from helpers import build, build_mechanism, random_embedding
+from wordveil.measures.posterior import WordScores, guess_densely, guess_outputs
+from wordveil.measures.recovery import DRAWS, find_interval, fit_laws, load_built, measure_recovery
+from wordveil.mechanisms.base import Mechanism, TokenBatch
+from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.tables.mechanism import TableMechanism
+from wordveil.mechanisms.tables.table import NOBODY, Rows, build_table
+from wordveil.privacy.recovery import PriorRecovery, Recovery
+
+SIZE = 60
+EMBEDDING = random_embedding(SIZE, 3)
+SKEWED = np.arange(1, SIZE + 1)[::-1] / (SIZE * (SIZE + 1) / 2)
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "lists": ("exponential", {"epsilon": 2.0, "neighbours": 12}),
+    "all listed": ("exponential", {"epsilon": 2.0}),
+    "tight": ("exponential", {"epsilon": 1.5, "neighbours": 12, "gamma": 1.5, "tight": True}),
+    "weak": ("exponential", {"epsilon": 0.1, "neighbours": 12}),
+    "rated": ("syntf", {"epsilon": 12.0, "neighbours": 12}),
+    "random": ("random", {}),
+}
+
+
+class _Tabled(TableMechanism):
+    """A table that no mechanism builds."""
+
+    name = "tabled"
+    build = examples = None  # type: ignore[assignment]
+
+
+class _Dense(Mechanism):
+    """A mechanism that knows its probabilities, and not the laws of all words at once."""
+
+    name = "dense"
+    build = load = examples = None  # type: ignore[assignment]
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._mechanism = mechanism
+
+    @property
+    def max_tokens(self) -> int:
+        return 1_000
+
+    def draw(self, batch, keys):
+        return self._mechanism.draw(batch, keys)
+
+    def probabilities(self, symbol):
+        return self._mechanism.probabilities(symbol)
+
+
+class _Unknown(_Dense):
+    """The same without its probabilities."""
+
+    name = "unknown"
+
+    def probabilities(self, symbol):
+        return None
+
+
+def mechanism_of(case: str, *, padding: bool = False) -> Mechanism:
+    name, settings = CASES[case]
+    return build_mechanism(EMBEDDING, settings, padding=padding, mechanism=name)
+
+
+def joint_law(mechanism: Mechanism, prior: np.ndarray) -> np.ndarray:
+    return np.stack([prior[word] * mechanism.probabilities(word) for word in range(len(prior))])
+
+
+def after_two(mechanism: Mechanism, prior: np.ndarray) -> float:
+    """The share that is recovered after two draws, over all pairs of outputs."""
+    laws = np.stack([mechanism.probabilities(word) for word in range(len(prior))])
+    pairs = product(range(laws.shape[1]), repeat=2)
+    return sum(float((prior * laws[:, first] * laws[:, second]).max()) for first, second in pairs)
+
+
+def response(size: int, epsilon: float) -> _Tabled:
+    """Randomised response: a word keeps ``exp(epsilon)`` times the probability of any other."""
+    rows = Rows(
+        offsets=np.concatenate([np.arange(size + 1), [size + 1, size + 2]]),
+        ids=np.append(np.arange(size), [0, 0]).astype(np.int32),
+        scores=np.zeros(size + 2),
+        cut=np.append(np.full(size, epsilon), [0.0, 0.0]),
+        own=np.append(np.arange(size), [NOBODY, NOBODY]).astype(np.int32),
+        outputs=size,
+    )
+    return _Tabled(size, {"epsilon": epsilon}, build_table(rows))
+
+
+def measured(mechanism: Mechanism, prior: np.ndarray) -> Recovery:
+    found = measure_recovery(mechanism, prior)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense], ids=["listed", "dense"])
+def test_one_draw_is_exact(case: str, padding: bool, kind: Any):
+    mechanism = mechanism_of(case, padding=padding)
+    found = measured(kind(mechanism), SKEWED)
+    for prior, its in ((np.full(SIZE, 1 / SIZE), found.uniform), (SKEWED, found.frequency)):
+        exact = joint_law(mechanism, prior).max(axis=0).sum()
+        assert its.after[0].at_least == its.after[0].at_most == pytest.approx(exact, rel=1e-5)
+        assert its.before == pytest.approx(prior.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_guesses_agree_with_brute_force(case: str, padding: bool):
+    mechanism = mechanism_of(case, padding=padding)
+    laws = mechanism.word_laws()
+    assert laws is not None
+    for prior in (np.full(SIZE, 1 / SIZE), SKEWED, np.eye(SIZE)[3]):
+        joint = joint_law(mechanism, prior)
+        guesses, best = guess_outputs(laws, prior)
+        dense = guess_densely(mechanism, [prior], [np.empty((0, 1), np.int32)], [1])[0]
+        assert best == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
+        assert dense.joint == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
+        assert best.sum() == pytest.approx(joint.max(axis=0).sum(), abs=1e-9)
+        every = np.arange(joint.shape[1])
+        assert joint[guesses, every] == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
+        assert joint[dense.outputs, every] == pytest.approx(joint.max(axis=0), rel=1e-12, abs=1e-18)
+
+
+@pytest.mark.parametrize("prior", [np.full(SIZE, 1 / SIZE), SKEWED], ids=["uniform", "skewed"])
+@pytest.mark.parametrize("case", CASES)
+def test_guesses_after_several_draws_are_the_likeliest_words(case: str, prior: np.ndarray):
+    """Both ways of scoring, against the sum of logarithms."""
+    mechanism = mechanism_of(case, padding=True)
+    drawn = np.random.default_rng(1).integers(0, SIZE, (50, 6)).astype(np.int32)
+    laws = mechanism.word_laws()
+    assert laws is not None
+    listed = WordScores(laws).guess(prior, drawn, (1, 3, 6))
+    dense = guess_densely(mechanism, [prior], [drawn], (1, 3, 6))[0].words
+    logs = np.log(np.stack([mechanism.probabilities(word)[:SIZE] for word in range(SIZE)]))
+    for column, mark in enumerate((1, 3, 6)):
+        scores = np.log(prior) + logs[:, drawn[:, :mark]].sum(axis=2).T
+        for guesses in (listed, dense):
+            chosen = scores[np.arange(len(drawn)), guesses[:, column]]
+            assert chosen == pytest.approx(scores.max(axis=1), abs=1e-7)
+        if case != "random":  # where there is a worst guess
+            assert (scores.min(axis=1) < scores.max(axis=1) - 1e-3).all()
+
+
+def test_randomised_response_has_a_closed_form():
+    for epsilon in (0.5, 3.0):
+        kept = np.exp(epsilon) / (np.exp(epsilon) + SIZE - 1)
+        found = measured(response(SIZE, epsilon), np.full(SIZE, 1 / SIZE))
+        assert found.uniform.after[0] == found.frequency.after[0]
+        assert found.uniform.after[0].at_least == pytest.approx(kept, rel=1e-5)
+        assert found.uniform.leakage_at_least == pytest.approx(kept * SIZE, rel=1e-4)
+        assert found.uniform.leakage_at_most == found.uniform.leakage_at_least
+
+
+def test_words_that_always_stay_are_all_recovered():
+    found = measured(response(SIZE, 40 * np.log(2)), SKEWED)
+    for its in (found.uniform, found.frequency):
+        assert its.after[0].at_least == pytest.approx(1, abs=1e-9)
+        assert [item.at_most for item in its.after] == [1.0] * len(DRAWS)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_of_random_words_looking_tells_nothing(padding: bool):
+    found = measured(mechanism_of("random", padding=padding), SKEWED)
+    for its in (found.uniform, found.frequency):
+        assert its.after[0].at_least == pytest.approx(its.before, rel=1e-5)
+        assert its.leakage_at_least == pytest.approx(1, rel=1e-4)
+        for item in its.after[1:]:
+            assert item.at_most is not None
+            assert item.at_least <= its.before * 1.0001 <= item.at_most * 1.0002
+
+
+TINY = random_embedding(7, 2, seed=3)
+TINY_PRIOR = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.06, 0.04])
+
+
+def tiny(epsilon: float) -> Mechanism:
+    settings = {"epsilon": epsilon, "neighbours": 3}
+    return build_mechanism(TINY, settings, padding=True, mechanism="exponential")
+
+
+@pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense], ids=["listed", "dense"])
+@pytest.mark.parametrize("epsilon", [1.0, 2.5])
+def test_two_draws_are_those_of_all_pairs_of_outputs(epsilon: float, kind: Any):
+    found = measured(kind(tiny(epsilon)), TINY_PRIOR)
+    for prior, its in ((np.full(7, 1 / 7), found.uniform), (TINY_PRIOR, found.frequency)):
+        two = its.after[1]
+        assert (two.draws, two.at_most is not None) == (2, True)
+        assert two.at_least <= after_two(tiny(epsilon), prior) <= two.at_most
+        # Another law is told from this one.
+        assert not two.at_least <= after_two(tiny(epsilon * 1.3), prior) <= two.at_most
+        assert not two.at_least <= joint_law(tiny(epsilon), prior).max(axis=0).sum() <= two.at_most
+
+
+@pytest.mark.parametrize("kind", [lambda mechanism: mechanism, _Dense, _Unknown], ids=["listed", "dense", "unknown"])
+@pytest.mark.parametrize("case", CASES)
+def test_more_draws_never_recover_less_and_figures_come_back(case: str, kind: Any):
+    mechanism = kind(mechanism_of(case))
+    found = measured(mechanism, SKEWED)
+    assert measured(mechanism, SKEWED) == found
+    for its in (found.uniform, found.frequency):
+        least = [item.at_least for item in its.after]
+        assert least == sorted(least)
+        assert its.before <= least[0] * 1.00001
+        assert [item.draws for item in its.after] == list(DRAWS)
+
+
+def test_a_mechanism_that_leaks_more_shows_more():
+    weak, strong = (measured(mechanism_of(case), SKEWED) for case in ("weak", "lists"))
+    for draws in range(1, len(DRAWS)):
+        assert strong.uniform.after[draws].at_least > weak.uniform.after[draws].at_most
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_guesser_that_is_fitted_on_draws_is_near_the_best_and_not_above(case: str):
+    mechanism = mechanism_of(case, padding=True)
+    exact, found = measured(mechanism, SKEWED), measured(_Unknown(mechanism), SKEWED)
+    for best, its in ((exact.uniform, found.uniform), (exact.frequency, found.frequency)):
+        for one, fitted in zip(best.after, its.after, strict=True):
+            assert fitted.at_most is None
+            assert fitted.at_least <= one.at_most + 1e-6
+            assert fitted.at_least > 0.6 * one.at_least - 0.03
+        assert its.leakage_at_most is None
+
+
+def test_fitted_laws_are_laws():
+    laws = fit_laws(_Unknown(mechanism_of("lists", padding=True)), SKEWED)
+    assert laws.common.sum() == pytest.approx(1)
+    extras = np.add.reduceat(laws.extras, laws.offsets[:-1])
+    assert laws.shares + extras == pytest.approx(np.ones(SIZE))
+
+
+def test_outputs_that_only_lists_have_are_told_from_those_that_nobody_has():
+    """Without a common law: each word becomes one of two others."""
+    laws = WordLaws(
+        common=np.array([0.5, 0.5, 0.0, 0.0]),
+        shares=np.array([0.0, 0.0, 0.5]),
+        offsets=np.array([0, 2, 4, 5]),
+        ids=np.array([2, 3, 0, 3, 2], np.int32),
+        extras=np.array([0.5, 0.5, 0.25, 0.75, 0.5]),
+    )
+    prior = np.array([0.3, 0.3, 0.4])
+    guesses, joint = guess_outputs(laws, prior)
+    assert joint == pytest.approx(np.array([0.1, 0.1, 0.2, 0.225]))
+    assert guesses.tolist() == [2, 2, 2, 1]
+    drawn = np.array([[2, 3], [3, 0], [0, 1], [3, 3], [2, 2]], np.int32)
+    assert WordScores(laws).guess(prior, drawn, (1, 2)).tolist() == [[2, 0], [1, 1], [2, 2], [1, 1], [2, 2]]
+
+
+def test_ties_go_to_the_lower_word():
+    nothing = np.zeros(4, np.int64)
+    laws = WordLaws(np.full(3, 1 / 3), np.ones(3), nothing, np.empty(0, np.int32), np.empty(0))
+    drawn = np.array([[2, 1]], np.int32)
+    assert guess_outputs(laws, np.full(3, 1 / 3))[0].tolist() == [0, 0, 0]
+    assert WordScores(laws).guess(np.full(3, 1 / 3), drawn, (1, 2)).tolist() == [[0, 0]]
+    assert WordScores(laws).guess(np.array([0.2, 0.4, 0.4]), drawn, (1, 2)).tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize(("hits", "words"), [(0, 10), (10, 10), (3, 10), (2_400, 4_000)])
+def test_intervals_are_those_of_clopper_and_pearson(hits: int, words: int):
+    exact = binomtest(hits, words).proportion_ci(0.95, "exact")
+    assert find_interval(hits, words) == pytest.approx((exact.low, exact.high), abs=1e-12)
+    assert find_interval(hits, words) != pytest.approx(binomtest(hits, words).proportion_ci(0.9, "exact"), abs=1e-4)
+
+
+def test_what_was_built_is_measured_before_it_is_in_a_bundle():
+    for name, settings in (("exponential", {"epsilon": 2.0}), ("laplace", {"epsilon": 5.0})):
+        built = build(EMBEDDING, settings, padding=True, mechanism=name)
+        mechanism = build_mechanism(EMBEDDING, settings, padding=True, mechanism=name)
+        with load_built(MECHANISMS[name], built, len(SKEWED)) as loaded:
+            found = measure_recovery(loaded, SKEWED)
+        assert found == measured(mechanism, SKEWED)
+        assert (found.frequency.leakage_at_most is None) == (name == "laplace")
+
+
+def test_mechanisms_that_change_lengths_are_not_measured():
+    class Doubling(_Unknown):
+        def draw(self, batch, keys):
+            return TokenBatch(np.repeat(batch.ids, 2), batch.offsets * 2, batch.contexts)
+
+    assert measure_recovery(Doubling(mechanism_of("random")), SKEWED) is None
+
+
+@pytest.mark.parametrize("wrong", [SKEWED * 2, -SKEWED, SKEWED[None, :]])
+def test_what_is_no_prior_is_refused(wrong: np.ndarray):
+    with pytest.raises(ValueError, match="prior"):
+        measure_recovery(mechanism_of("random"), wrong)
+
+
+def test_figures_survive_json_and_bad_ones_are_refused():
+    found = measured(_Unknown(mechanism_of("lists")), SKEWED)
+    assert Recovery.from_dict(found.to_dict()) == found
+    known = measured(mechanism_of("lists"), SKEWED)
+    assert Recovery.from_dict(known.to_dict()) == known
+    assert known.to_dict()["frequency"]["leakage_at_most"] == known.to_dict()["frequency"]["leakage_at_least"]
+    values = known.frequency.to_dict()
+    for change in (
+        {"before": 0.0},
+        {"before": 1.5},
+        {"after": []},
+        {"after": values["after"][1:]},
+        {"after": values["after"][::-1]},
+        {"after": [{"draws": 1, "at_least": 0.5, "at_most": 0.4}]},
+        {"after": [{"draws": 1, "at_least": float("nan"), "at_most": None}]},
+    ):
+        with pytest.raises(ValueError, match="Expected"):
+            PriorRecovery.from_dict({**values, **change})

@@ -1,0 +1,207 @@
+"""How an embedding suits a mechanism: distances, epsilons, digits and coverage, against exact figures."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from helpers import build, build_mechanism, random_embedding, toy_embedding
+from wordveil.embeddings.embedding import Embedding, check_embedding
+from wordveil.geometry.spaces import SPACES
+from wordveil.measures import suitability
+from wordveil.measures.nearness import COSINE, measure_neighbours
+from wordveil.measures.recovery import measure_recovery
+from wordveil.measures.suitability import Suitability, measure_suitability
+from wordveil.mechanisms.base import TokenBatch
+from wordveil.mechanisms.inputs import rank_frequencies
+from wordveil.mechanisms.random import Random
+from wordveil.mechanisms.registry import MECHANISMS
+
+SIZE = 200
+EMBEDDING = random_embedding(SIZE, 8)
+PRIOR = rank_frequencies(SIZE)
+TREE = {"epsilon": 4.0, "sizes": (8,)}
+NEAR = {"epsilon": 3.0, "neighbours": 20}
+
+
+def scaled(factor: float) -> Embedding:
+    return check_embedding(EMBEDDING.words.to_pylist(), (EMBEDDING.vectors * factor).astype(np.float32), "scaled")
+
+
+def measure(
+    name: str, settings: dict[str, Any], embedding: Embedding = EMBEDDING, *, padding: bool = False
+) -> Suitability:
+    mechanism = build_mechanism(embedding, settings, padding=padding, mechanism=name)
+    guarantee = build(embedding, settings, padding=padding, mechanism=name).guarantee
+    made = MECHANISMS[name].settings_type(**settings)
+    return measure_suitability(mechanism, embedding, made, guarantee, rank_frequencies(embedding.size))
+
+
+@pytest.mark.parametrize("name", [*SPACES, COSINE])
+def test_neighbours_are_as_far_as_the_space_says(name):
+    vectors = EMBEDDING.vectors * np.float32(0.05)  # inside the ball
+    words = np.array([0, 17, 199], np.int32)
+    nearest, far = measure_neighbours(vectors, name, words, 30)
+    if name == COSINE:
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        exact = -np.sort(-(unit[words] @ unit.T).astype(np.float64), axis=1)
+    else:
+        points = SPACES[name].points(vectors)
+        exact = np.sort([SPACES[name].distances(points[word], points) for word in words], axis=1)
+    assert nearest == pytest.approx(exact[:, 1], rel=1e-3)
+    assert far == pytest.approx(exact[:, 30], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "padding"),
+    [
+        ("tree", TREE, True),
+        ("tree", {**TREE, "output": "member", "sizes": (4, 40), "losses": (0.0, 2.0)}, False),
+        ("exponential", NEAR, True),
+        ("exponential", {"epsilon": 2.0, "gamma": 2.5}, False),
+        ("staircase", {"epsilon": 4.0}, False),
+        ("staircase", {"epsilon": 4.0, "floor_mass": None}, True),
+    ],
+)
+def test_what_stays_at_another_epsilon_is_what_a_build_there_gives(name, settings, padding):
+    mechanism = build_mechanism(EMBEDDING, settings, padding=padding, mechanism=name)
+    words = np.arange(SIZE, dtype=np.int32)
+    epsilons = [settings["epsilon"], settings["epsilon"] * 1.5]
+    found = mechanism.stays_at(epsilons, words)
+    for row, epsilon in zip(found, epsilons, strict=True):
+        losses = {"losses": (0.0, 2.0 * epsilon / settings["epsilon"])} if "losses" in settings else {}
+        exact = build_mechanism(EMBEDDING, {**settings, "epsilon": epsilon, **losses}, padding=padding, mechanism=name)
+        assert row == pytest.approx(exact.stay_probabilities(words), rel=1e-6, abs=1e-12)
+
+
+def test_an_epsilon_without_a_mechanism_has_no_figure():
+    mechanism = build_mechanism(EMBEDDING, {"epsilon": 4.0}, padding=False, mechanism="staircase")
+    assert np.isnan(mechanism.stays_at([0.01], np.arange(3, dtype=np.int32))).all()
+
+
+@pytest.mark.parametrize(("name", "settings"), [("tree", TREE), ("exponential", NEAR), ("laplace", {"epsilon": 8.0})])
+def test_the_share_that_stays_bounds_what_is_recovered(name, settings):
+    found = measure(name, settings)
+    recovery = measure_recovery(build_mechanism(EMBEDDING, settings, padding=False, mechanism=name), PRIOR)
+    own = next(one for one in found.epsilons if one.epsilon == settings["epsilon"])
+    for share, prior in ((own.stays, recovery.uniform), (own.recovered, recovery.frequency)):
+        assert share <= (prior.after[0].at_most or 1.0) + 0.05
+        assert share >= prior.after[0].at_least - 0.1
+    assert [one.stays for one in found.epsilons] == sorted(one.stays for one in found.epsilons)
+    low, high = found.epsilon
+    assert low < high
+    assert {low, high} <= {one.epsilon for one in found.epsilons}
+
+
+@pytest.mark.parametrize(("name", "settings"), [("tree", TREE), ("exponential", NEAR), ("laplace", {"epsilon": 8.0})])
+def test_useful_epsilons_lie_where_words_begin_and_cease_to_change(name, settings):
+    found = measure(name, settings)
+    shares = {one.epsilon: one.stays for one in found.epsilons}
+    most = 1 / 8 if name == "tree" else 1.0  # of a cluster one word is written
+    low, high = (shares[epsilon] / most for epsilon in found.epsilon)
+    assert 0.04 < low < 0.2
+    assert 0.8 < high < 0.97
+
+
+def test_distances_and_epsilons_follow_the_length_of_the_vectors():
+    one, half = measure("exponential", NEAR), measure("exponential", {**NEAR, "epsilon": 6.0}, scaled(0.5))
+    assert (one.measure, one.neighbour, one.sampled) == ("euclidean", SIZE - 1, 128)
+    assert half.far.median == pytest.approx(one.far.median / 2, rel=1e-4)
+    assert half.gamma == pytest.approx(one.gamma / 2, rel=0.05)
+    assert half.epsilon == pytest.approx([2 * epsilon for epsilon in one.epsilon], rel=0.05)
+    tree = measure("tree", TREE)
+    assert (tree.measure, tree.gamma) == (COSINE, None)
+    assert tree.nearest.low < tree.nearest.median < tree.nearest.high <= 1
+    assert tree.far.median < tree.nearest.median
+
+
+def test_values_that_fit_raise_no_warning_and_others_say_what_to_take():
+    base = measure("exponential", NEAR, random_embedding(600, 8))
+    assert [said for said in base.warnings if "mechanism." in said] == []
+    low, high = base.epsilon
+    close = measure("exponential", {"epsilon": 3.0, "gamma": 4.5, "neighbours": 20}, scaled(0.1))
+    gamma, epsilon = (said for said in close.warnings if said.startswith("mechanism."))
+    assert gamma.startswith("mechanism.gamma = 4.5: half of the words have 199 words nearer than ")
+    assert gamma.endswith(f"Begin with {close.gamma:g}.")
+    assert epsilon.startswith("mechanism.epsilon = 3: 0.")
+    assert epsilon.endswith(f"Look at epsilons from {close.epsilon[0]:g} to {close.epsilon[1]:g}.")
+    small = measure("exponential", {"epsilon": 3.0, "gamma": 0.1, "neighbours": 20})
+    assert "have no other word nearer than" in small.warnings[0]
+    sure = measure("exponential", {**NEAR, "epsilon": 20 * high})
+    assert "less epsilon hides more" in sure.warnings[0]
+    assert low < high
+
+
+def test_a_mechanism_that_hides_nothing_at_its_least_epsilon_has_no_range():
+    ball = check_embedding([f"w{i}" for i in range(60)], (0.99 * np.eye(60)[:, :60]).astype(np.float32), "ball")
+    found = measure("hyperbolic-laplace", {"epsilon": 200.0}, ball)
+    assert (found.measure, found.epsilon) == ("hyperbolic", None)
+    assert [one.epsilon for one in found.epsilons] == [200.0]
+
+
+def test_mechanisms_without_an_epsilon_or_with_other_lengths_have_none():
+    assert measure("random", {}).epsilons == ()
+
+    class Doubling(Random):
+        def draw(self, batch, keys):
+            return TokenBatch(np.repeat(batch.ids, 2), batch.offsets * 2, batch.contexts)
+
+    settings = MECHANISMS["exponential"].settings_type(**NEAR)
+    guarantee = build(EMBEDDING, {}, padding=False, mechanism="random").guarantee
+    found = measure_suitability(Doubling(SIZE), EMBEDDING, settings, guarantee, PRIOR)
+    assert (found.epsilon, found.epsilons) == (None, ())
+
+
+def test_a_mechanism_that_reads_the_words_around_is_not_drawn_from(monkeypatch):
+    """Single words say nothing of a text, and at full size their draws take minutes."""
+    monkeypatch.setattr(MECHANISMS["er-ae"], "draw", None)
+    words = [f"word{number}" for number in range(30)]
+    embedding = toy_embedding(words, np.random.default_rng(2).standard_normal((30, 4)))
+    found = measure("er-ae", {"epsilon": 8.0, "model": "generator.npz"}, embedding)
+    assert (found.epsilon, found.epsilons) == (None, ())
+    assert found.digits.words == 30
+    assert found.digits.stays is None
+
+
+def test_words_with_digits_are_counted_and_looked_at():
+    words = [f"w{number}" if number % 3 == 0 else "a" * (number + 1) for number in range(60)]
+    embedding = toy_embedding(words, np.asarray(random_embedding(60, 4).vectors))
+    found = measure("exponential", {"epsilon": 2.0}, embedding)
+    assert (found.digits.words, found.digits.examples) == (20, ("w0", "w3", "w6", "w9", "w12"))
+    mechanism = build_mechanism(embedding, {"epsilon": 2.0}, padding=False, mechanism="exponential")
+    exact = mechanism.stay_probabilities(np.arange(0, 60, 3, dtype=np.int32)).mean()
+    assert found.digits.stays == pytest.approx(exact, rel=1e-4)
+    assert (
+        measure(
+            "tree", TREE, toy_embedding(["a" * n for n in range(1, 41)], random_embedding(40, 4).vectors)
+        ).digits.words
+        == 0
+    )
+
+
+def test_coverage_is_that_of_the_articles_in_the_case_that_is_looked_up():
+    words = ["the", "to", "of", "in", "and", "The", "Mr", "US", "Australia", "Afghanistan", "In", "He", "But"]
+    found, exact, count = suitability._measure_coverage(pa.array(words))
+    assert 0.15 < found < exact - 0.01 < 0.3
+    assert count == 60_533
+    said = [*suitability._warn_of_words(found, exact)]
+    assert said[0].endswith("set text.case: exact.")
+    assert "take an embedding of more words" in next(suitability._warn_of_words(0.5, 0.5))
+    assert [*suitability._warn_of_words(0.9, 0.9), *suitability._warn_of_words(None, None)] == []
+
+
+def test_without_the_articles_there_is_no_coverage(monkeypatch):
+    monkeypatch.setattr(suitability.importlib.util, "find_spec", lambda _: None)
+    found = measure("tree", TREE)
+    assert (found.covered, found.text, found.text_words) == (None, None, 0)
+
+
+def test_figures_are_plain_and_the_same_each_time():
+    for name, settings in (("laplace", {"epsilon": 8.0}), ("tree", TREE)):
+        found = measure(name, settings)
+        assert found == measure(name, settings)
+        assert json.loads(json.dumps(found.to_dict()))["measure"] == found.measure

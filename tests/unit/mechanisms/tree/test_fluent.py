@@ -1,0 +1,422 @@
+"""The chosen words are the likeliest of all that the clusters allow, by probabilities that the definition gives, and
+nothing but clusters decides which.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from wordveil.artifacts.ngram_model import bigrams_of, open_named
+from wordveil.embeddings.embedding import load
+from wordveil.mechanisms.inputs import Bigrams
+from wordveil.mechanisms.tree import fluent
+from wordveil.mechanisms.tree.fluent import STEPS, FluentModel
+
+START = -1
+ROUNDING = 2 ** (1.5 / STEPS)
+"""A probability of a pair outside the model is the product of two that are rounded."""
+
+
+@dataclass
+class Case:
+    """A model with what it was built from, and probabilities as the definition has them."""
+
+    bigrams: Bigrams
+    words: list[str]
+    order: np.ndarray
+    starts: np.ndarray
+    model: FluentModel
+
+    @functools.cached_property
+    def counts(self) -> dict[str, int]:
+        return dict(zip(self.bigrams.words.to_pylist(), self.bigrams.counts.tolist(), strict=True))
+
+    @functools.cached_property
+    def pairs(self) -> dict[tuple[str, str], int]:
+        names = self.bigrams.words.to_pylist()
+        return {
+            (names[word], names[self.bigrams.followers[entry]]): int(self.bigrams.pair_counts[entry])
+            for word in range(len(names))
+            for entry in range(self.bigrams.first[word], self.bigrams.first[word + 1])
+        }
+
+    def probability(self, before: int, place: int) -> Fraction:
+        """Of the word at a place after another place, or after the beginning."""
+        first = "" if before == START else self.words[self.order[before]]
+        known = {word: self.pairs.get((first, word), 0) for word in self.words}
+        total = max(self.counts.get(first, 0), sum(known.values()))
+        shares = {word: self.counts.get(word, 0) + 1 for word in self.words}
+        word = self.words[self.order[place]]
+        share = Fraction(shares[word], sum(shares.values()))
+        if total == 0:
+            return share
+        listed = {name: max(Fraction(count) - Fraction(1, 2), Fraction(0)) / total for name, count in known.items()}
+        return listed[word] + (1 - sum(listed.values())) * share
+
+
+def make_case(rng: np.random.Generator, size: int = 12, clusters: int = 4, largest: int = 4) -> Case:
+    """Random counts, some of words that one side lacks; small counts, so that there are ties."""
+    words = [f"w{number}" for number in range(size)]
+    outside = ["other", "else"]
+    known = [word for word in words if rng.random() < 0.85]
+    names = ["", *rng.permutation([*known, *outside])]
+    followers: list[int] = []
+    counts: list[int] = []
+    first = [0]
+    for _ in names:
+        row = np.flatnonzero(rng.random(len(names)) < 0.3)
+        row = row[row > 0]
+        followers += row.tolist()
+        counts += rng.integers(1, largest, len(row)).tolist()
+        first.append(len(followers))
+    sums = np.add.reduceat(np.append(counts, 0), first[:-1]) * (np.diff(first) > 0)
+    bigrams = Bigrams(
+        pa.array(names, pa.string()),
+        (sums + rng.integers(0, largest, len(names))).astype(np.int64),
+        np.array(first, np.int64),
+        np.array(followers, np.int32),
+        np.array(counts, np.int64),
+    )
+    cuts = np.sort(rng.choice(np.arange(1, size), clusters - 1, replace=False))
+    order = rng.permutation(size).astype(np.int32)
+    starts = np.concatenate([[0], cuts, [size]]).astype(np.int64)
+    return Case(bigrams, words, order, starts, FluentModel.build(bigrams, pa.array(words), order, starts))
+
+
+def cost_of(model: FluentModel, before: int, place: int) -> int:
+    """The cost of one word after another, read from the arrays entry by entry."""
+    arrays = {name.removeprefix("fluent_"): array for name, array in model.arrays.items()}
+    row = len(arrays["words"]) if before == START else before
+    for entry in range(arrays["first"][row], arrays["first"][row + 1]):
+        if arrays["followers"][entry] == place:
+            return int(arrays["costs"][entry])
+    return int(arrays["beyond"][row]) + int(arrays["words"][place])
+
+
+def total_cost(model: FluentModel, places: tuple[int, ...]) -> int:
+    return sum(cost_of(model, before, place) for before, place in itertools.pairwise((START, *places)))
+
+
+def members(model: FluentModel, clusters: list[int]) -> list[range]:
+    starts = model.arrays["fluent_starts"].tolist()
+    return [range(starts[cluster], starts[cluster + 1]) for cluster in clusters]
+
+
+def best_by_trial(model: FluentModel, clusters: list[int]) -> tuple[int, ...]:
+    """The best of all sequences; of equals the one whose last place is lowest, then the last but one."""
+    found = itertools.product(*members(model, clusters))
+    return min(found, key=lambda places: (total_cost(model, places), places[::-1]))
+
+
+def with_small_costs(rng: np.random.Generator, size: int = 9, clusters: int = 3) -> FluentModel:
+    """Any costs of 0 to 3, of pairs none above that by shares: ties everywhere."""
+    words, beyond = rng.integers(0, 3, size), rng.integers(0, 3, size + 1)
+    listed = rng.random((size + 1, size)) < 0.4
+    rows, followers = np.nonzero(listed)
+    cuts = np.sort(rng.choice(np.arange(1, size), clusters - 1, replace=False))
+    arrays = {
+        "starts": np.concatenate([[0], cuts, [size]]),
+        "first": np.concatenate([[0], np.cumsum(listed.sum(axis=1))]),
+        "followers": followers.astype(np.int32),
+        "costs": rng.integers(0, beyond[rows] + words[followers] + 1).astype(np.uint16),
+        "words": words.astype(np.uint16),
+        "beyond": beyond.astype(np.uint16),
+    }
+    return FluentModel.of({f"fluent_{name}": array for name, array in arrays.items()})
+
+
+def choose(model: FluentModel, *records: list[int]) -> list[list[int]]:
+    offsets = np.cumsum([0, *map(len, records)]).astype(np.int64)
+    clusters = np.array([cluster for record in records for cluster in record], np.int32)
+    return [part.tolist() for part in np.split(model.choose(clusters, offsets), offsets[1:-1])]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_choice_is_the_best_of_all_sequences(seed):
+    rng = np.random.default_rng(seed)
+    case = make_case(rng, largest=2 if seed % 2 else 9)
+    for _ in range(4):
+        clusters = rng.integers(0, 4, rng.integers(1, 5)).tolist()
+        assert tuple(choose(case.model, clusters)[0]) == best_by_trial(case.model, clusters)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_of_equally_likely_sequences_it_takes_the_one_that_it_says(seed):
+    rng = np.random.default_rng(seed)
+    model = with_small_costs(rng)
+    for _ in range(4):
+        clusters = rng.integers(0, 3, rng.integers(1, 5)).tolist()
+        assert tuple(choose(model, clusters)[0]) == best_by_trial(model, clusters)
+
+
+def test_the_trials_meet_ties_and_tell_a_greedy_choice_apart():
+    """Else the tests above would show nothing of either."""
+    tied = greedy_fails = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        model = with_small_costs(rng)
+        ranges = members(model, rng.integers(0, 3, 3).tolist())
+        totals = sorted(total_cost(model, places) for places in itertools.product(*ranges))
+        tied += len(totals) > 1 and totals[0] == totals[1]
+        rng = np.random.default_rng(seed)
+        model = make_case(rng, largest=9).model
+        clusters = rng.integers(0, 4, 3).tolist()
+        path: tuple[int, ...] = ()
+        for places in members(model, clusters):
+            before = path[-1] if path else START
+            path += (min(places, key=lambda place: cost_of(model, before, place)),)
+        greedy_fails += total_cost(model, path) > total_cost(model, best_by_trial(model, clusters))
+    assert tied >= 20
+    assert greedy_fails >= 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_costs_are_those_of_the_definition(seed):
+    case = make_case(np.random.default_rng(seed), largest=40)
+    size = len(case.words)
+    for before, place in itertools.product((START, *range(size)), range(size)):
+        with localcontext() as context:
+            context.prec = 30
+            chance = case.probability(before, place)
+            bits = -(Decimal(chance.numerator) / Decimal(chance.denominator)).ln() / Decimal(2).ln()
+        assert abs(float(bits) * STEPS - cost_of(case.model, before, place)) <= 1.02
+
+
+def sums(model: FluentModel, size: int) -> np.ndarray:
+    """The sum of the probabilities after each place, and at the beginning."""
+    return np.array(
+        [
+            sum(2.0 ** (-cost_of(model, before, place) / STEPS) for place in range(size))
+            for before in (START, *range(size))
+        ]
+    )
+
+
+def normalised(found: np.ndarray) -> bool:
+    return bool(((found > 1 / ROUNDING) & (found < ROUNDING)).all())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_probabilities_add_up_to_1(seed):
+    case = make_case(np.random.default_rng(seed), largest=40)
+    assert normalised(sums(case.model, len(case.words)))
+    arrays = case.model.arrays
+    for wrong in (
+        {"fluent_beyond": np.zeros_like(arrays["fluent_beyond"])},
+        {"fluent_costs": arrays["fluent_costs"] + np.uint16(STEPS // 20)},
+        {"fluent_words": arrays["fluent_words"] + np.uint16(STEPS // 20)},
+    ):
+        assert not normalised(sums(FluentModel.of({**arrays, **wrong}), len(case.words)))
+
+
+def test_words_that_the_model_does_not_know_have_the_smallest_share():
+    for seed in range(20):
+        case = make_case(np.random.default_rng(seed))
+        costs = case.model.arrays["fluent_words"]
+        unknown = [case.words[word] not in case.counts for word in case.order]
+        assert (costs[unknown] == costs.max()).all()
+
+
+def test_a_pair_in_the_model_is_never_worse_than_by_shares_alone():
+    """What the search rests on: rounding must not turn it round, as it could where a pair is rarer than by chance."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        case = make_case(rng, largest=3)
+        often = replace(
+            case.bigrams,
+            counts=rng.integers(10**8, 10**9, len(case.bigrams.counts)),
+            pair_counts=rng.choice([1, 10**8], len(case.bigrams.pair_counts)),
+        )
+        arrays = FluentModel.build(often, pa.array(case.words), case.order, case.starts).arrays
+        rows = np.repeat(np.arange(len(arrays["fluent_beyond"])), np.diff(arrays["fluent_first"]))
+        beyond = arrays["fluent_beyond"][rows].astype(int) + arrays["fluent_words"][arrays["fluent_followers"]]
+        assert (arrays["fluent_costs"] <= beyond).all()
+        assert len(rows)
+
+
+def test_the_logarithm_is_rounded_to_the_nearest_step():
+    shares = np.concatenate([0.5 ** np.arange(60), np.random.default_rng(1).random(2000) ** 8 + 1e-15])
+    shares = np.minimum(shares, 1.0)
+    found = fluent._costs_of(shares)
+    assert found[:60].tolist() == [STEPS * number for number in range(60)]
+    wanted = -np.log2(shares) * STEPS
+    assert abs(found - wanted).max() <= 0.5 + 1e-3
+    assert abs(fluent._costs_of(shares * 1.01) - wanted)[60:].max() > 2
+
+
+def test_padding_leaves_no_trace():
+    rng = np.random.default_rng(4)
+    case = make_case(rng)
+    for _ in range(50):
+        clusters = rng.integers(0, 4, 6).tolist()
+        padded = list(clusters)
+        for place in sorted(rng.integers(0, 7, 4), reverse=True):
+            padded.insert(place, -1)
+        (found,) = choose(case.model, padded)
+        assert [place for place in found if place >= 0] == choose(case.model, clusters)[0]
+        assert [place < 0 for place in found] == [cluster < 0 for cluster in padded]
+
+
+def test_a_record_does_not_depend_on_its_batch():
+    rng = np.random.default_rng(5)
+    case = make_case(rng, size=40, clusters=9)
+    records = [rng.integers(-1, 9, length).tolist() for length in (5, 0, 1, 30, 0, 7, 200, 2)]
+    together = choose(case.model, *records)
+    assert together == [choose(case.model, record)[0] for record in records]
+    assert together[::-1] == choose(case.model, *records[::-1])
+
+
+@pytest.mark.parametrize("records", [[], [[]], [[], []], [[-1]], [[], [-1, -1], []]])
+def test_nothing_to_choose(records):
+    case = make_case(np.random.default_rng(6))
+    offsets = np.cumsum([0, *map(len, records)]).astype(np.int64)
+    found = case.model.choose(np.array([-1] * int(offsets[-1]), np.int32), offsets)
+    assert found.dtype == np.int32
+    assert found.tolist() == [-1] * int(offsets[-1])
+
+
+def test_the_word_belongs_to_its_cluster_and_costs_no_more_than_any_other():
+    rng = np.random.default_rng(7)
+    case = make_case(rng, size=300, clusters=20)
+    clusters = rng.integers(0, 20, 400)
+    places = np.array(choose(case.model, clusters.tolist())[0])
+    assert (places >= case.starts[clusters]).all()
+    assert (places < case.starts[clusters + 1]).all()
+    least = total_cost(case.model, tuple(places.tolist()))
+    for _ in range(20):
+        other = places.copy()
+        changed = rng.integers(0, 400, 3)
+        other[changed] = rng.integers(case.starts[clusters[changed]], case.starts[clusters[changed] + 1])
+        assert total_cost(case.model, tuple(other.tolist())) >= least
+
+
+def test_without_a_pair_the_most_frequent_member_is_taken_and_of_equals_the_lowest_place():
+    words = pa.array(["a", "b", "c", "d"])
+    bigrams = Bigrams(
+        pa.array(["", "d", "b", "c"]), np.array([9, 5, 7, 7]), np.zeros(5, np.int64), np.empty(0, np.int32), np.empty(0)
+    )
+    model = FluentModel.build(bigrams, words, np.arange(4, dtype=np.int32), np.array([0, 2, 4]))
+    assert choose(model, [1, 0, 1, 0]) == [[2, 1, 2, 1]]
+    model = FluentModel.build(bigrams, words, np.array([2, 1, 0, 3], np.int32), np.array([0, 2, 4]))
+    assert choose(model, [0, 1, 0]) == [[0, 3, 0]], "b and c occur alike"
+
+
+def test_a_later_word_decides_an_earlier_one():
+    """`prime minister` although `first` is the more frequent word before it."""
+    words = ["first", "prime", "minister", "preacher"]
+    names = ["", *words]
+    bigrams = Bigrams(
+        pa.array(names),
+        np.array([100, 50, 20, 30, 30]),
+        np.array([0, 0, 0, 1, 1, 1]),
+        np.array([3], np.int32),
+        np.array([15]),
+    )
+    model = FluentModel.build(bigrams, pa.array(words), np.arange(4, dtype=np.int32), np.array([0, 2, 4]))
+    assert choose(model, [0, 1], [0]) == [[1, 2], [0]]
+
+
+def test_wide_clusters_remember_their_predecessors():
+    """Numbers of members above 65,535."""
+    size = 70_002
+    words = pa.array([f"w{number}" for number in range(size)])
+    names = pa.concat_arrays([pa.array([""]), words])
+    counts = np.full(size + 1, 10)
+    first = np.where(np.arange(size + 2) > size - 2, 1, 0)
+    bigrams = Bigrams(names, counts, first, np.array([size], np.int32), np.array([9]))
+    model = FluentModel.build(bigrams, words, np.arange(size, dtype=np.int32), np.array([0, size - 2, size]))
+    assert choose(model, [0, 1]) == [[size - 3, size - 1]]
+
+
+@pytest.mark.parametrize("cluster", [-2, 4])
+def test_a_cluster_that_is_not_there_is_refused(cluster):
+    case = make_case(np.random.default_rng(8))
+    with pytest.raises(ValueError, match=r"numbered 0 to 3, and -1 stands for padding"):
+        choose(case.model, [0, cluster])
+
+
+def test_arrays_carry_the_model():
+    rng = np.random.default_rng(9)
+    case = make_case(rng)
+    arrays = {name: array.copy() for name, array in case.model.arrays.items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    again = FluentModel.of({**arrays, "another": np.zeros(1)})
+    clusters = rng.integers(0, 4, 100).tolist()
+    assert choose(again, clusters) == choose(case.model, clusters)
+
+
+# An audit of a choice: it may use the drawn clusters and public data. A choice takes the input words too, so that one
+# that peeks can be written down.
+Choice = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def leaks(choice: Choice, size: int, trials: Iterator[tuple[np.ndarray, np.ndarray]]) -> bool:
+    """Whether two inputs with equal drawn clusters have been seen to lead to different words."""
+    rng = np.random.default_rng(10)
+    for clusters, offsets in trials:
+        one, two = (rng.integers(0, size, len(clusters)).astype(np.int32) for _ in range(2))
+        if not np.array_equal(choice(one, clusters, offsets), choice(two, clusters, offsets)):
+            return True
+    return False
+
+
+def drawn(case: Case) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(11)
+    for _ in range(50):
+        lengths = rng.integers(0, 8, 5)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        yield rng.integers(-1, len(case.starts) - 1, offsets[-1]).astype(np.int32), offsets
+
+
+def test_the_audit_passes_the_choice_and_finds_one_that_looks_at_the_input():
+    case = make_case(np.random.default_rng(12), size=40, clusters=8)
+
+    def honest(_inputs, clusters, offsets):
+        return case.model.choose(clusters, offsets)
+
+    def peeking(inputs, clusters, offsets):
+        """Where the input word is in the drawn cluster, it is written."""
+        found = case.model.choose(clusters, offsets)
+        inside = (inputs >= case.starts[clusters]) & (inputs < case.starts[clusters + 1]) & (clusters >= 0)
+        return np.where(inside, inputs, found)
+
+    assert not leaks(honest, 40, drawn(case))
+    assert leaks(peeking, 40, drawn(case))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> tuple[list[str], FluentModel]:
+    """The shipped bigrams over the words of the demo embedding, in pairs by the alphabet."""
+    words = load("demo").words
+    order = np.argsort(words.to_numpy(zero_copy_only=False).astype(str), kind="stable").astype(np.int32)
+    starts = np.arange(0, len(words) + 1, 2)
+    return words.take(pa.array(order)).to_pylist(), FluentModel.build(
+        bigrams_of(open_named("demo")), words, order, starts
+    )
+
+
+def test_arrays_of_the_shipped_model_are_the_same_on_every_machine(shipped):
+    """Golden: a change is one of every bundle."""
+    digest = hashlib.sha256()
+    for name, array in shipped[1].arrays.items():
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode() + array.tobytes())
+    assert digest.hexdigest()[:32] == "3ba16660a8bd508d5754ea03db8bcbf4"
+
+
+def test_the_shipped_model_tells_english_from_its_neighbours_by_the_alphabet(shipped):
+    words, model = shipped
+    text = "she opened the door of the old house and looked out of the window at the sea"
+    places = np.array([words.index(word) for word in text.split()])
+    found = [words[place] for place in choose(model, (places // 2).tolist())[0]]
+    assert sum(one == two for one, two in zip(found, text.split(), strict=True)) >= len(found) - 1

@@ -1,0 +1,375 @@
+"""Nested clusters: settings, whole numbers of levels, what is written, and what attackers are told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from exact_trees import drawn, place_law, shares, written_law
+from helpers import KEYS, build, load_built, random_embedding, token_batch
+from wordveil.artifacts.ngram_model import bigrams_of, open_named
+from wordveil.config.load import parse_config
+from wordveil.config.mechanisms import MECHANISM_SECTIONS
+from wordveil.embeddings.embedding import load
+from wordveil.embeddings.vocabulary import Vocabulary
+from wordveil.errors import BundleError
+from wordveil.mechanisms.inputs import Bigrams, PublicInputs
+from wordveil.mechanisms.settings import ComparisonTerms
+from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels, weigh_levels
+from wordveil.mechanisms.tree.mechanism import Tree, TreeSettings
+from wordveil.neighbours.blocks import BuildContext
+
+WHOLE = 2**64
+SIZE = 61
+DEEP: dict[str, Any] = {"epsilon": 4.0, "sizes": (3, 8, 24), "losses": (0.0, 1.0, 2.5)}
+
+
+def tree(*, padding: bool = False, inputs: PublicInputs | None = None, size: int = SIZE, **settings: Any) -> Tree:
+    chosen = TreeSettings(**{"epsilon": 4.0, "sizes": (4,), **settings})
+    embedding = random_embedding(size, 5)
+    built = Tree.build(embedding, chosen, padding=padding, work=BuildContext(), inputs=inputs or PublicInputs())
+    return load_built(Tree, size, built)
+
+
+def exact(mechanism: Tree, symbol: int) -> np.ndarray:
+    return np.array(written_law(mechanism.table.arrays, symbol), np.float64) / 2.0**128
+
+
+# Settings.
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sizes": ()}, "sizes: is empty"),
+        ({"sizes": (20, 20), "losses": (0.0, 1.0)}, r"sizes: \[20, 20\] must rise"),
+        ({"sizes": (20, 400)}, r"losses: \[\] must have one loss for each of sizes, here 2. Write \[0.0, loss 2\]"),
+        ({"losses": (0.0, 1.0)}, "losses: .* here 1"),
+        ({"losses": (0.5,)}, r"losses: \[0.5\] must begin with 0"),
+        ({"sizes": (2, 8, 30), "losses": (0.0, 3.0, 2.0)}, r"losses: \[0.0, 3.0, 2.0\] must not fall"),
+        ({"sizes": (2, 8), "losses": (0.0, 5.0)}, r"losses: \[0.0, 5.0\] must be at most epsilon = 4"),
+        ({"sizes": (2, 8), "losses": (0.0, 1e-12)}, "losses: .* at least 1e-09"),
+        ({"output": "fluent"}, "ngrams: is required with output: fluent. Set it to demo"),
+        ({"ngrams": "demo"}, "ngrams: demo is used with output: fluent alone"),
+    ],
+)
+def test_contradictions_name_the_setting_the_value_and_the_fix(settings, message):
+    with pytest.raises(ValueError, match=message):
+        TreeSettings(**{"epsilon": 4.0, **settings})
+
+
+def test_a_configuration_has_the_settings():
+    section = MECHANISM_SECTIONS["tree"].model_validate(
+        {"name": "tree", "embedding": "demo", "public": True, "epsilon": 6.0, "sizes": [20, 400], "losses": [0, 3.5]}
+    )
+    assert section.settings.recipe()["sizes"] == [20, 400]
+    assert section.settings.level_losses == [0, 3.5, 6.0]
+    assert section.settings.at_epsilon(12.0).level_losses == [0, 7.0, 12.0]
+    found: list[Any] = []
+    written = {"name": "tree", "embedding": "demo", "public": True, "epsilon": 6.0, "sizes": [0], "losses": ["a"]}
+    with pytest.raises(Exception, match=r"mechanism.losses.0 = a: .*\n.*mechanism.sizes.0 = 0: "):
+        parse_config({"format_version": 2, "mechanism": written}, "test", found)
+
+
+@pytest.mark.parametrize(("size", "sizes"), [(25, (20,)), (61, (5, 6))])
+def test_sizes_that_cannot_be_are_refused(size, sizes):
+    losses = tuple(0.0 for _ in sizes)
+    with pytest.raises(BundleError, match=rf"mechanism.sizes = .*, for {size} words: Expected a size of at most"):
+        tree(size=size, sizes=sizes, losses=losses)
+
+
+def test_fluent_needs_bigrams():
+    with pytest.raises(BundleError, match=r"mechanism.ngrams is not set.*demo"):
+        tree(output="fluent", ngrams="demo")
+
+
+def test_it_is_compared_where_it_belongs():
+    assert Tree.comparable_settings(ComparisonTerms("hyperbolic")) == ()
+    (chosen,) = Tree.comparable_settings(ComparisonTerms("euclidean", 256))
+    assert (chosen.sizes, chosen.losses, chosen.output) == ((20,), (), "representative")
+    for size in range(2, 60):  # any vocabulary has so many neighbours at most
+        (chosen,) = Tree.comparable_settings(ComparisonTerms("euclidean", min(256, size - 1)))
+        assert round(size / chosen.sizes[0]) >= 2
+
+
+# Whole numbers.
+
+
+def test_numbers_are_the_shares_and_add_up():
+    losses = [Decimal(0), Decimal("1.5"), Decimal(4)]
+    sizes = (5, 40, 1000)
+    numbers = weigh_levels(sizes, losses, WHOLE - 12345)
+    assert sum(numbers) == WHOLE - 12345
+    inverse = 5 + 35 * math.exp(-1.5) + 960 * math.exp(-4)
+    mixture = Mixture(sizes, numbers, 12345)
+    for probability, loss in zip(mixture.probabilities, losses, strict=True):
+        assert float(probability) == pytest.approx(math.exp(-float(loss)) / inverse, rel=1e-14)
+    told = certify_levels([mixture], [Mixture((1000,), (WHOLE - 12345,), 12345)])
+    assert [float(loss) for loss in told.levels] == pytest.approx([0, 1.5, 4.0], rel=1e-14)
+
+
+def test_losses_too_near_for_whole_numbers_are_refused():
+    with pytest.raises(ValueError, match="must rise"):
+        weigh_levels((5, 40), [Decimal(0), Decimal("1e-30")], WHOLE)
+    with pytest.raises(ValueError, match="must rise"):
+        weigh_levels((5, 40, 80), [Decimal(0), Decimal(2), Decimal(1)], WHOLE)
+
+
+def test_an_output_that_a_word_lacks_costs_everything():
+    told = certify_levels([Mixture((5, 40), (WHOLE, 0))], [Mixture((40,), (WHOLE,))])
+    assert told.levels[1] == told.others == math.inf
+
+
+def test_losses_are_rounded_up():
+    assert Decimal(round_loss(Decimal("0.1"))) >= Decimal("0.1")
+    assert round_loss(Decimal(0)) == 0.0
+    third = Decimal(1) / 3
+    assert 0 < Decimal(round_loss(third)) - third < Decimal("1e-15")
+
+
+def test_sizes_that_differ_cost_a_little_of_epsilon():
+    found = solve_levels([(6, 61), (7, 61)], [0.0, 4.0], padding=False)
+    assert 4 * (1 - 1e-9) < float(found.losses.largest) <= 4
+    alone = [float(certify_levels([mixture], [found.unknown]).levels[1]) for mixture in found.words]
+    assert max(alone) < 3.98
+
+
+# What is drawn and written.
+
+
+def test_draws_change_exactly_at_the_thresholds():
+    mechanism = tree(padding=True, **DEEP)
+    arrays = mechanism.table.arrays
+    for symbol in (0, 30, SIZE, SIZE + 1):
+        edge = 0
+        for _, size, number in shares(arrays, symbol):
+            for rank in (0, size // 2, size - 1):
+                low, high = -(-rank * WHOLE // size), -(-(rank + 1) * WHOLE // size) - 1
+                pairs = [(c, b) for c in (edge, edge + number - 1) for b in (low, high) if number]
+                found = mechanism.table.draw(
+                    np.full(len(pairs), symbol, np.int32), np.array(pairs, np.uint64).reshape(-1, 2)
+                )
+                assert found.tolist() == [drawn(arrays, symbol, *pair) for pair in pairs]
+            edge += number
+        assert edge == WHOLE
+
+
+def test_the_likeliest_range_is_tried_first():
+    mechanism = tree(padding=True, size=64, sizes=(4, 16), losses=(0.0, 2.0))
+    assert len(mechanism.table.thresholds) == 3
+    numbers = [number for _, _, number in shares(mechanism.table.arrays, 0)]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("output", ["member", "representative"])
+def test_laws_are_those_of_the_whole_numbers(output, padding):
+    mechanism = tree(padding=padding, output=output, **DEEP)
+    for symbol in (0, 7, SIZE - 1, SIZE + 1, *([SIZE] if padding else [])):
+        law = mechanism.probabilities(symbol)
+        assert law == pytest.approx(exact(mechanism, symbol), rel=1e-12)
+        assert law.shape == (SIZE + padding,)
+    words = np.arange(SIZE, dtype=np.int32)
+    stays = [mechanism.probabilities(word)[word] for word in range(SIZE)]
+    assert mechanism.stay_probabilities(words) == pytest.approx(stays)
+    assert (np.count_nonzero(stays) == SIZE) == (output == "member")
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("settings", [{}, DEEP, {**DEEP, "losses": (0.0, 0.0, 1.0)}], ids=str)
+@pytest.mark.parametrize("output", ["member", "representative"])
+def test_word_laws_are_the_laws_of_all_words(output, settings, padding):
+    mechanism = tree(padding=padding, output=output, **settings)
+    laws = mechanism.word_laws()
+    assert laws is not None
+    assert laws.common.sum() == pytest.approx(1)
+    assert (laws.extras > 0).all()
+    for word in range(SIZE):
+        part = slice(laws.offsets[word], laws.offsets[word + 1])
+        law = laws.shares[word] * laws.common
+        assert len(np.unique(laws.ids[part])) == len(laws.ids[part])
+        law[laws.ids[part]] += laws.extras[part]
+        assert law == pytest.approx(mechanism.probabilities(word), rel=1e-9)
+
+
+def test_word_laws_that_take_too_much_memory_are_none(monkeypatch):
+    import wordveil.mechanisms.tree.laws as module
+
+    monkeypatch.setattr(module, "_MAX_ENTRIES", 10)
+    assert tree().word_laws() is None
+
+
+def test_the_representative_is_the_most_frequent_member_and_the_lower_id_wins():
+    frequencies = np.random.default_rng(0).integers(1, 4, SIZE) / 100
+    member, written = (
+        tree(output=output, inputs=PublicInputs(frequencies=frequencies)) for output in ("member", "representative")
+    )
+    rows = member.table.rows[:SIZE]
+    for row in np.unique(rows):
+        members = np.flatnonzero(rows == row)
+        expected = members[np.argmax(frequencies[members])]
+        places = np.isin(member.table.written, members)
+        assert set(written.table.written[places].tolist()) == {expected}
+    assert (tree().table.written != written.table.written).any()
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize("settings", [{}, DEEP, {"pad_share": 0.3}], ids=str)
+def test_another_epsilon_is_as_if_built_with_it(settings, padding):
+    chosen = TreeSettings(**{"epsilon": 4.0, "sizes": (4,), **settings})
+    other = chosen.at_epsilon(2.5)
+    built = build(random_embedding(SIZE, 5), vars(other), padding=padding, mechanism="tree")
+    changed = tree(padding=padding, **settings).at_epsilon(2.5)
+    for name, array in built.arrays.items():
+        assert (changed._arrays[name] == array).all(), name
+    assert (
+        changed.at_epsilon(4.0).probabilities(3).tolist() == tree(padding=padding, **settings).probabilities(3).tolist()
+    )
+    for epsilon in (0.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="epsilon"):
+            changed.at_epsilon(epsilon)
+
+
+def test_at_a_small_epsilon_a_share_of_paddings_that_is_too_large_becomes_the_largest():
+    mechanism = tree(padding=True, pad_share=0.5).at_epsilon(0.5)
+    largest = tree(padding=True, epsilon=0.5)
+    assert mechanism.probabilities(SIZE)[SIZE] == largest.probabilities(SIZE)[SIZE] < 0.5
+
+
+def test_the_level_of_the_word_alone_keeps_it_more_often():
+    with_it = tree(sizes=(1, 4), losses=(0.0, 2.0), output="member")
+    law = with_it.probabilities(5)
+    assert law.argmax() == 5
+    assert math.log(law[5] / np.sort(law)[-2]) == pytest.approx(2.0, abs=0.3)
+
+
+def test_levels_that_add_nothing_change_nothing():
+    """Equal losses: the larger cluster decides."""
+    two, one = tree(sizes=(2, 8), losses=(0.0, 0.0), output="member"), tree(sizes=(8,), output="member")
+    assert np.sort(two.probabilities(0)) == pytest.approx(np.sort(one.probabilities(0)))
+    place_law(two.table.arrays, 0)
+
+
+# Fluent.
+
+
+class StandIn:
+    """A model that takes the last place of each cluster."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        self.arrays = arrays
+
+    @classmethod
+    def build(cls, bigrams: Bigrams, words: pa.StringArray, order: Any, starts: Any) -> StandIn:
+        assert len(words) == len(order) == starts[-1]
+        assert order.dtype == np.int32
+        return cls({"fluent_starts": starts, "fluent_counts": bigrams.counts})
+
+    @classmethod
+    def of(cls, arrays: dict[str, Any]) -> StandIn:
+        assert set(arrays) >= {"fluent_starts", "fluent_counts"}
+        return cls(arrays)
+
+    def choose(self, clusters: Any, offsets: Any) -> Any:
+        assert clusters.dtype == np.int32
+        assert offsets[-1] == len(clusters)
+        return np.where(clusters < 0, -1, self.arrays["fluent_starts"][clusters + 1] - 1).astype(np.int32)
+
+
+BIGRAMS = Bigrams(pa.array([""]), np.array([1]), np.array([0, 0]), np.array([], np.int32), np.array([], np.int64))
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_fluent_writes_what_the_model_chooses(padding, monkeypatch):
+    monkeypatch.setattr("wordveil.mechanisms.tree.mechanism.FluentModel", StandIn)
+    fluent = tree(padding=padding, output="fluent", ngrams="demo", inputs=PublicInputs(bigrams=BIGRAMS))
+    plain = tree(padding=padding)
+    batch = token_batch([[], list(range(SIZE)), [SIZE] * 30 * padding, [SIZE + 1] * 5])
+    drawn_ids = fluent.draw(batch, KEYS)
+    assert drawn_ids.ids.tolist() == plain.draw(batch, KEYS).ids.tolist()
+    assert plain.render(drawn_ids) is drawn_ids
+    written = fluent.render(drawn_ids)
+    assert written.ids.dtype == np.int32
+    rows = fluent.table.rows
+    for before, after in zip(drawn_ids.ids.tolist(), written.ids.tolist(), strict=True):
+        last = before if before == SIZE else np.flatnonzero(rows[:SIZE] == rows[before]).max()
+        assert after == last
+    assert not padding or SIZE in written.ids
+    assert np.array_equal(written.offsets, batch.offsets)
+
+
+def test_fluent_reads_on_with_the_shipped_counts():
+    """The real model: it writes members of the drawn clusters, and completes a pair more often than chance does."""
+    embedding, inputs = load("demo"), PublicInputs(bigrams=bigrams_of(open_named("demo")))
+    vocabulary = Vocabulary(embedding.words)
+    settings = TreeSettings(epsilon=8.0, output="fluent", ngrams="demo")
+    built = Tree.build(embedding, settings, padding=False, work=BuildContext(), inputs=inputs)
+    fluent = load_built(Tree, embedding.size, built)
+    words = vocabulary.lookup(pa.array(["the", "president", "met", "the", "prime", "minister", "on", "monday"]))
+    batch = token_batch([words.tolist()] * 40)
+    drawn_ids = fluent.draw(batch, KEYS)
+    written = fluent.render(drawn_ids)
+    rows = fluent.table.rows
+    assert np.array_equal(rows[written.ids], rows[drawn_ids.ids])
+
+    def count(ids: Any) -> int:
+        return list(pairwise(vocabulary.words(ids).to_pylist())).count(("prime", "minister"))
+
+    assert count(written.ids) > count(drawn_ids.ids) + 5
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize(
+    ("size", "sizes", "losses"), [(3, (1, 2), (0.0, 1.0)), (7, (1, 2), (0.0, 2.0)), (209, (1, 2, 30), (0.0, 2.0, 4.0))]
+)
+def test_a_level_may_have_clusters_of_one_word_and_of_two(size, sizes, losses, padding):
+    mechanism = tree(size=size, padding=padding, epsilon=6.0, sizes=sizes, losses=losses, output="member")
+    symbols = [symbol for symbol in range(size + 2) if padding or symbol != size]
+    laws = np.log(np.stack([exact(mechanism, symbol) for symbol in symbols]))
+    assert (laws.max(axis=0) - laws.min(axis=0)).max() <= 6.0 + 1e-9
+
+
+def test_an_epsilon_keeps_the_proportion_of_losses_and_rounds_none_above_it():
+    settings = TreeSettings(epsilon=6.0, sizes=(4, 16), losses=(0.0, 6.0))
+    for epsilon in np.linspace(0.5, 20, 400).tolist():
+        assert settings.at_epsilon(epsilon).losses[-1] == pytest.approx(epsilon)
+    tiny = replace(settings, losses=(0.0, 1e-6)).at_epsilon(1e-3)
+    assert tiny.losses == (0.0, 0.0)
+
+
+def test_a_size_beyond_all_words_is_refused():
+    with pytest.raises(BundleError, match="two thirds of the next one or of all words"):
+        tree(sizes=(10**400,))
+
+
+def test_arrays_take_a_few_bytes_a_word():
+    built = build(random_embedding(2000, 5), {"epsilon": 4.0}, padding=True, mechanism="tree")
+    assert sum(array.nbytes for array in built.arrays.values()) < 12 * 2000
+
+
+def test_a_bundle_that_breaks_its_epsilon_is_not_built(monkeypatch):
+    import wordveil.mechanisms.tree.mechanism as module
+
+    def careless(bounds: Any, losses: Any, share: Any, *, padding: bool) -> Any:
+        return solve(bounds, [0.0, 5.0], share, padding=padding)
+
+    solve = module.solve_nesting
+    monkeypatch.setattr(module, "solve_nesting", careless)
+    with pytest.raises(BundleError, match=r"mechanism.epsilon = 4: the finished numbers lose"):
+        tree()
+
+
+def test_notes_say_what_levels_lose():
+    built = build(random_embedding(64, 5), {"epsilon": 4.0, "sizes": (4,)}, padding=True, mechanism="tree")
+    assert built.notes[0] == "Between two words a token loses at most 0 in one cluster of 4, 4 between any two."
+    assert "Padding stays" in built.notes[1]
+    assert replace(built, notes=()).guarantee == built.guarantee
+    assert SimpleNamespace(**built.parameters).level_losses[0] == 0.0

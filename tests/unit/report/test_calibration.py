@@ -1,0 +1,126 @@
+"""What a calibration found, as sentences, tables and a page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from calibrating import EPSILONS, make_calibration, make_meaning
+from reading import ESCAPED, EVIL, Elements, text_of
+from wordveil.measures.calibration.figures import LikelyOutputs
+from wordveil.report.calibration import (
+    describe_found,
+    describe_meaning,
+    draw_histograms,
+    draw_panels,
+    list_columns,
+    list_statistics,
+    render_calibration,
+)
+
+CALIBRATION = make_calibration()
+
+
+def test_sentences_say_what_an_epsilon_means():
+    text = " ".join(describe_meaning(make_meaning(10.0)))
+    for words in (
+        "At epsilon 10 a word comes back as itself in 71.3% of the draws.",
+        "An attacker who knows how frequent words are names at least 70.2% of the words (9.54% without looking).",
+        "Where all words are equally likely, rare ones too, an attacker names 57.1% of the words (0.005% without",
+        "No output changes the odds between any two words by more than e^29, but for a probability of 1e-12.",
+        "the median loss is 9.",
+    ):
+        assert words in text, words
+    bare = replace(make_meaning(10.0), recovery=None, nearest_loss=None, delta=0.0)
+    text = " ".join(describe_meaning(bare))
+    assert "e^29." in text
+    for word in ("attacker", "probability", "neighbour"):
+        assert word not in text
+
+
+def test_the_epsilon_of_a_target_is_said_with_its_interval():
+    found = CALIBRATION.found[0]
+    assert describe_found(found) == (
+        "share_kept=0.3 needs epsilon 2.85 (2.81 to 2.9, from draws, with a confidence of 95%); there it is 0.3."
+    )
+    assert "2.9, computed)" in describe_found(replace(found, is_exact=True))
+
+
+def test_tables_have_a_line_for_each_epsilon():
+    columns = {**list_columns(CALIBRATION.meanings), **list_statistics(CALIBRATION.meanings)}
+    assert columns["epsilon"] == ["1", "2", "5", "10", "20"]
+    assert {len(texts) for texts in columns.values()} == {len(EPSILONS)}
+    assert columns["kept"][0] == "11.8%"
+    assert columns["recovered, running text"][0] == "at least 19.5%"
+    assert columns["leakage, all words alike"][0] == "1,880"
+    assert columns["S_w, average / worst"][-1].endswith(" / 1")
+    bare = [replace(one, recovery=None, words=one.words[:1]) for one in CALIBRATION.meanings[:2]]
+    assert "recovered, running text" not in list_columns(bare)
+    mixed = list_statistics([bare[0], CALIBRATION.meanings[1]])["K_w, average / worst"]
+    assert [bool(text) for text in mixed] == [False, True]
+
+
+def test_lines_rise_where_figures_rise():
+    kept, recovered, losses = draw_panels(CALIBRATION.meanings)
+    for line in (*kept.lines, *recovered.lines, *losses.lines):
+        assert len(line.spots) == len(EPSILONS)
+        assert [spot.x for spot in line.spots] == sorted(spot.x for spot in line.spots)
+        heights = [spot.y for spot in line.spots]
+        assert heights == sorted(heights, reverse=True), "a larger value is higher up"
+        assert all(kept.left <= spot.x <= kept.right and kept.top <= spot.y <= kept.bottom for spot in line.spots)
+    assert "words that come back: 11.8% at epsilon 1" in kept.label
+    assert [tick.text for tick in kept.across] == ["1", "2", "5", "10", "20"]
+
+
+@pytest.mark.parametrize("epsilons", [(10.0,), (9.9, 10.0, 10.1)])
+def test_epsilons_that_are_alone_or_near_are_drawn(epsilons: tuple[float, ...]):
+    panel = draw_panels([make_meaning(one) for one in epsilons])[0]
+    assert len(panel.lines[0].spots) == len(epsilons)
+    ticks = [tick for tick in panel.across if tick.text]
+    assert ticks
+    assert all(later.place - one.place >= 26 for one, later in pairwise(ticks))
+
+
+def test_the_page_is_one_file_with_all_of_it():
+    page = render_calibration(CALIBRATION)
+    elements = Elements(page)
+    assert (elements.open, elements.wrong) == ([], [])
+    assert not {tag for tag, _ in elements.found} & {"script", "link", "img", "iframe", "object", "form", "a", "use"}
+    assert not re.search(r"@import|url\(|https?:|//[a-z]", page)
+    text = text_of(page)
+    for words in (
+        "What epsilon means: laplace",
+        "share_kept=0.3 needs epsilon 2.85",
+        "At epsilon 20 a word comes back",
+        "average 125.8",
+        "worst 473",
+        "N_w, draws of 1,000",
+        "train ferry",
+        "Earth Mover&#39;s distance to the noisy points, with 50%: at most 230",
+        "K_w what K_w is, in words.",
+        "K_w is defined by this package.",
+        "threshold of K_w 0.001",
+    ):
+        assert words.replace("train ferry", "ferry") in text, words
+    assert page.count("<polyline") == 5
+    chart = draw_histograms(CALIBRATION.meanings)[0][1][0]["chart"]
+    average = next(mark for mark in chart["marks"] if mark["name"].startswith("average"))
+    assert 30 < average["place"] < 40, "126 of 1,000 draws, where the columns end at 380"
+    assert page.count("Histogram: N_w") == len(EPSILONS)
+
+
+def test_the_page_escapes_all_names():
+    meaning = make_meaning(2.0)
+    figure = replace(meaning.words[0], name=EVIL, definition=EVIL, worst_word=EVIL)
+    example = LikelyOutputs(EVIL, ((EVIL, 0.5),), is_exact=True)
+    meaning = replace(meaning, words=(figure,), examples=(example,), utility={EVIL: 1.0})
+    found = replace(CALIBRATION.found[0], target=EVIL)
+    page = render_calibration(
+        replace(CALIBRATION, mechanism=EVIL, facts={EVIL: EVIL}, meanings=(meaning,), found=(found,), notes=(EVIL,))
+    )
+    assert "<script" not in page.lower()
+    assert ESCAPED in page
+    assert (Elements(page).open, Elements(page).wrong) == ([], [])

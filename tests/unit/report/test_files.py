@@ -1,0 +1,123 @@
+"""Files of a report: complete or not there, private where they must be, and read back as they were."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scoring import make_evaluation, make_score
+from wordveil.errors import InputError
+from wordveil.report.files import read_evaluation, write_evaluation
+from wordveil.scores import files
+from wordveil.scores.files import replace_file, to_json
+from wordveil.scores.score import Score
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_report_is_a_page_a_table_and_data_that_come_back(tmp_path):
+    evaluation = make_evaluation()
+    written = write_evaluation(evaluation, tmp_path / "new" / "report")
+    assert sorted(path.name for path in (tmp_path / "new" / "report").iterdir()) == [
+        "evaluation.json",
+        "report.html",
+        "scores.csv",
+    ]
+    assert read_evaluation(written.data) == evaluation == read_evaluation(tmp_path / "new" / "report")
+    assert "Evaluation of support" in written.page.read_text("utf-8")
+    with written.scores.open(newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == len(evaluation.scores)
+    assert rows[2]["value"] == "0.4"
+    assert (rows[-1]["value"], rows[-1]["low"], rows[-1]["group"]) == ("Infinity", "", "privacy")
+
+
+def test_private_files_are_their_owners_alone(tmp_path):
+    old = os.umask(0o022)
+    try:
+        private = write_evaluation(make_evaluation(), tmp_path / "private")
+        shared = write_evaluation(make_evaluation(is_private=False), tmp_path / "shared")
+        write_evaluation(make_evaluation(), tmp_path / "shared")
+    finally:
+        os.umask(old)
+    assert {mode(path) for path in (private.page, private.data, private.scores)} == {0o600}
+    # A private report that replaces a public one is private, too.
+    assert {mode(path) for path in (shared.page, shared.data, shared.scores)} == {0o600}
+
+
+def test_a_public_report_can_be_read_by_others(tmp_path):
+    old = os.umask(0o022)
+    try:
+        shared = write_evaluation(make_evaluation(is_private=False), tmp_path)
+    finally:
+        os.umask(old)
+    assert {mode(path) for path in (shared.page, shared.data, shared.scores)} == {0o644}
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_earlier_one(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    replace_file(path, "earlier")
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(path, "later")
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_numbers_of_numpy_are_written_and_nan_is_refused():
+    assert json.loads(to_json({"a": np.int64(3), "b": np.float32(0.5), "c": np.bool_(False)})) == {
+        "a": 3,
+        "b": 0.5,
+        "c": False,
+    }
+    with pytest.raises(ValueError, match="nan"):
+        to_json({"a": float("nan")})
+    with pytest.raises(TypeError, match="Expected plain values, got object"):
+        to_json(object())
+
+
+def test_what_has_no_bound_comes_back(tmp_path):
+    scores = (make_score("a", float("inf"), low=1.0, high=float("inf")), make_score("b", None))
+    evaluation = replace(make_evaluation(), scores=scores)
+    assert read_evaluation(write_evaluation(evaluation, tmp_path).data).scores == scores
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not JSON"),
+        ("[1]", r"is not an evaluation of this version of wordveil \(AttributeError\)"),
+        ('{"format_version": 99}', r"is not an evaluation of this version of wordveil \(ValueError\)"),
+        ('{"format_version": 1, "title": "secret"}', r"is not an evaluation .*\(KeyError\)"),
+    ],
+)
+def test_a_file_that_is_no_evaluation_is_refused(tmp_path, content, message):
+    path = tmp_path / "evaluation.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_evaluation(path)
+    assert "secret" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_score_with_an_unknown_field_is_refused(tmp_path):
+    values = make_evaluation().to_dict()
+    values["scores"][0]["colour"] = "red"
+    (tmp_path / "evaluation.json").write_text(json.dumps(values))
+    with pytest.raises(InputError, match="ValueError"):
+        read_evaluation(tmp_path)
+    assert "colour" not in Score.__annotations__
