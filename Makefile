@@ -126,7 +126,7 @@ airflow-demo: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## run both D
 	@$(BIN)/python scripts/airflow_demo.py
 
 chaos: $(VENV)/.tests $(VENV)/.delta  ## long: kill the job 200 times at random moments and compare what it left with an undisturbed run; half an hour
-	cd tests && ../$(BIN)/python chaos.py --kills 200
+	cd tests && ../$(BIN)/python -m support.kill_campaign --kills 200
 
 standalone: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs/deploy.md on a standalone cluster of two workers; ten minutes
 	scripts/standalone.sh

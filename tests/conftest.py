@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from calling import Commands, keep_signals
-from sparking import SMALL, Command, Workspace, delta_jars, java_options
+from support.commands import Commands, keep_signals
+from support.workspaces import SMALL, Command, Workspace, delta_jars, java_options
 from wordveil.cli.app import main
 
 # Modules and tests live to the end: the garbage collector would look at all of them again and again, for a third of

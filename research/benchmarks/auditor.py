@@ -1,6 +1,6 @@
 """The auditor measured: draws and seconds to catch each broken mechanism, and false alarms on sound ones.
 
-The broken mechanisms are the tests' (tests/broken.py). Draws are those of each word in either phase of the first round
+The broken mechanisms are the tests' (tests/support/broken_mechanisms.py). Draws are those of each word in either phase of the first round
 of two-phase tests, or records of noise; they are doubled from 250 until the findings that must refute a mechanism do so
 in nine of ten audits with other seeds. Seconds are of the processor, for one such audit. A false alarm is an audit of a
 sound mechanism in which any finding refutes, at a family-wise 1%.
@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from rich.console import Console
 from rich.table import Table
 
-from auditing import ALPHA, SHIPPED, audit_shipped, refuted
-from broken import BROKEN, SOUND, Case
 from common import machine, save_results
+from support.audits import ALPHA, SHIPPED, audit_shipped, refuted
+from support.broken_mechanisms import BROKEN, SOUND, Case
 
 FEWEST, MOST = 250, 1_024_000
 DRAWS, ENOUGH = 300, 0.9

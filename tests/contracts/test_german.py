@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-import helpers
-from unit.support import needs
+from support import toys
+from support.unit_toys import needs
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
@@ -40,7 +40,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return helpers.load_script("examples/word_vectors.py")
+    return toys.load_script("examples/word_vectors.py")
 
 
 def options(output: Path) -> list[str]:
@@ -68,7 +68,7 @@ def configure(home: Path, **text: Any) -> Config:
     return parse_config(
         {
             "format_version": 2,
-            "release": helpers.RELEASE,
+            "release": toys.RELEASE,
             "input": {"path": "mails", "id": "id", "text": "body"},
             "mechanism": mechanism,
             "bundle_store": str(home / "bundles"),
@@ -89,7 +89,7 @@ def sanitise(bundle: Bundle, config: Config) -> pa.Table:
     ids = pa.array([f"r{number}" for number in range(len(TEXTS))])
     columns = [ids, pa.array(TEXTS), pa.nulls(len(TEXTS), pa.string())]
     batch = pa.RecordBatch.from_arrays(columns, names=["id", TEXT_COLUMN, REASON_COLUMN])
-    return helpers.sanitise(helpers.record_sanitiser(bundle, config.policy), batch)
+    return toys.sanitise(toys.record_sanitiser(bundle, config.policy), batch)
 
 
 def test_the_vectors_are_of_words_as_the_job_looks_them_up(bundle):

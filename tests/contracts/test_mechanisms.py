@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from corpora import load_examples
-from helpers import (
+from support.corpora import load_examples
+from support.toys import (
     KEYS,
     MASTER_KEY,
     RELEASE,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from helpers import make_bundle, record_batch, record_sanitiser, sanitise
+from support.toys import make_bundle, record_batch, record_sanitiser, sanitise
 from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.embedding import load
 from wordveil.text.policy import TextPolicy, with_profile

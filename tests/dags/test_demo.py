@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from sparking import clean_environment
+from support.workspaces import clean_environment
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / "build" / "airflow-demo"

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from airflowing import ROOT, Airflow, Run, spark_conf
-from releasing import Lake, corpus_with_authors
-from sparking import Workspace, corpus, delta_jars, read_output
+from support.airflow_runs import ROOT, Airflow, Run, spark_conf
+from support.releases import Lake, corpus_with_authors
+from support.workspaces import Workspace, corpus, delta_jars, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
 
@@ -103,7 +103,9 @@ def test_a_night_whose_driver_is_killed_is_published_and_analysed(spark: Any, ai
     for job in ("plan.py", "release.py"):
         (jobs / job).symlink_to(ROOT / "jobs" / job)
     job = str(ROOT / "jobs" / "sanitise.py")
-    dying = _DYING.format(tests=str(ROOT / "tests"), dying=str(ROOT / "tests" / "dying.py"), job=job)
+    dying = _DYING.format(
+        tests=str(ROOT / "tests"), dying=str(ROOT / "tests" / "support" / "killed_command.py"), job=job
+    )
     (jobs / "sanitise.py").write_text(dying)
     settings = relay_settings(airflow, config, jobs=str(jobs), key_conn_id="wordveil_key", spark_conf=spark_conf())
     secret = {"AIRFLOW_CONN_WORDVEIL_KEY": json.dumps({"conn_type": "generic", "password": key})}

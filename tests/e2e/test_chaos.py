@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos import COMMITS, NIGHTS, Campaign, Story, find_victims, finish
-from cluster import Cluster, namespace
-from sparking import clean_environment, delta_jars
+from support.cluster import Cluster, namespace
+from support.kill_campaign import COMMITS, NIGHTS, Campaign, Story, find_victims, finish
+from support.workspaces import clean_environment, delta_jars
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparking import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
+from support.workspaces import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.platform.filesystem import replace_file
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cluster import Cluster, namespace
-from sparking import SMALL, Workspace, random_texts, read_output
+from support.cluster import Cluster, namespace
+from support.workspaces import SMALL, Workspace, random_texts, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
 from wordveil.spark.sanitise.job import run_sanitise

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from helpers import load_script
-from sparking import clean_environment
+from support.toys import load_script
+from support.workspaces import clean_environment
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import load_config
 from wordveil.embeddings.embedding import DEMO, load

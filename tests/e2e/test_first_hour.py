@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sparking import EMBEDDING, Command, Workspace, corpus
+from support.workspaces import EMBEDDING, Command, Workspace, corpus
 
 
 def test_a_table_becomes_a_configuration_that_plans(

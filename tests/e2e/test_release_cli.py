@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 import typer.main
 
-from calling import Commands, list_commands, wordveil_group
-from hostile import NAMES
-from releasing import Lake, read_delta
-from sparking import KEY, Workspace, clean_environment, corpus, delta_jars, write_delta
+from support.commands import Commands, list_commands, wordveil_group
+from support.hostile_texts import NAMES
+from support.releases import Lake, read_delta
+from support.workspaces import KEY, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.cli import key as key_commands
 from wordveil.cli import output
 from wordveil.crypto.keys import encode_public_key, load_key

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from slotting import make_model
+from support.ngram_models import make_model
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.errors import BundleError, ConfigError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from helpers import random_embedding
+from support.toys import random_embedding
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import ConfigError

@@ -123,7 +123,7 @@ class NoKey(RandomisedResponse):
     name = "no-key"
 
     def random_words(self, batch: TokenBatch, keys: ReleaseKeys) -> NDArray[np.uint64]:
-        from helpers import KEYS
+        from support.toys import KEYS
 
         return super().random_words(batch, KEYS)
 

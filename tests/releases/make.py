@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import kept
-import wordveil
-from wordveil.cli.app import main
 from wordveil.config.artifacts import find_bundle
+
+import wordveil
+from support import kept_artefacts
+from wordveil.cli.app import main
 from wordveil.config.load import Config, load_config
 from wordveil.config.schema import SparkSection
 from wordveil.embeddings import embedding as embeddings
@@ -143,7 +144,8 @@ def describe(config: Config) -> dict[str, Any]:
         "policy": config.policy.fingerprint,
         "relation": str(config.relation),
         "rows": [
-            {**row, "content_tag": row["content_tag"].hex()} for row in kept.draw(config, kept.read_corpus(config))
+            {**row, "content_tag": row["content_tag"].hex()}
+            for row in kept_artefacts.draw(config, kept_artefacts.read_corpus(config))
         ],
     }
 
@@ -193,7 +195,7 @@ if __name__ == "__main__":
     again = sys.argv[1:] == ["--again"]
     if place.exists() and not again:
         sys.exit(f"{place} is there: files of a version are written once, or with --again")
-    work = kept.place_of(place)
+    work = kept_artefacts.place_of(place)
     work.mkdir()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, work)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from releasing import Lake
-from restoring import States
-from sparking import Workspace, corpus
+from support.releases import Lake
+from support.saved_states import States
+from support.workspaces import Workspace, corpus
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cluster import namespace
-from sparking import WORDS, Workspace, clean_environment, read_output, write_delta
+from support.cluster import namespace
+from support.workspaces import WORDS, Workspace, clean_environment, read_output, write_delta
 from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
 from wordveil.records.schema import QUARANTINED, RELEASED
 from wordveil.spark.sanitise.job import run_sanitise

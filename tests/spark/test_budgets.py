@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from releasing import Lake, corpus_with_authors
-from sparking import Workspace
+from support.releases import Lake, corpus_with_authors
+from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError
 from wordveil.privacy.relations import Relation

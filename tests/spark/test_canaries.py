@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparking import WORDS, Workspace, clean_environment
+from support.workspaces import WORDS, Workspace, clean_environment
 from wordveil.crypto.keys import load_key
 from wordveil.spark.sanitise.job import run_sanitise
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import kept
 import wordveil
-from releasing import read_delta
+from support import kept_artefacts
+from support.releases import read_delta
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import load_config
 from wordveil.crypto.keys import encode_public_key, load_key
@@ -20,13 +20,13 @@ from wordveil.spark.release.night import run_night
 from wordveil.spark.release.verify import verify_table
 
 
-@pytest.fixture(params=kept.VERSIONS, ids=lambda version: version.name)
+@pytest.fixture(params=kept_artefacts.VERSIONS, ids=lambda version: version.name)
 def home(request: pytest.FixtureRequest) -> Iterator[Path]:
-    with kept.put_back(request.param) as place:
+    with kept_artefacts.put_back(request.param) as place:
         yield place
 
 
-drawn = pytest.mark.parametrize("home", kept.DRAWN, ids=lambda version: version.name, indirect=True)
+drawn = pytest.mark.parametrize("home", kept_artefacts.DRAWN, ids=lambda version: version.name, indirect=True)
 
 
 @drawn
@@ -52,7 +52,7 @@ def test_a_release_goes_on(home: Path, spark: Any):
     assert spent == {"r1": 10, "r2": 20, "r3": 20, "r4": 10, "r5": 10, "r6": 10}
 
 
-@pytest.mark.parametrize("home", kept.VERSIONS[:1], ids=["0.1.0"], indirect=True)
+@pytest.mark.parametrize("home", kept_artefacts.VERSIONS[:1], ids=["0.1.0"], indirect=True)
 def test_a_release_from_a_bundle_of_format_1_is_not_gone_on_with(home: Path, spark: Any):
     config = load_config(home / "release.yaml")
     before = read_delta(home / "ledger")

@@ -11,8 +11,8 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 
-from restoring import States
-from sparking import WORDS, Workspace, corpus, read_output
+from support.saved_states import States
+from support.workspaces import WORDS, Workspace, corpus, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.input.source import read_input
 from wordveil.spark.plan.plan import make_plan

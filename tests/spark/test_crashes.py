@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from releasing import DiedError, Lake
-from restoring import States
-from sparking import KEY, Workspace, corpus, fresh_key
+from support.releases import DiedError, Lake
+from support.saved_states import States
+from support.workspaces import KEY, Workspace, corpus, fresh_key
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
 from wordveil.spark.platform import delta_table

@@ -13,9 +13,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-import helpers
-import slotting
-from sparking import SMALL, Workspace, clean_environment, corpus, java_options, read_output
+from support import ngram_models, toys
+from support.workspaces import SMALL, Workspace, clean_environment, corpus, java_options, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError
 from wordveil.records.sanitiser import RecordSettings
@@ -24,7 +23,7 @@ from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.worker import Sanitise
 from wordveil.text.slots import NgramSettings
 
-SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if helpers.HAS_ANNOY else {}
+SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if toys.HAS_ANNOY else {}
 
 
 @pytest.mark.xdist_group("cluster")
@@ -63,7 +62,7 @@ def test_executors_of_their_own_get_an_archive_and_give_the_same_rows(spark, wor
 def carrier_phrases(workspace: Workspace) -> dict[str, object]:
     """A text section with a model of its own."""
     public = corpus(120)["body"].to_pylist()
-    model = slotting.make_model(workspace.root / "models", public, NgramSettings(max_n=2, min_count=2))
+    model = ngram_models.make_model(workspace.root / "models", public, NgramSettings(max_n=2, min_count=2))
     return {"profile": "carrier_phrases", "ngrams": str(model.path), "slot_start_threshold": 0.004}
 
 
@@ -106,7 +105,7 @@ def test_workers_map_the_payload_and_do_not_copy_it(spark, workspace: Workspace)
     """In every worker process the index is in shared, file-backed, read-only pages."""
     bundle = build_bundle(workspace.config())
     place, identity = distribute(spark.sparkContext, bundle, "auto")
-    keys = helpers.KEYS
+    keys = toys.KEYS
     job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), keys, place, identity)
 
     def mapping(_):
@@ -129,7 +128,7 @@ def test_the_worker_refuses_another_bundle_than_the_run_began_with(spark, worksp
     other = build_bundle(workspace.config(mechanism={"epsilon": 5.0}))
     place, _ = distribute(spark.sparkContext, bundle, "path")
     wrong = spark.sparkContext.broadcast(other.identity)
-    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), helpers.KEYS, place, wrong)
+    job = Sanitise(RecordSettings("tests", "run", workspace.config().policy, ()), toys.KEYS, place, wrong)
     with pytest.raises(BundleError, match="not the bundle"):
         list(job(iter(())))
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import wordveil
-from releasing import Lake, corpus_with_authors
-from sparking import EMBEDDING, Workspace, corpus, read_output
+from support.releases import Lake, corpus_with_authors
+from support.workspaces import EMBEDDING, Workspace, corpus, read_output
 from wordveil.assembly.bundles import find_bundle
 from wordveil.config.load import Config
 from wordveil.errors import BundleError, ConfigError, ReleaseError

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
-from releasing import Lake
-from restoring import States
-from sparking import Command, Workspace
+from support.habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
+from support.releases import Lake
+from support.saved_states import States
+from support.workspaces import Command, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
 from wordveil.scores.evaluation import Evaluation

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import wordveil
-from restoring import States
-from sparking import KEY, Workspace, corpus, read_output
+from support.saved_states import States
+from support.workspaces import KEY, Workspace, corpus, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialError, PlatformError

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from releasing import EXPONENTIAL, DiedError, Lake
-from sparking import WORDS, Workspace
+from support.releases import EXPONENTIAL, DiedError, Lake
+from support.workspaces import WORDS, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError

@@ -11,8 +11,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-import helpers
-from sparking import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fresh_key, read_output
+from support import toys
+from support.workspaces import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fresh_key, read_output
 from wordveil.config.load import parse_config
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -37,7 +37,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = Workspace(tmp_path_factory.mktemp("identity"))
     workspace.write_corpus(records(), files=2)
     workspace.write_corpus(records().sort_by([("body", "descending")]), "parts", files=7)
-    helpers.toy_embedding(WORDS, EMBEDDING.vectors * 0.15).save(workspace.root / "ball")
+    toys.toy_embedding(WORDS, EMBEDDING.vectors * 0.15).save(workspace.root / "ball")
     return workspace
 
 

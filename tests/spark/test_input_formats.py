@@ -15,7 +15,7 @@ import pyarrow.orc as orc
 import pytest
 import yaml
 
-from sparking import WORDS, Workspace, corpus, read_output
+from support.workspaces import WORDS, Workspace, corpus, read_output
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.template import draft_config
 from wordveil.errors import ConfigError, InputError

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from sparking import Workspace, corpus, random_texts, read_output
+from support.workspaces import Workspace, corpus, random_texts, read_output
 from wordveil.errors import ConfigError, InputError, OutputExistsError, SparkJobError
 from wordveil.records.schema import RESERVED_COLUMNS
 from wordveil.spark.platform.session import OPTIONS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from releasing import Lake
-from sparking import Workspace, read_output
-from unit.support import needs
+from support.releases import Lake
+from support.unit_toys import needs
+from support.workspaces import Workspace, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.sanitise.job import run_sanitise
 

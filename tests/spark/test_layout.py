@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import helpers
-from sparking import WORDS, Workspace, packed_session
+from support import toys
+from support.workspaces import WORDS, Workspace, packed_session
 from wordveil import Run, sanitise
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -140,9 +140,9 @@ def test_another_release_has_another_order(jobs: Jobs):
 
 def test_a_frames_layout_does_not_follow_the_sizes_of_texts(packed, workspace: Workspace, tmp_path: Path):
     """What is written from the result as it is; in the order of the frame ``exposes`` says so."""
-    bundle = helpers.make_bundle(
+    bundle = toys.make_bundle(
         tmp_path,
-        helpers.random_embedding(300, 8, seed=5),
+        toys.random_embedding(300, 8, seed=5),
         {"epsilon": 4.0, "gamma": 3.0},
         padding=True,
         mechanism="exponential",

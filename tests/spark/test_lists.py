@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparking import Workspace
+from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.geometry.spaces import SPACES
 from wordveil.neighbours.blocks import BuildContext

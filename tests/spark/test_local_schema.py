@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from sparking import write_delta
+from support.workspaces import write_delta
 from wordveil.config.schema import SparkSection
 from wordveil.spark.input import local_schema
 from wordveil.spark.input.local_schema import LocalSchema, read_local_schema

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from releasing import Lake
-from restoring import States
-from sparking import corpus, delta_jars
+from support.releases import Lake
+from support.saved_states import States
+from support.workspaces import corpus, delta_jars
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table, local_delta
 from wordveil.spark.release import local_state, maintenance

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import slotting
-from sparking import WORDS, Workspace, read_output, write_delta
+from support import ngram_models
+from support.workspaces import WORDS, Workspace, read_output, write_delta
 from wordveil.cli import app
 from wordveil.config.arguments import parse_arguments
 from wordveil.errors import ConfigError, NgramError
@@ -64,7 +64,7 @@ def test_the_command_counts_what_plain_python_counts(spark, workspace: Workspace
     store = workspace.root / "models"
     arguments = ["--text", "body", "--output", store, "--public", "--max-n", 3, "--min-count", 3]
     facts = ngrams(monkeypatch, capsys, spark, "--input", place, *arguments)
-    model = slotting.make_model(workspace.root / "expected", [text.replace("’", "'") for text in PUBLIC], SETTINGS)
+    model = ngram_models.make_model(workspace.root / "expected", [text.replace("’", "'") for text in PUBLIC], SETTINGS)
     assert facts["digest"] == model.digest
     assert (facts["texts"], facts["left_out"], facts["words"]) == (len(PUBLIC), 3, model.total)
     assert facts["path"] == str(store / model.digest)
@@ -103,11 +103,11 @@ def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing
     workspace.write_corpus(table, files=1)
     report = run_sanitise(job(workspace, model, "one"), lambda: spark)
     rows = read_output(workspace.root / "one")
-    counts = slotting.all_counts([text.replace("’", "'") for text in PUBLIC], SETTINGS.max_n)
+    counts = ngram_models.all_counts([text.replace("’", "'") for text in PUBLIC], SETTINGS.max_n)
     kept = hidden = 0
     for text, row in zip(PRIVATE, rows, strict=True):
-        mask = slotting.expected(text.replace("’", "'"), counts, SETTINGS, *THRESHOLDS.values())
-        before, after = (slotting.tokens(item.replace("’", "'")) for item in (text, row["text"]))
+        mask = ngram_models.expected(text.replace("’", "'"), counts, SETTINGS, *THRESHOLDS.values())
+        before, after = (ngram_models.tokens(item.replace("’", "'")) for item in (text, row["text"]))
         assert [one for one, keep in zip(before, mask, strict=True) if keep] == [
             one for one, keep in zip(after, mask, strict=True) if keep
         ]
@@ -134,7 +134,7 @@ def next_bundle(config):
 
 
 def test_dataframes_are_sanitised_alike_and_an_altered_model_stops_them(spark, workspace: Workspace):
-    model = slotting.make_model(workspace.root / "models", [text.replace("’", "'") for text in PUBLIC], SETTINGS)
+    model = ngram_models.make_model(workspace.root / "models", [text.replace("’", "'") for text in PUBLIC], SETTINGS)
     workspace.write_corpus(pa.table({"id": ["a", "b"], "body": PRIVATE[:2]}))
     config = job(workspace, model, "output")
     run_sanitise(config, lambda: spark)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from releasing import DiedError, Lake
-from restoring import States
-from sparking import corpus
+from support.releases import DiedError, Lake
+from support.saved_states import States
+from support.workspaces import corpus
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import GATE, PUBLISHED
 from wordveil.spark.release.night import Night, run_night

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from releasing import EXPONENTIAL, Lake
-from restoring import States
-from sparking import corpus
+from support.releases import EXPONENTIAL, Lake
+from support.saved_states import States
+from support.workspaces import corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError
 from wordveil.spark.plan.plan import make_plan

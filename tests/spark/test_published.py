@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from releasing import Lake
-from restoring import States
-from sparking import Workspace, corpus
+from support.releases import Lake
+from support.saved_states import States
+from support.workspaces import Workspace, corpus
 from wordveil.config.load import Config
 from wordveil.crypto.keys import encode_public_key, load_key
 from wordveil.errors import ReleaseError

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from releasing import Lake, corpus_with_authors
-from sparking import Workspace, corpus
+from support.releases import Lake, corpus_with_authors
+from support.workspaces import Workspace, corpus
 from wordveil.errors import ReleaseError
 from wordveil.spark.release.publish import publish
 

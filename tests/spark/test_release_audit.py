@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from calling import Commands
-from canaries import refuted
-from releasing import EXPONENTIAL
-from restoring import States
-from sparking import Workspace
+from support.canaries import refuted
+from support.commands import Commands
+from support.releases import EXPONENTIAL
+from support.saved_states import States
+from support.workspaces import Workspace
 from wordveil.assembly.audits import audit_store, identify_release
 from wordveil.assembly.bundles import find_bundle
 from wordveil.audit.bundle import audit_bundle
@@ -83,7 +83,7 @@ def no_session() -> Any:
 
 def words_of(workspace: Workspace) -> list[str]:
     """All words of the embedding."""
-    from sparking import WORDS
+    from support.workspaces import WORDS
 
     assert (Path(workspace.root) / "embedding").exists()
     return WORDS

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 import wordveil
-from releasing import Lake
-from sparking import Workspace, read_output
+from support.releases import Lake
+from support.workspaces import Workspace, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import find_bundle
 from wordveil.spark.plan.plan import make_plan

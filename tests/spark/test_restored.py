@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from releasing import Lake
-from restoring import States
+from support.releases import Lake
+from support.saved_states import States
 from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparking import WORDS, Workspace, corpus
+from support.workspaces import WORDS, Workspace, corpus
 from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.errors import BundleError, ConfigError, SparkJobError

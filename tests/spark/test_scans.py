@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparking import Workspace, corpus
+from support.workspaces import Workspace, corpus
 from wordveil import Run, sanitise
 from wordveil.errors import ConfigError
 from wordveil.spark.input.scans import check_scans

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparking import clean_environment, delta_jars
+from support.workspaces import clean_environment, delta_jars
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform import delta

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from releasing import EXPONENTIAL, Lake
-from sparking import Workspace, corpus, random_texts, read_output
+from support.releases import EXPONENTIAL, Lake
+from support.workspaces import Workspace, corpus, random_texts, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import ConfigError, ReleaseError

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from sparking import Workspace, corpus, read_output, write_delta
+from support.workspaces import Workspace, corpus, read_output, write_delta
 from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
 from wordveil.config.schema import InputSection

@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hostile import HOSTILE, MOST_BYTES, random_texts
-from releasing import EXPONENTIAL, Lake
-from sparking import WORDS, Workspace, packed_session
+from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
+from support.releases import EXPONENTIAL, Lake
+from support.workspaces import WORDS, Workspace, packed_session
 from wordveil.assembly.bundles import build_bundle
 from wordveil.records.schema import STATISTICS
 from wordveil.spark.sanitise.job import run_sanitise

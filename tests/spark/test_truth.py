@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from releasing import EXPONENTIAL, DiedError, Lake, corpus_with_authors
-from restoring import States
-from sparking import Workspace
+from support.releases import EXPONENTIAL, DiedError, Lake, corpus_with_authors
+from support.saved_states import States
+from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ConfigError, ReleaseError

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import pyspark
 import pytest
 
-from sparking import Workspace
+from support.workspaces import Workspace
 from wordveil import Run, build_bundle, register, sanitise
 from wordveil.errors import PlatformError
 from wordveil.spark.platform import workers

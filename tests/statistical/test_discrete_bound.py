@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from helpers import KEYS, bundle_array, bundle_points, counted_contexts, laplace_bundle, make_bundle, toy_embedding
+from support.toys import KEYS, bundle_array, bundle_points, counted_contexts, laplace_bundle, make_bundle, toy_embedding
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.streams import KeyedStream
 from wordveil.mechanisms.additive.laplace import Laplace

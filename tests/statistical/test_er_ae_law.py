@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import KEYS, counted_contexts, token_batch, toy_embedding
+from support.toys import KEYS, counted_contexts, token_batch, toy_embedding
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from helpers import KEYS, build, counted_contexts, load_built, make_bundle, random_embedding, token_batch, toy_embedding
+from support.toys import (
+    KEYS,
+    build,
+    counted_contexts,
+    load_built,
+    make_bundle,
+    random_embedding,
+    token_batch,
+    toy_embedding,
+)
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.geometry.spaces import SPACES

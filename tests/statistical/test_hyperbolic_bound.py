@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from helpers import KEYS, counted_contexts
+from support.toys import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import boost, from_polar
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace

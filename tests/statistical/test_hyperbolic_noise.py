@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from helpers import KEYS, build, counted_contexts, random_embedding, token_batch
+from support.toys import KEYS, build, counted_contexts, random_embedding, token_batch
 from wordveil.crypto.streams import KeyedStream
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import KEYS, counted_contexts, random_embedding
+from support.toys import KEYS, counted_contexts, random_embedding
 from wordveil.crypto.streams import KeyedStream
 from wordveil.mechanisms.additive.laplace import Laplace, LaplaceSettings
 from wordveil.neighbours.blocks import BuildContext

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import KEYS, counted_contexts
 from reference.metropolis import Target, atom, log_target, stayed, walk
+from support.toys import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import ball_distances, to_lorentz
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace

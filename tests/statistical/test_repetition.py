@@ -20,7 +20,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import make_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
+from support.toys import make_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
 from wordveil.artifacts.bundle import Bundle
 from wordveil.text.policy import TextPolicy
 

@@ -23,7 +23,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import bundle_points, laplace_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
+from support.toys import bundle_points, laplace_bundle, record_batch, record_sanitiser, sanitise, toy_embedding
 from wordveil.artifacts.bundle import Bundle
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy, with_profile

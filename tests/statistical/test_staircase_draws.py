@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from helpers import KEYS, build_artifact, counted_contexts, load_built, random_embedding, token_batch
+from support.toys import KEYS, build_artifact, counted_contexts, load_built, random_embedding, token_batch
 from wordveil.mechanisms.staircase.mechanism import Staircase, StaircaseSettings
 
 SIZE, DRAWS = 120, 400_000

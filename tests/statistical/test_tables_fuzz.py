@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from exact_tables import WORD, drawn, exact_findings, findings, symbols, word_distances
-from helpers import build, random_embedding, toy_embedding
+from support.exact_tables import WORD, drawn, exact_findings, findings, symbols, word_distances
+from support.toys import build, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact

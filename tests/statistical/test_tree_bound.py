@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from exact_tables import MARGIN, losses, symbols
-from exact_trees import place_law, written_law
-from helpers import KEYS, build, counted_contexts, load_built, random_embedding, token_batch
+from support.exact_tables import MARGIN, losses, symbols
+from support.exact_trees import place_law, written_law
+from support.toys import KEYS, build, counted_contexts, load_built, random_embedding, token_batch
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.tree.levels import Mixture, certify_levels, round_loss, solve_levels

@@ -15,7 +15,7 @@ import pytest
 from numpydoc.docscrape import NumpyDocString
 
 import wordveil
-from unit.support import FILES, LIB, offenders, write_toy
+from support.unit_toys import FILES, LIB, offenders, write_toy
 from wordveil import api
 from wordveil.errors import BundleError, ConfigError, WordveilError
 

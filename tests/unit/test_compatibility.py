@@ -17,8 +17,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-import kept
-from releasing import read_delta
+from support import kept_artefacts
+from support.releases import read_delta
 from wordveil.artifacts import ngram_model
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.audit.store import BUNDLE, load_audit
@@ -37,20 +37,20 @@ from wordveil.spark.sanitise.report import RunReport
 
 JOBS = [
     pytest.param(version, file.stem, id=f"{version.name} {file.stem}")
-    for version in kept.DRAWN
+    for version in kept_artefacts.DRAWN
     for file in sorted(version.glob("*.yaml"))
     if file.stem in json.loads((version / "expected.json").read_text("utf-8"))
 ]
 
 
-@pytest.fixture(params=kept.VERSIONS, ids=lambda version: version.name)
+@pytest.fixture(params=kept_artefacts.VERSIONS, ids=lambda version: version.name)
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A version's files. A session of another test in this process would leave tables to Spark."""
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
-    return kept.copy(request.param, tmp_path / "kept")
+    return kept_artefacts.copy(request.param, tmp_path / "kept")
 
 
-drawn = pytest.mark.parametrize("home", kept.DRAWN, ids=lambda version: version.name, indirect=True)
+drawn = pytest.mark.parametrize("home", kept_artefacts.DRAWN, ids=lambda version: version.name, indirect=True)
 
 
 def expect(home: Path, name: str) -> dict[str, Any]:
@@ -58,20 +58,20 @@ def expect(home: Path, name: str) -> dict[str, Any]:
 
 
 def test_there_are_files_of_the_first_version():
-    assert kept.VERSIONS[0].name == "0.1.0"
+    assert kept_artefacts.VERSIONS[0].name == "0.1.0"
     assert len(JOBS) >= 9
 
 
 @pytest.mark.parametrize(("version", "name"), JOBS)
 def test_a_configuration_finds_its_bundle_and_draws_the_same_rows(version: Path, name: str, tmp_path: Path):
-    home = kept.copy(version, tmp_path / "kept")
+    home = kept_artefacts.copy(version, tmp_path / "kept")
     expected, config = expect(home, name), load_config(home / f"{name}.yaml")
     assert config.policy.fingerprint == expected["policy"]
     assert str(config.relation) == expected["relation"]
     bundle = find_bundle(config)
     assert bundle.fingerprint == expected["bundle"]
     assert (bundle.recovery is None) == bundle.mechanism.reads_context
-    rows = kept.draw(config, kept.read_corpus(config))
+    rows = kept_artefacts.draw(config, kept_artefacts.read_corpus(config))
     assert [{**row, "content_tag": row["content_tag"].hex()} for row in rows] == expected["rows"]
 
 
@@ -84,7 +84,7 @@ def test_configurations_are_read(home: Path):
 
 
 def test_a_bundle_of_the_first_version_is_refused_until_it_is_built_in_another_store(tmp_path: Path):
-    home = kept.copy(kept.VERSIONS[0], tmp_path / "kept")
+    home = kept_artefacts.copy(kept_artefacts.VERSIONS[0], tmp_path / "kept")
     with pytest.raises(BundleError, match=r"format_version 1 is not 2\. Build the bundle again in another store"):
         find_bundle(load_config(home / "tree.yaml"))
     config = load_config(home / "tree.yaml", [f"bundle_store={home}/others"])
@@ -105,7 +105,7 @@ def test_an_output_has_its_columns_and_a_report(home: Path):
 def test_an_output_has_the_rows_that_its_job_draws(home: Path):
     config = load_config(home / "tree.yaml")
     rows = ds.dataset(home / "output-tree").to_table().to_pylist()
-    same = {row["id"]: row for row in kept.draw(config, kept.read_corpus(config))}
+    same = {row["id"]: row for row in kept_artefacts.draw(config, kept_artefacts.read_corpus(config))}
     assert len(rows) == 5
     assert rows == [{name: same[row["id"]][name] for name in row} for row in rows]
 
@@ -152,7 +152,7 @@ def test_published_rows_are_drawn_from_bundle_and_key(home: Path):
     for epoch, place in ((1, home / "corpus.parquet"), (2, home / "input")):
         rows = read_delta(place) if place.is_dir() else pq.read_table(place).to_pylist()
         table = pa.table({name: [row[name] for row in rows] for name in ("id", "day", "text")})
-        drawn |= {(row["id"], epoch): row for row in kept.draw(config, table, epoch=epoch)}
+        drawn |= {(row["id"], epoch): row for row in kept_artefacts.draw(config, table, epoch=epoch)}
     draws = [row for row in read_delta(home / "release" / "draws") if row["status"] == "released"]
     assert sorted((row["id"], row["__epoch"]) for row in draws) == [*((f"r{n}", 1) for n in (1, 2)), ("r2", 2),
                                                                      *((f"r{n}", 1) for n in (3, 4, 5))]  # fmt: skip
@@ -183,7 +183,7 @@ def test_manifests_verify(home: Path):
 
 def test_a_manifest_of_the_first_version_is_refused(tmp_path: Path):
     """It lists files alone, and what readers see is more."""
-    home = kept.copy(kept.VERSIONS[0], tmp_path / "kept")
+    home = kept_artefacts.copy(kept_artefacts.VERSIONS[0], tmp_path / "kept")
     document = json.loads((home / "release/public/_manifest.json").read_text("utf-8"))
     with pytest.raises(ReleaseError, match="format_version = 1: this wordveil reads manifests of format_version 2"):
         open_document(document, None)
@@ -263,7 +263,7 @@ LATER: dict[str, tuple[Callable[[Path], Path], Callable[[Path], None], Callable[
 
 @pytest.mark.parametrize("kind", LATER)
 def test_a_later_format_is_refused_with_what_to_do(kind: str, tmp_path: Path):
-    home = kept.copy(kept.VERSIONS[-1], tmp_path / "kept")
+    home = kept_artefacts.copy(kept_artefacts.VERSIONS[-1], tmp_path / "kept")
     find, change, read, message = LATER[kind]
     if kind != "manifest":  # of which no files are given: the version is looked at first
         read(home)

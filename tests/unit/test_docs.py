@@ -17,9 +17,9 @@ import pytest
 import yaml
 from typer.core import TyperGroup
 
-from calling import wordveil_group
-from documents import DOCS, ROOT, Document, cut, document
-from unit.support import offenders
+from support.commands import wordveil_group
+from support.documents import DOCS, ROOT, Document, cut, document
+from support.unit_toys import offenders
 from wordveil.config.load import Config
 
 WIDTH = 120

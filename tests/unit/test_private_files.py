@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from unit.support import toy_embedding, write_toy
+from support.unit_toys import toy_embedding, write_toy
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Recipe, open_bundle
 from wordveil.assembly.generator_texts import prepare_corpus

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import kept
 import wordveil
-from helpers import load_script
+from support import kept_artefacts
+from support.toys import load_script
 
 ROOT = Path(__file__).parents[2]
 CONTAINER = (ROOT / "conf" / "spark" / "Containerfile").read_text("utf-8")
@@ -103,6 +103,6 @@ def test_the_version_has_notes_and_kept_files():
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     script.check_notes(changelog, wordveil.__version__)
     assert changelog.index("\n## Unreleased\n") < changelog.index(f"\n## {wordveil.__version__} - ")
-    assert wordveil.__version__ in {version.name for version in kept.VERSIONS}
+    assert wordveil.__version__ in {version.name for version in kept_artefacts.VERSIONS}
     with pytest.raises(SystemExit, match=r"CHANGELOG\.md has no section `## 99\.0\.0 - DATE`"):
         script.check_notes(changelog, "99.0.0")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from documents import DOCS, ROOT
+from support.documents import DOCS, ROOT
 
 pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.support import FILES, LIB, ROOT, offenders
+from support.unit_toys import FILES, LIB, ROOT, offenders
 
 # Files are parsed once.
 pytestmark = pytest.mark.xdist_group("structure")

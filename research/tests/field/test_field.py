@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corpora import DATA, needs_data
+from support.corpora import DATA, needs_data
 from wordveil.scores.score import Group, Score
 from wordveil_research.field.experiment import Field
 from wordveil_research.field.notes import list_lines, write_notes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from topics import topic_embedding, topic_texts
+from support.topics import topic_embedding, topic_texts
 from wordveil.errors import InputError
 from wordveil.scores.documents import UNKNOWN
 from wordveil.scores.intervals import find_correlation_interval, find_ratio_interval

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unit.support import table, tree
+from support.unit_toys import table, tree
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
 from wordveil.embeddings.training.poincare import embed, project_to_ball
 from wordveil.embeddings.training.settings import TrainingSettings

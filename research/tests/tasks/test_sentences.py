@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora import DATA, load_sentences, needs_data
-from random_words import RandomWords
+from support.corpora import DATA, load_sentences, needs_data
+from support.random_words import RandomWords
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords

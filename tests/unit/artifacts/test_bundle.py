@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unit.support import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
+from support.unit_toys import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
 from wordveil.artifacts import content_store
 from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
 from wordveil.errors import BundleError
@@ -472,7 +472,7 @@ def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
 WRITER = """
 import sys, time, pathlib
 sys.path[:0] = [sys.argv[1]]
-from unit.support import write_toy
+from support.unit_toys import write_toy
 store = pathlib.Path(sys.argv[2])
 (store / sys.argv[3]).touch()
 while len(list(store.glob("ready*"))) < 2:

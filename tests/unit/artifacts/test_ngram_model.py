@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import slotting
-from helpers import load_script
+from support import ngram_models
+from support.toys import load_script
 from wordveil.artifacts import content_store
 from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
 from wordveil.embeddings.embedding import load
@@ -63,9 +63,9 @@ def test_the_books_are_in_the_public_domain():
 
 def test_bigrams_are_those_of_the_counts(tmp_path):
     """Longer n-grams of the model are left out."""
-    model = slotting.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
+    model = ngram_models.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
     found = bigrams_of(model)
-    counts = slotting.all_counts(TEXTS, 2)
+    counts = ngram_models.all_counts(TEXTS, 2)
     words = found.words.to_pylist()
     assert {(word,): count for word, count in zip(words, found.counts.tolist(), strict=True)} == {
         gram: count for gram, count in counts.items() if len(gram) == 1
@@ -81,16 +81,16 @@ def test_bigrams_are_those_of_the_counts(tmp_path):
 
 
 def test_a_model_without_pairs_has_words_alone(tmp_path):
-    found = bigrams_of(slotting.make_model(tmp_path, ["a b", "b a", "c c"], NgramSettings(2, 2)))
+    found = bigrams_of(ngram_models.make_model(tmp_path, ["a b", "b a", "c c"], NgramSettings(2, 2)))
     assert found.words.to_pylist() == ["", "a", "b", "c"]
     assert found.first.tolist() == [0] * 5
     assert len(found.followers) == 0
 
 
 def test_a_model_is_opened_by_its_path_and_refused_by_the_name_of_its_setting(tmp_path):
-    model = slotting.make_model(tmp_path / "one", TEXTS, NgramSettings(2, 1))
+    model = ngram_models.make_model(tmp_path / "one", TEXTS, NgramSettings(2, 1))
     assert open_named(str(model.path)).digest == open_named(str(tmp_path / "one")).digest == model.digest
-    slotting.make_model(tmp_path / "one", TEXTS[1:], NgramSettings(2, 1))
+    ngram_models.make_model(tmp_path / "one", TEXTS[1:], NgramSettings(2, 1))
     with pytest.raises(
         NgramError,
         match=r"holds 2 n-gram models: .*\(max_n 2, min_count 1\), .*Set mechanism\.ngrams to the directory of one",
@@ -143,7 +143,7 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
         "the house was old",
         "he saw the house and the old door",
     ]
-    counts = slotting.all_counts(sentences, 2)
+    counts = ngram_models.all_counts(sentences, 2)
     words = found.words.to_pylist()
     assert dict(zip(words, found.counts.tolist(), strict=True)) == {
         gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")

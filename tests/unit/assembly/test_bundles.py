@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from helpers import random_embedding
+from support.toys import random_embedding
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_once, find_recovery
 from wordveil.cli.app import app

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers import random_embedding
-from slotting import make_model
-from unit.support import WORDS, toy_embedding
+from support.ngram_models import make_model
+from support.toys import random_embedding
+from support.unit_toys import WORDS, toy_embedding
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from auditing import ALPHA, SHIPPED, audit_shipped, refuted
-from broken import BROKEN, SOUND
+from support.audits import ALPHA, SHIPPED, audit_shipped, refuted
+from support.broken_mechanisms import BROKEN, SOUND
 from wordveil.mechanisms.registry import MECHANISMS
 
 DRAWS = 300

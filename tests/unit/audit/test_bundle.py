@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import helpers
+from support import toys
 from wordveil.artifacts.bundle import Recipe, open_bundle, write
 from wordveil.audit.bundle import audit_bundle
 from wordveil.audit.findings import Audit, Verdict
@@ -21,8 +21,8 @@ from wordveil.mechanisms.er_ae.symbol_choice import make_coins
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.staircase.mechanism import Staircase
 
-WORDS = helpers.random_embedding(120, 4)
-BALL = helpers.toy_embedding(WORDS.words.to_pylist(), WORDS.vectors / 6)
+WORDS = toys.random_embedding(120, 4)
+BALL = toys.toy_embedding(WORDS.words.to_pylist(), WORDS.vectors / 6)
 FEW = {"draws": 300, "alpha": 0.01}
 
 
@@ -31,7 +31,7 @@ def make(store, name, change=lambda built: built, *, case="", padding=False, set
     kind = MECHANISMS[name]
     embedding = BALL if "hyperbolic" in (name + case) else WORDS
     settings = settings or kind.examples()[case].small
-    built = change(helpers.build_artifact(kind, embedding, settings, padding=padding))
+    built = change(toys.build_artifact(kind, embedding, settings, padding=padding))
     told = Recipe(name, {**settings.recipe(), **(recipe or {})}, padding, "toy", embedding.digest)
     return open_bundle(write(store, embedding, built, told, {})), embedding
 
@@ -80,13 +80,13 @@ def at_epsilon(name, epsilon):
 @pytest.mark.parametrize(("name", "low", "high"), [("staircase", 5.0, 8.0), ("tree", 4.0, 6.0), ("syntf", 10.0, 20.0)])
 def test_a_table_of_another_epsilon(tmp_path, name, low, high):
     """Recipe, guarantee and parameters say one epsilon; the table was built at another one."""
-    other = helpers.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, high), padding=False)
+    other = toys.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, high), padding=False)
     bundle, embedding = make(
         tmp_path, name, lambda built: replace(built, arrays=other.arrays), settings=at_epsilon(name, low)
     )
     assert refuted(bundle, embedding) >= {"supremum", "plumbing"}
     # More private than configured is no loss, but not what was configured.
-    own = helpers.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, low), padding=False)
+    own = toys.build_artifact(MECHANISMS[name], WORDS, at_epsilon(name, low), padding=False)
     bundle, embedding = make(
         tmp_path / "other", name, lambda built: replace(built, arrays=own.arrays), settings=at_epsilon(name, high)
     )
@@ -94,7 +94,7 @@ def test_a_table_of_another_epsilon(tmp_path, name, low, high):
 
 
 def test_an_exponential_table_of_another_epsilon(tmp_path):
-    other = helpers.build_artifact(MECHANISMS["exponential"], WORDS, at_epsilon("exponential", 6.0), padding=False)
+    other = toys.build_artifact(MECHANISMS["exponential"], WORDS, at_epsilon("exponential", 6.0), padding=False)
     bundle, embedding = make(tmp_path, "exponential", lambda built: replace(built, arrays=other.arrays))
     assert refuted(bundle, embedding) >= {"supremum", "metric", "plumbing"}
     # Without the embedding the claim about distances and the slope are not tested, and that is told.
@@ -192,7 +192,7 @@ def test_a_choice_that_keeps_more_than_it_may(tmp_path):
 def test_an_embedding_of_other_words_and_numbers_out_of_range_are_refused(tmp_path):
     bundle, _ = make(tmp_path, "random")
     with pytest.raises(ValueError, match="in their order"):
-        audit_bundle(bundle, helpers.random_embedding(121, 4))
+        audit_bundle(bundle, toys.random_embedding(121, 4))
     for wrong in ({"alpha": 0.0}, {"alpha": math.nan}, {"draws": 1}, {"seed": -1}):
         with pytest.raises(ValueError, match="Expected alpha"):
             audit_bundle(bundle, WORDS, **wrong)

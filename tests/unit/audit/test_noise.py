@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditing import keys_of
-from helpers import build_mechanism, random_embedding
+from support.audits import keys_of
+from support.toys import build_mechanism, random_embedding
 from wordveil.audit.findings import Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.radial import RADIAL_LAWS, euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace

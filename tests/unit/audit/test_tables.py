@@ -9,14 +9,14 @@ import math
 import numpy as np
 import pytest
 
-import helpers
+from support import toys
 from wordveil.audit.tables import exceeds, find_deviation, find_excess
 from wordveil.audit.two_phase import Pair
 from wordveil.measures.exact_loss import find_loss, find_supremum
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.registry import MECHANISMS
 
-EMBEDDING = helpers.random_embedding(40, 4)
+EMBEDDING = toys.random_embedding(40, 4)
 UNKNOWN = 41
 
 
@@ -90,8 +90,8 @@ def test_an_output_that_one_word_never_has_makes_it_infinite():
 @pytest.mark.parametrize("name", ["tree", "staircase", "exponential", "syntf", "random"])
 def test_the_supremum_of_shipped_tables_is_the_certified_one(name, padding):
     kind = MECHANISMS[name]
-    built = helpers.build_artifact(kind, EMBEDDING, kind.examples()[""].small, padding=padding)
-    mechanism = helpers.load_built(kind, EMBEDDING.size, built)
+    built = toys.build_artifact(kind, EMBEDDING, kind.examples()[""].small, padding=padding)
+    mechanism = toys.load_built(kind, EMBEDDING.size, built)
     others = [UNKNOWN, *([UNKNOWN - 1] if padding else [])]
     found = find_supremum(mechanism, EMBEDDING.size, others)
     rows = np.array([mechanism.probabilities(symbol) for symbol in [*range(EMBEDDING.size), *others]])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditing import EPSILON
-from broken import APART, LawSampler, law_of
+from support.audits import EPSILON
+from support.broken_mechanisms import APART, LawSampler, law_of
 from wordveil.audit.events import Claim, Event, choose_event
 from wordveil.audit.findings import Verdict
 from wordveil.audit.samplers import PairCounts, choose_pairs

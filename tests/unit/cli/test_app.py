@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from calling import wordveil_group
+from support.commands import wordveil_group
 from wordveil.cli.app import app
 from wordveil.errors import ReleaseError
 

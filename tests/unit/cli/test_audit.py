@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import helpers
+from support import toys
 from wordveil.audit import bundle as bundles
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
@@ -62,7 +62,7 @@ def test_defaults_are_those_of_the_audit():
 
 
 def config_of(tmp_path: Path) -> Path:
-    embedding = helpers.random_embedding(60, 4)
+    embedding = toys.random_embedding(60, 4)
     lines = [
         " ".join([word, *map(str, row)])
         for word, row in zip(embedding.words.to_pylist(), embedding.vectors, strict=True)

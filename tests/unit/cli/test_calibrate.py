@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from calibrating import EPSILONS, make_calibration
+from support.calibrations import EPSILONS, make_calibration
 from wordveil.assembly.calibration_arguments import Request, Target
 from wordveil.cli.app import app
 from wordveil.cli.calibration_tables import FIGURES_NOTE, print_calibration

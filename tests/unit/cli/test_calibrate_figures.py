@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reading import text_of
-from sparking import Command, Workspace
+from support.pages import text_of
+from support.workspaces import Command, Workspace
 from wordveil.config.load import load_config
 
 TREE = {"name": "tree", "epsilon": 3.0, "sizes": [10]}

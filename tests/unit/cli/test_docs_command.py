@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.support import FILES, ROOT, offenders
+from support.unit_toys import FILES, ROOT, offenders
 from wordveil.cli import output
 from wordveil.cli.app import main
 from wordveil.cli.docs import find_folder, find_pages

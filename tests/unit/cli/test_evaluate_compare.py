@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring import make_evaluation
+from support.evaluations import make_evaluation
 from wordveil.cli import output
 from wordveil.cli.app import main
 from wordveil.report.files import write_evaluation

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparking import Command, Workspace
+from support.workspaces import Command, Workspace
 from wordveil.errors import InputError, OutdatedGateError, ReleaseError, WordveilError
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.release import night

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reading import ESCAPED, EVIL, Elements, text_of
+from support.pages import ESCAPED, EVIL, Elements, text_of
 from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
 from wordveil.cli.pages import check_page, describe_price, render_gate, render_plan, save_page
 from wordveil.cli.plan import check_text, plan_facts

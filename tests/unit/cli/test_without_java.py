@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparking import EMBEDDING, KEY, Command, Workspace, corpus
+from support.workspaces import EMBEDDING, KEY, Command, Workspace, corpus
 from wordveil.errors import GateError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import helpers
+from support import toys
 from wordveil.config.load import parse_config
 from wordveil.errors import BundleError, ConfigError
 from wordveil.generators.repeating import make_repeating_weights
@@ -18,7 +18,7 @@ from wordveil.mechanisms.er_ae.mechanism import ErAe, ErAeSettings
 from wordveil.mechanisms.inputs import PublicInputs
 from wordveil.neighbours.blocks import BuildContext
 
-EMBEDDING = helpers.random_embedding(30, 4, seed=1)
+EMBEDDING = toys.random_embedding(30, 4, seed=1)
 PRIVATE = {"corpus": "private", "max_records": 100}
 RELEASE = {"output": {"path": "out", "format": "delta"}, "ledger": {"path": "ledger"}}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field
 
-from helpers import load_script
+from support.toys import load_script
 from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection

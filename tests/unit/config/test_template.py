@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from helpers import random_embedding
+from support.toys import random_embedding
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config

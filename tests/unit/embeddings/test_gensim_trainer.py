@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unit.support import table, tree
+from support.unit_toys import table, tree
 from wordveil.embeddings.training import gensim_trainer
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
 from wordveil.embeddings.training.poincare import train

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unit.support import table, tree
+from support.unit_toys import table, tree
 from wordveil.assembly import bundles as artifacts
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import parse_config

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from generating import SMALL, make_sequences, make_weights
 from reference.generator import Reference
+from support.generators import SMALL, make_sequences, make_weights
 from wordveil.errors import GeneratorError
 from wordveil.generators import inference
 from wordveil.generators.inference import WholeNumberGenerator, multiply

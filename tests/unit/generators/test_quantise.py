@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generating import SMALL, make_weights
+from support.generators import SMALL, make_weights
 from wordveil.errors import GeneratorError
 from wordveil.generators.quantise import (
     EXACT,

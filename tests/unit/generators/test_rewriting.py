@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generating import SMALL, make_sequences, make_weights
+from support.generators import SMALL, make_sequences, make_weights
 from wordveil.generators.inference import WholeNumberGenerator
 from wordveil.generators.quantise import quantise_weights
 from wordveil.generators.rewriting import measure_accuracy, write_likeliest

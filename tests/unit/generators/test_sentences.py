@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from helpers import load_script
+from support.toys import load_script
 from wordveil.embeddings.embedding import DEMO, load
 from wordveil.embeddings.vocabulary import WordIndex
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helpers import KEYS, MASTER_KEY, build_mechanism, random_embedding, token_batch
+from support.toys import KEYS, MASTER_KEY, build_mechanism, random_embedding, token_batch
 from wordveil.measures.attackers import MaximumPosterior, NearestWord, attack, measure_success
 from wordveil.measures.statistics import KeepProbability, measure_words
 from wordveil.mechanisms.tables.mechanism import TableMechanism

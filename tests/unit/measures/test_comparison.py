@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import NEEDS_ANNOY, random_embedding, toy_embedding
+from support.toys import NEEDS_ANNOY, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.measures.comparison import Comparison, compare

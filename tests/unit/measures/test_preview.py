@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import helpers
+from support import toys
 from wordveil.cli.tables import sample_facts, word_table
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -25,14 +25,14 @@ from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 from wordveil.text.policy import TextPolicy
 
 OPEN = TextPolicy()
-LINE = helpers.toy_embedding(["near", "next", "far"], [1.0, 2.0, 5.0])
+LINE = toys.toy_embedding(["near", "next", "far"], [1.0, 2.0, 5.0])
 TEXTS = ["near next", "near zorblax far far", None, "東京", "", "NEXT, near!"]
 REASONS = [None, None, "oversize", None, None, None]
 
 
 @pytest.fixture
 def bundle(tmp_path):
-    return helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=True)
+    return toys.laplace_bundle(tmp_path, LINE, 1.0, padding=True)
 
 
 def batch(texts=TEXTS, reasons=REASONS) -> pa.RecordBatch:
@@ -68,11 +68,9 @@ def test_counts_are_exact(bundle):
 )
 def test_counts_are_those_of_the_job(policy, tmp_path):
     """The same records through the sanitiser itself."""
-    bundle = helpers.laplace_bundle(tmp_path, LINE, 1.0, padding=policy.pads)
+    bundle = toys.laplace_bundle(tmp_path, LINE, 1.0, padding=policy.pads)
     sample = inspect([batch()], policy, bundle)
-    rows = helpers.sanitise(
-        helpers.record_sanitiser(bundle, policy), helpers.record_batch(TEXTS, reasons=REASONS)
-    ).to_pylist()
+    rows = toys.sanitise(toys.record_sanitiser(bundle, policy), toys.record_batch(TEXTS, reasons=REASONS)).to_pylist()
     released = [row for row in rows if row["status"] == "released"]
     assert sample.released == len(released)
     assert sample.quarantined == Counter(row["reason"] for row in rows if row["status"] == "quarantined")
@@ -158,10 +156,10 @@ def test_nothing_to_draw_is_no_error(bundle, batches):
 
 
 def test_the_keep_rate_is_the_share_that_stays(tmp_path):
-    sure = helpers.laplace_bundle(tmp_path / "sure", LINE, 1e4, padding=True)
+    sure = toys.laplace_bundle(tmp_path / "sure", LINE, 1e4, padding=True)
     assert inspect([batch()], OPEN, sure).keep_rate == 1.0
     # Noise far longer than the line: each end takes half of the draws, and the middle nothing.
-    lost = helpers.laplace_bundle(tmp_path / "lost", LINE, 1e-6, padding=False)
+    lost = toys.laplace_bundle(tmp_path / "lost", LINE, 1e-6, padding=False)
     rate = inspect([batch(["near"] * 5000, [None] * 5000)], OPEN, lost).keep_rate
     assert rate == pytest.approx(0.5, abs=0.04)
 
@@ -195,7 +193,7 @@ def test_words_stay_more_often_at_a_larger_epsilon(bundle):
 
 def test_shares_are_the_mechanisms_own(tmp_path):
     """One dimension, no padding: noise is Laplace(1/eps), and a word's cell ends half way to its neighbour."""
-    line = helpers.laplace_bundle(tmp_path, LINE, 2.0, padding=False)
+    line = toys.laplace_bundle(tmp_path, LINE, 2.0, padding=False)
     half, at, twice = preview_words(line, ["next"], 2.0, draws=20_000)
     for item, epsilon in ((half, 1.0), (at, 2.0), (twice, 4.0)):
         left, right = np.exp(-epsilon * 0.5) / 2, np.exp(-epsilon * 1.5) / 2
@@ -206,7 +204,7 @@ def test_shares_are_the_mechanisms_own(tmp_path):
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
 def test_another_epsilon_is_the_mechanism_built_with_it(name):
     """Mechanisms that offer it draw what one built at that epsilon draws."""
-    embedding, padding, first, second = helpers.random_embedding(50, 6), True, 1.0, 3.0
+    embedding, padding, first, second = toys.random_embedding(50, 6), True, 1.0, 3.0
     if name.startswith("hyperbolic"):
         embedding, padding, first, second = (
             replace(embedding, vectors=embedding.vectors * np.float32(0.1)),
@@ -218,14 +216,14 @@ def test_another_epsilon_is_the_mechanism_built_with_it(name):
         padding, first, second = False, 4.0, 6.0
     others = {"model": "generator.npz"} if name == "er-ae" else {}
     at_first, at_second = ({"epsilon": value, **others} for value in (first, second))
-    changed = helpers.build_mechanism(embedding, at_first, padding=padding, mechanism=name).at_epsilon(second)
+    changed = toys.build_mechanism(embedding, at_first, padding=padding, mechanism=name).at_epsilon(second)
     if changed is None:
         pytest.skip("does not offer another epsilon")
-    batch = helpers.token_batch([[*range(50), *([50] if padding else []), 51]])
-    built = helpers.build_mechanism(embedding, at_second, padding=padding, mechanism=name)
-    assert changed.draw(batch, helpers.KEYS).ids.tolist() == built.draw(batch, helpers.KEYS).ids.tolist()
+    batch = toys.token_batch([[*range(50), *([50] if padding else []), 51]])
+    built = toys.build_mechanism(embedding, at_second, padding=padding, mechanism=name)
+    assert changed.draw(batch, toys.KEYS).ids.tolist() == built.draw(batch, toys.KEYS).ids.tolist()
     words = np.arange(50, dtype=np.int32)
-    stays = helpers.build_mechanism(embedding, at_first, padding=padding, mechanism=name)
+    stays = toys.build_mechanism(embedding, at_first, padding=padding, mechanism=name)
     if (wanted := built.stay_probabilities(words)) is not None:
         assert stays.stays_at([second], words)[0] == pytest.approx(wanted, rel=1e-6)
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
@@ -268,7 +266,7 @@ def test_a_word_that_the_vocabulary_lacks_is_unknown_and_shown_with_its_rule(rul
 
 def test_default_words_are_a_few_from_the_front():
     common = [f"the{number}" for number in range(200)]
-    many = [*common, *helpers.random_embedding(3000, 2).words.to_pylist()]
+    many = [*common, *toys.random_embedding(3000, 2).words.to_pylist()]
     words = default_words(Vocabulary(pa.array(many)))
     assert len({*words}) == 5
     assert all(200 <= many.index(word) < 2000 for word in words)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from helpers import build, build_mechanism, random_embedding
+from support.toys import build, build_mechanism, random_embedding
 from wordveil.measures.posterior import WordScores, guess_densely, guess_outputs
 from wordveil.measures.recovery import DRAWS, find_interval, fit_laws, load_built, measure_recovery
 from wordveil.mechanisms.base import Mechanism, TokenBatch

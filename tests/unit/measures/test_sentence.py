@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-import helpers
+from support import toys
 from wordveil.measures.sentence import SENTENCE, preview_default, preview_sentence
 from wordveil.text.policy import TextPolicy
 
-LINE = helpers.toy_embedding(["near", "next", "far"], [1.0, 2.0, 9.0])
+LINE = toys.toy_embedding(["near", "next", "far"], [1.0, 2.0, 9.0])
 
 
 def preview(tmp_path, text, **policy):
     policy = TextPolicy(**policy)
     # So large an epsilon leaves every word as it is.
-    bundle = helpers.laplace_bundle(tmp_path, LINE, 50.0, padding=policy.pads)
+    bundle = toys.laplace_bundle(tmp_path, LINE, 50.0, padding=policy.pads)
     return preview_sentence(bundle, policy, text)
 
 
@@ -40,13 +40,13 @@ def test_unknown_words_are_counted_and_a_refusal_says_why(tmp_path):
 
 def test_the_sentence_that_ships_is_shown_where_the_vocabulary_has_most_of_its_words(tmp_path):
     words = [*dict.fromkeys(SENTENCE.lower().replace(",", "").replace(".", "").split())]
-    kept = helpers.toy_embedding(words[:-3], [float(place) for place in range(1, len(words) - 2)])
-    bundle = helpers.laplace_bundle(tmp_path / "english", kept, 50.0, padding=False)
+    kept = toys.toy_embedding(words[:-3], [float(place) for place in range(1, len(words) - 2)])
+    bundle = toys.laplace_bundle(tmp_path / "english", kept, 50.0, padding=False)
     found = preview_default(bundle, TextPolicy())
     assert found is not None
     assert found.text == SENTENCE
     assert found.unknown == 3
-    other = helpers.laplace_bundle(tmp_path / "other", LINE, 1.0, padding=False)
+    other = toys.laplace_bundle(tmp_path / "other", LINE, 1.0, padding=False)
     assert preview_default(other, TextPolicy()) is None
     assert preview_default(bundle, TextPolicy(unknown="quarantine")) is None
 

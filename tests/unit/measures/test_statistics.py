@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import KEYS, build_mechanism, random_embedding, toy_embedding
+from support.toys import KEYS, build_mechanism, random_embedding, toy_embedding
 from wordveil.measures.output_law import OutputLaw, find_laws
 from wordveil.measures.statistics import (
     DistinctOutputs,

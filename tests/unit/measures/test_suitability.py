@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers import build, build_mechanism, random_embedding, toy_embedding
+from support.toys import build, build_mechanism, random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding, check_embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures import suitability

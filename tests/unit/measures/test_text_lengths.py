@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import helpers
+from support import toys
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.text_lengths import Suggestion, forecast_lengths, round_length, suggest_length
 from wordveil.text.policy import TextPolicy
 
 SIZE = 60
-WORDS = helpers.random_embedding(SIZE, 5)
+WORDS = toys.random_embedding(SIZE, 5)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_suggested_length_is_one_that_can_be_drawn():
 @pytest.mark.parametrize("name", ["tree", "staircase", "exponential", "laplace"])
 def test_a_padded_text_comes_out_as_forecast(name: str):
     settings = {"epsilon": 5.0, **({"sizes": (3,)} if name == "tree" else {})}
-    mechanism = helpers.build_mechanism(WORDS, settings, padding=True, mechanism=name)
+    mechanism = toys.build_mechanism(WORDS, settings, padding=True, mechanism=name)
     policy, keys = TextPolicy(length="pad", n_max=40), make_throwaway_keys()
     empty, ten, hundred = forecast_lengths(policy, mechanism, SIZE)
     assert [line.words for line in (empty, ten, hundred)] == [0, 10, 100]
@@ -52,7 +52,7 @@ def text_of(words: int, seed: int) -> np.ndarray:
 
 
 def test_other_lengths_are_certain():
-    mechanism = helpers.build_mechanism(WORDS, {"epsilon": 5.0}, padding=False)
+    mechanism = toys.build_mechanism(WORDS, {"epsilon": 5.0}, padding=False)
     shown = [line.mean for line in forecast_lengths(TextPolicy(), mechanism, SIZE)]
     assert shown == [0, 10, 100]
     drawn = forecast_lengths(TextPolicy(length="sample", n_max=16), mechanism, SIZE)

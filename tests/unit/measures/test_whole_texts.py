@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-import helpers
+from support import toys
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.measures.recovery import measure_recovery
 from wordveil.measures.text_lengths import forecast_lengths
@@ -18,7 +18,7 @@ from wordveil.mechanisms.inputs import PublicInputs, rank_frequencies
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.text.policy import TextPolicy
 
-EMBEDDING = helpers.random_embedding(40, 8, seed=3)
+EMBEDDING = toys.random_embedding(40, 8, seed=3)
 PAD = EMBEDDING.size
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from helpers import KEYS, build_mechanism, random_embedding, token_batch
+from support.toys import KEYS, build_mechanism, random_embedding, token_batch
 from wordveil.mechanisms.keep_rate import KeepRate, count_kept_words, measure_keep_rate
 
 SIZE = 4

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from helpers import (
+from support.toys import (
     KEYS,
     NEEDS_ANNOY,
     build,
@@ -27,7 +27,7 @@ from helpers import (
     record_sanitiser,
     token_batch,
 )
-from helpers import sanitise as sanitised
+from support.toys import sanitise as sanitised
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.cli.app import app
 from wordveil.errors import BundleError, PlatformError
@@ -142,7 +142,7 @@ def test_annoy_leaves_the_arithmetic_as_it_was():
 
 WRITER = """
 import sys, pathlib
-from helpers import make_bundle
+from support.toys import make_bundle
 from unit.neighbours.test_annoy import FEW, embedding
 litter = [bytes([255]) * 10**6 for _ in range(100)]
 del litter

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unit.support import toy_embedding, write_toy
+from support.unit_toys import toy_embedding, write_toy
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.privacy.accounting import price
 from wordveil.privacy.events import Composition, ReleaseTerms

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import helpers
+from support import toys
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records import sanitiser as module
@@ -28,10 +28,10 @@ Rows = list[dict[str, Any]]
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
     """By padding. Words are so near each other that hardly any stays."""
     store = tmp_path_factory.mktemp("store")
-    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
+    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
     settings = {"epsilon": 0.5, "gamma": 2.0}
     return {
-        padding: helpers.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
+        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
         for padding in (False, True)
     }
 
@@ -41,7 +41,7 @@ def sanitiser(
 ) -> RecordSanitiser:
     made = TextPolicy(**policy, **({"n_max": sum(widths)} if widths else {}))
     settings = RecordSettings("columns", "run", made, (), columns=TextColumns(names, tuple(widths)))
-    return RecordSanitiser(settings, bundles[made.pads], helpers.MASTER_KEY.for_release("columns"))
+    return RecordSanitiser(settings, bundles[made.pads], toys.MASTER_KEY.for_release("columns"))
 
 
 def batch(*columns: list[str | None], ids: list[str] | None = None, reason: str | None = None) -> pa.RecordBatch:
@@ -53,11 +53,11 @@ def batch(*columns: list[str | None], ids: list[str] | None = None, reason: str 
 
 
 def rows(toy: RecordSanitiser, *columns: list[str | None], ids: list[str] | None = None) -> Rows:
-    return helpers.sanitise(toy, batch(*columns, ids=ids)).to_pylist()
+    return toys.sanitise(toy, batch(*columns, ids=ids)).to_pylist()
 
 
 def test_the_output_has_the_columns_by_their_names(bundles):
-    table = helpers.sanitise(sanitiser(bundles), batch(["a b"], ["c d e"]))
+    table = toys.sanitise(sanitiser(bundles), batch(["a b"], ["c d e"]))
     assert table.schema.names[:5] == ["id", "subject", "body", "status", "reason"]
     (row,) = table.to_pylist()
     assert (len(row["subject"].split()), len(row["body"].split())) == (2, 3)
@@ -111,7 +111,7 @@ def test_positions_run_on_over_the_columns(bundles, monkeypatch):
     assert tokens.offsets.tolist() == [0, 5, 8]
     # A draw at the same context and position is the same, however the words are spread over columns.
     again = draw(
-        mechanism, TokenBatch(tokens.ids, tokens.offsets, tokens.contexts), helpers.MASTER_KEY.for_release("columns")
+        mechanism, TokenBatch(tokens.ids, tokens.offsets, tokens.contexts), toys.MASTER_KEY.for_release("columns")
     )
     written = [
         lookup[word] for text in (row["subject"], row["body"], other["subject"], other["body"]) for word in text.split()
@@ -260,7 +260,7 @@ def test_cuts_and_order_of_batches_do_not_matter(bundles, monkeypatch):
 
 def test_a_batch_of_which_every_record_was_refused(bundles):
     for policy in ({}, {"repeat": "same"}, {"widths": (2, 5), "length": "sample"}):
-        refused = helpers.sanitise(sanitiser(bundles, **policy), batch([None], [None], reason="null_text")).to_pylist()
+        refused = toys.sanitise(sanitiser(bundles, **policy), batch([None], [None], reason="null_text")).to_pylist()
         assert [(row["subject"], row["body"], row["reason"]) for row in refused] == [(None, None, "null_text")]
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import helpers
-from hostile import HOSTILE, random_texts
-from unit.support import unravel
+from support import toys
+from support.hostile_texts import HOSTILE, random_texts
+from support.unit_toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records.drawing import write_words
@@ -43,21 +43,21 @@ SHAPES: list[dict[str, Any]] = [
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
     """By padding. Words are so near each other that hardly any stays."""
     store = tmp_path_factory.mktemp("store")
-    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
+    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
     settings = {"epsilon": 0.5, "gamma": 2.0}
     return {
-        padding: helpers.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
+        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential")
         for padding in (False, True)
     }
 
 
 def sanitiser(bundles: dict[bool, Bundle], repeat: str = "same", **policy: Any) -> RecordSanitiser:
     made = TextPolicy(repeat=repeat, **policy)
-    return helpers.record_sanitiser(bundles[made.pads], made)
+    return toys.record_sanitiser(bundles[made.pads], made)
 
 
 def rows(toy: RecordSanitiser, texts: list[str], ids: list[str] | None = None) -> list[dict[str, Any]]:
-    return helpers.sanitise(toy, helpers.record_batch(texts, ids)).to_pylist()
+    return toys.sanitise(toy, toys.record_batch(texts, ids)).to_pylist()
 
 
 def words_of_each(texts: list[str]) -> list[list[str]]:
@@ -120,8 +120,8 @@ def test_a_record_costs_its_distinct_words(bundles, policy):
         assert row["privacy"]["composition"] == "distinct"
         assert row["privacy"]["relation"] == "same_skeleton"
         assert "repetition" in row["privacy"]["exposes"]
-    (inspected,) = toy.inspect(helpers.record_batch(texts))
-    done = helpers.sanitise(toy, helpers.record_batch(texts))
+    (inspected,) = toy.inspect(toys.record_batch(texts))
+    done = toys.sanitise(toy, toys.record_batch(texts))
     assert inspected["__tokens"].to_pylist() == [row["tokens"] for row in done["privacy"].to_pylist()]
     assert inspected["__tag"].to_pylist() == done["content_tag"].to_pylist()
 
@@ -201,9 +201,9 @@ class Stub:
 
 def test_distinct_words_are_drawn_in_order_then_rendered_at_every_place_and_taken_from_the_first():
     forms, offsets = np.array([7, 5, 7, 6, 5, 5]), np.array([0, 4, 4, 6])
-    batch = TokenBatch(forms.astype(np.int32), offsets, helpers.counted_contexts(3))
+    batch = TokenBatch(forms.astype(np.int32), offsets, toys.counted_contexts(3))
     stub: Any = Stub()
-    written = write_words(stub, batch, helpers.KEYS, Pattern.of(forms, offsets, 8))
+    written = write_words(stub, batch, toys.KEYS, Pattern.of(forms, offsets, 8))
     drawn, rendered = stub.seen
     assert drawn.ids.tolist() == [7, 5, 6, 5]
     assert drawn.offsets.tolist() == [0, 3, 3, 4]
@@ -217,9 +217,9 @@ def test_distinct_words_are_drawn_in_order_then_rendered_at_every_place_and_take
 
 @pytest.mark.parametrize("bag", [False, True])
 def test_without_a_pattern_every_token_is_drawn_and_rendered_in_the_order_written(bag):
-    batch = TokenBatch(np.arange(30, dtype=np.int32), np.array([0, 20, 30]), helpers.counted_contexts(2))
+    batch = TokenBatch(np.arange(30, dtype=np.int32), np.array([0, 20, 30]), toys.counted_contexts(2))
     stub: Any = Stub()
-    written = write_words(stub, batch, helpers.KEYS, bag=bag)
+    written = write_words(stub, batch, toys.KEYS, bag=bag)
     drawn, rendered = stub.seen
     assert drawn is batch
     assert written.drawn.tolist() == [20, 10]
@@ -232,9 +232,9 @@ def test_without_a_pattern_every_token_is_drawn_and_rendered_in_the_order_writte
 
 def test_a_bag_is_rendered_after_it_is_shuffled_and_then_made_the_same():
     forms, offsets = np.tile([0, 1, 0, 2, 1, 0], 5), np.arange(6) * 6
-    batch = TokenBatch(forms.astype(np.int32), offsets, helpers.counted_contexts(5))
+    batch = TokenBatch(forms.astype(np.int32), offsets, toys.counted_contexts(5))
     stub: Any = Stub()
-    written = write_words(stub, batch, helpers.KEYS, Pattern.of(forms, offsets, 3), bag=True)
+    written = write_words(stub, batch, toys.KEYS, Pattern.of(forms, offsets, 3), bag=True)
     rendered = stub.seen[1]
     assert (rendered.ids == written.replaced).all()
     for record in range(5):
@@ -274,7 +274,7 @@ def test_hostile_texts(bundles, policy):
     texts = [text for text in map(_decoded, raw) if text is not None]
     toy, made = sanitiser(bundles, **policy), TextPolicy(repeat="same", **policy)
     found = rows(toy, texts)
-    (inspected,) = toy.inspect(helpers.record_batch(texts))
+    (inspected,) = toy.inspect(toys.record_batch(texts))
     encoded = Codec(made, bundles[made.pads].vocabulary).encode(pa.array(texts))
     firsts = np.split(encoded.pattern.firsts, encoded.offsets[1:-1])
     normal = Tokeniser().normalise(pa.array(texts)).to_pylist()
@@ -307,5 +307,5 @@ def test_slices_change_nothing(bundles, monkeypatch):
     whole = rows(toy, texts)
     monkeypatch.setattr(module, "_SLICE_TOKENS", 40)
     again = sanitiser(bundles, **PADDED)
-    slices: Iterator[pa.RecordBatch] = again.sanitise(helpers.record_batch(texts))
+    slices: Iterator[pa.RecordBatch] = again.sanitise(toys.record_batch(texts))
     assert pa.Table.from_batches(list(slices)).to_pylist() == whole

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from unit.support import WORDS, release_keys, write_toy
+from support.unit_toys import WORDS, release_keys, write_toy
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.records import sanitiser as module
 from wordveil.records import schema

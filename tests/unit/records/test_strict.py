@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import helpers
-from hostile import HOSTILE, MOST_BYTES, random_texts
-from unit.support import WORDS
+from support import toys
+from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
+from support.unit_toys import WORDS
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.streams import TAG_BYTES
 from wordveil.privacy.relations import Relation
@@ -81,13 +81,13 @@ POLICIES = policies(chosen_settings())
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Bundle]:
     """Bundles of few words, by mechanism and padding."""
-    embedding = helpers.toy_embedding(
+    embedding = toys.toy_embedding(
         [*WORDS, "Cat", "straße"], np.random.default_rng(2).standard_normal((len(WORDS) + 2, 4))
     )
     store: Path = tmp_path_factory.mktemp("strict")
     kinds = product(SETTINGS, (False, True))
     return {
-        (name, padding): helpers.make_bundle(store, embedding, SETTINGS[name], padding=padding, mechanism=name)
+        (name, padding): toys.make_bundle(store, embedding, SETTINGS[name], padding=padding, mechanism=name)
         for name, padding in kinds
     }
 
@@ -148,7 +148,7 @@ def _is_no_output(bundle: Bundle, policy: TextPolicy) -> Any:
 def fuzz(bundles: dict[tuple[str, bool], Bundle], policy: TextPolicy, texts: Texts) -> None:
     for name in SETTINGS:
         bundle = bundles[name, policy.pads]
-        assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) == set(), name
+        assert faults(toys.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) == set(), name
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_the_policies_have_every_choice_in_every_shape():
 
 def test_the_texts_are_refused_for_every_reason_but_one(bundles, texts: Texts):
     """Under a policy that does quarantine. How many tokens there are is no reason where their number is public."""
-    sanitiser = helpers.record_sanitiser(
+    sanitiser = toys.record_sanitiser(
         bundles["laplace", True],
         policy_of("pad", "sequence", refused="quarantine", unknown="quarantine", controls="quarantine"),
         kept=("day",),
@@ -202,7 +202,7 @@ def test_every_reason_shows_the_same(bundles, monkeypatch: pytest.MonkeyPatch, r
 def test_under_refused_quarantine_only_the_refusal_shows(bundles, texts: Texts, settings: dict[str, str]):
     policy = policy_of(**{"length": "pad", "output": "sequence", "refused": "quarantine", **settings})
     bundle = bundles["laplace", policy.pads]
-    sanitiser = helpers.record_sanitiser(bundle, policy, kept=("day",))
+    sanitiser = toys.record_sanitiser(bundle, policy, kept=("day",))
     done = pa.Table.from_batches(slices_of(sanitiser, texts))
     refused = pc.equal(done["status"], "quarantined")
     assert pc.all(pc.equal(refused, pc.is_valid(done["reason"]))).as_py()
@@ -219,13 +219,13 @@ def test_under_refused_quarantine_only_the_refusal_shows(bundles, texts: Texts, 
 @pytest.mark.parametrize("shape", SHAPES, ids="-".join)
 def test_the_order_and_the_cuts_of_batches_do_not_matter(bundles, monkeypatch: pytest.MonkeyPatch, texts: Texts, shape):
     policy = policy_of(*shape, unknown="quarantine")
-    sanitiser = helpers.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
+    sanitiser = toys.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
     batch = input_of(texts)
     whole = pa.Table.from_batches(list(sanitiser.sanitise(batch))).combine_chunks()
     order = np.random.default_rng(3).permutation(len(texts))
     parts = [batch.take(pa.array(part)) for part in np.array_split(order, 7)]
     monkeypatch.setattr(module, "_SLICE_TOKENS", 30 * N_MAX)
-    again = helpers.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
+    again = toys.record_sanitiser(bundles["exponential", policy.pads], policy, kept=("day",))
     slices = [piece for part in parts for piece in again.sanitise(part)]
     assert len(slices) > 7
     assert pa.Table.from_batches(slices).take(pa.array(np.argsort(order))).combine_chunks().equals(whole)
@@ -295,7 +295,7 @@ REFUSED = {"status", "reason", "privacy", "content_tag", "text"}
 def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings: dict[str, Any], found: set[str]):
     policy = policy_of(**{"length": "pad", "output": "sequence", **settings})
     bundle = bundles["laplace", policy.pads]
-    assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= found
+    assert faults(toys.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= found
 
 
 @pytest.mark.parametrize(
@@ -312,12 +312,12 @@ def test_the_fuzz_finds_policies_that_show_more(bundles, texts: Texts, settings:
 def test_the_fuzz_finds_broken_sanitisers(bundles, texts: Texts, kind: type[RecordSanitiser], found: set[str]):
     policy = policy_of("pad", "sequence")
     bundle = bundles["laplace", True]
-    settings = module.RecordSettings(helpers.RELEASE, "test-run", policy, ("day",))
-    assert faults(kind(settings, bundle, helpers.KEYS), bundle, policy, texts) == found
+    settings = module.RecordSettings(toys.RELEASE, "test-run", policy, ("day",))
+    assert faults(kind(settings, bundle, toys.KEYS), bundle, policy, texts) == found
 
 
 def test_the_fuzz_finds_refused_records_that_do_not_enter(bundles, texts: Texts, monkeypatch: pytest.MonkeyPatch):
     policy = policy_of("pad", "sequence")
     bundle = bundles["laplace", True]
     monkeypatch.setattr(module, "TEXT_REASONS", ("oversize",))
-    assert faults(helpers.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= REFUSED
+    assert faults(toys.record_sanitiser(bundle, policy, kept=("day",)), bundle, policy, texts) >= REFUSED

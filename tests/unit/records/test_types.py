@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import helpers
+from support import toys
 from wordveil.artifacts.bundle import Bundle
 from wordveil.errors import BundleError
 from wordveil.records.columns import TextColumns, text_inputs
@@ -51,10 +51,10 @@ RECORDS = 40
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
     """By padding, with public lists. Words are so near each other that hardly any stays."""
     store = tmp_path_factory.mktemp("store")
-    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
+    embedding = toys.toy_embedding(WORDS, np.random.default_rng(1).standard_normal((len(WORDS), 3)))
     settings = {"epsilon": 0.5, "gamma": 2.0}
     return {
-        padding: helpers.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential", lists="en")
+        padding: toys.make_bundle(store, embedding, settings, padding=padding, mechanism="exponential", lists="en")
         for padding in (False, True)
     }
 
@@ -62,13 +62,13 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Bundle]:
 def sanitise(bundles: dict[bool, Bundle], policy: TextPolicy, *columns: list[str], ids: Any = None) -> list[dict]:
     names = ("text",) if len(columns) == 1 else ("subject", "body")
     settings = RecordSettings("types", "run", policy, (), columns=TextColumns(names))
-    sanitiser = RecordSanitiser(settings, bundles[policy.pads], helpers.MASTER_KEY.for_release("types"))
+    sanitiser = RecordSanitiser(settings, bundles[policy.pads], toys.MASTER_KEY.for_release("types"))
     count = len(columns[0])
     arrays = [pa.array(ids or [f"r{i}" for i in range(count)])]
     arrays += [pa.array(column, pa.string()) for column in columns]
     arrays.append(pa.nulls(count, pa.string()))
     batch = pa.RecordBatch.from_arrays(arrays, names=["id", *text_inputs(len(columns)), REASON_COLUMN])
-    return helpers.sanitise(sanitiser, batch).to_pylist()
+    return toys.sanitise(sanitiser, batch).to_pylist()
 
 
 def text_with(canary: str) -> str:
@@ -138,11 +138,11 @@ def test_values_are_drawn_apart_from_the_words(bundles):
     """Other keys of values leave the words as they are."""
     policy = with_profile("readable", **STOPS)
     settings = RecordSettings("types", "run", policy, ())
-    keys = helpers.MASTER_KEY.for_release("types")
-    others = helpers.MASTER_KEY.for_release("another")
+    keys = toys.MASTER_KEY.for_release("types")
+    others = toys.MASTER_KEY.for_release("another")
     mixed = type(keys)(**{**vars(keys), "types": others.types})
     texts = [
-        helpers.sanitise(RecordSanitiser(settings, bundles[False], chosen), helpers.record_batch([text_with("4711")]))
+        toys.sanitise(RecordSanitiser(settings, bundles[False], chosen), toys.record_batch([text_with("4711")]))
         .column("text")[0]
         .as_py()
         for chosen in (keys, mixed)
@@ -202,8 +202,8 @@ def test_whatever_is_recognised_no_word_of_the_original_survives(bundles, monkey
 
 
 def test_a_bundle_without_lists_is_refused(bundles, tmp_path):
-    embedding = helpers.toy_embedding(["a", "b"], [1.0, 2.0])
-    bundle = helpers.laplace_bundle(tmp_path, embedding, 1.0, padding=False)
+    embedding = toys.toy_embedding(["a", "b"], [1.0, 2.0])
+    bundle = toys.laplace_bundle(tmp_path, embedding, 1.0, padding=False)
     with pytest.raises(Exception, match="it was built without public lists"):
         bundle.check_policy(with_profile("readable", **STOPS))
     bundles[False].check_policy(with_profile("readable", **STOPS))

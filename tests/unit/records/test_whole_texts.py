@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from unit.support import release_keys, write_toy
+from support.unit_toys import release_keys, write_toy
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.errors import BundleError
 from wordveil.privacy.corpus import charge_corpus

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from calibrating import EPSILONS, make_calibration, make_meaning
-from reading import ESCAPED, EVIL, Elements, text_of
+from support.calibrations import EPSILONS, make_calibration, make_meaning
+from support.pages import ESCAPED, EVIL, Elements, text_of
 from wordveil.measures.calibration.figures import LikelyOutputs
 from wordveil.report.calibration import (
     describe_found,

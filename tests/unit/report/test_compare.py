@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring import make_attack, make_evaluation, make_score
+from support.evaluations import make_attack, make_evaluation, make_score
 from wordveil.report.compare import (
     Change,
     ScorePair,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scoring import make_evaluation, make_score
+from support.evaluations import make_evaluation, make_score
 from wordveil.errors import InputError
 from wordveil.report.files import read_evaluation, write_evaluation
 from wordveil.scores import files

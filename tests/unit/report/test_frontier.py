@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from scoring import make_attack, make_score
+from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
 from wordveil.report.labels import Box, estimate_width, place_labels
 from wordveil.report.picture import draw_frontier

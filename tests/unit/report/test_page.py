@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from scoring import make_attack, make_evaluation, make_score
+from support.evaluations import make_attack, make_evaluation, make_score
 from wordveil.report.compare import compare_evaluations, render_comparison
 from wordveil.report.heatmap import MOST_LABELS, OTHERS, REFUSED, draw_heatmap
 from wordveil.report.page import render_evaluation

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from habits import TINY, WEAK, write_habits
-from sparking import Workspace
+from support.habits import TINY, WEAK, write_habits
+from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, InputError
 from wordveil.scores.score import Group, Score

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparking import WORDS, Command, Workspace, corpus
+from support.workspaces import WORDS, Command, Workspace, corpus
 from wordveil.artifacts import bundle as bundles
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import helpers
-from unit.support import needs, unravel
+from support import toys
+from support.unit_toys import needs, unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS
@@ -105,7 +105,7 @@ def test_nothing_of_a_masked_record_is_copied_but_what_lies_between_words():
 
 @NEEDS_IDENTIFIER
 def test_carrier_phrases_of_a_masked_record_are_hidden(tmp_path):
-    from slotting import make_model
+    from support.ngram_models import make_model
     from wordveil.text.slots import NgramSettings
 
     model = make_model(tmp_path, ["in an in an in an"] * 50, NgramSettings(max_n=2, min_count=1))
@@ -157,9 +157,9 @@ def test_without_the_settings_no_text_is_identified(monkeypatch):
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    embedding = helpers.toy_embedding(WORDS, np.random.default_rng(5).standard_normal((len(WORDS), 4)))
+    embedding = toys.toy_embedding(WORDS, np.random.default_rng(5).standard_normal((len(WORDS), 4)))
     settings = {"epsilon": 2.0, "gamma": 2.0}
-    return helpers.make_bundle(
+    return toys.make_bundle(
         tmp_path_factory.mktemp("foreign"), embedding, settings, padding=True, mechanism="exponential"
     )
 
@@ -179,7 +179,7 @@ STRICT = {"length": "pad", "n_max": 6}
 @NEEDS_IDENTIFIER
 def test_refused_records_are_quarantined_with_their_reasons(bundle):
     policy = TextPolicy(other_language="quarantine", max_unknown_share=0.5, **STRICT)
-    out = helpers.sanitise(helpers.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    out = toys.sanitise(toys.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
     reasons = out["reason"].to_pylist()
     assert reasons == [
         "other_language" if other else "too_many_unknown_words" if text == "Zorblax" else None for text, other in ROWS
@@ -195,7 +195,7 @@ def test_where_nothing_may_show_such_records_look_like_all_others(bundle, rule):
     """Under ``refused: empty`` they are released, priced and tagged like any other record."""
     policy = TextPolicy(other_language=rule, max_unknown_share=0.5, refused="empty", **STRICT)
     assert policy.exposes == ()
-    out = helpers.sanitise(helpers.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
+    out = toys.sanitise(toys.record_sanitiser(bundle, policy), batch(TEXTS.to_pylist()))
     assert set(out["status"].to_pylist()) == {"released"}
     assert out["reason"].null_count == len(ROWS)
     assert len({str(row) for row in out["privacy"].to_pylist()}) == 1
@@ -206,19 +206,19 @@ def test_where_nothing_may_show_such_records_look_like_all_others(bundle, rule):
 def test_the_column_of_languages_decides_where_it_says_something(bundle):
     texts = [ROWS[7][0], ROWS[7][0], ROWS[0][0], ROWS[0][0], None]
     reasons = [f"{LANGUAGE_MARK}en-GB", LANGUAGE_MARK, f"{LANGUAGE_MARK}de", None, "null_text"]
-    sanitiser = helpers.record_sanitiser(bundle, TextPolicy(other_language="quarantine", **STRICT))
-    out = helpers.sanitise(sanitiser, batch(texts, reasons))
+    sanitiser = toys.record_sanitiser(bundle, TextPolicy(other_language="quarantine", **STRICT))
+    out = toys.sanitise(sanitiser, batch(texts, reasons))
     assert out["reason"].to_pylist() == [None, "other_language", "other_language", None, "null_text"]
     inspected = pa.Table.from_batches(list(sanitiser.inspect(batch(texts, reasons))))
     assert inspected[REASON_COLUMN].to_pylist() == out["reason"].to_pylist()
-    masked = helpers.sanitise(
-        helpers.record_sanitiser(bundle, TextPolicy(other_language="mask", **STRICT)), batch(texts, reasons)
+    masked = toys.sanitise(
+        toys.record_sanitiser(bundle, TextPolicy(other_language="mask", **STRICT)), batch(texts, reasons)
     )
     assert masked["reason"].to_pylist() == [None, None, None, None, "null_text"]
     assert masked["__unknown"].to_pylist()[2:4] == [7, 0]
 
 
 def test_a_column_of_languages_changes_nothing_where_languages_are_not_told_apart(bundle):
-    sanitiser = helpers.record_sanitiser(bundle, TextPolicy(**STRICT))
+    sanitiser = toys.record_sanitiser(bundle, TextPolicy(**STRICT))
     marked = batch([ROWS[0][0]], [f"{LANGUAGE_MARK}de"])
-    assert helpers.sanitise(sanitiser, marked).equals(helpers.sanitise(sanitiser, batch([ROWS[0][0]])))
+    assert toys.sanitise(sanitiser, marked).equals(toys.sanitise(sanitiser, batch([ROWS[0][0]])))

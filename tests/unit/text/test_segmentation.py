@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unit.support import needs, unravel
+from support.unit_toys import needs, unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text import segmentation
 from wordveil.text.choices import TokeniserKind

@@ -19,8 +19,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import helpers
-import slotting
+from support import ngram_models, toys
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import TextSection
@@ -58,13 +57,13 @@ def kept(model, texts, threshold=THRESHOLD, start=START):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return slotting.make_model(tmp_path_factory.mktemp("models"), PUBLIC, SMALL)
+    return ngram_models.make_model(tmp_path_factory.mktemp("models"), PUBLIC, SMALL)
 
 
 def test_carrier_phrases_stay_and_slots_are_hidden(model):
     def masked(text):
         return " ".join(
-            word if keep else "_" for word, keep in zip(slotting.tokens(text), kept(model, [text])[0], strict=True)
+            word if keep else "_" for word, keep in zip(ngram_models.tokens(text), kept(model, [text])[0], strict=True)
         )
 
     assert masked("play the next song by Zorblax, please") == "play the next song by _ _"
@@ -107,12 +106,12 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n):
         return " ".join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
 
     public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(100)]
-    counts = slotting.all_counts(public, max_n)
+    counts = ngram_models.all_counts(public, max_n)
     for min_count in (1, 3, 40):
         chosen = NgramSettings(max_n, min_count)
-        model = slotting.make_model(tmp_path / str(min_count), public, chosen)
+        model = ngram_models.make_model(tmp_path / str(min_count), public, chosen)
         for threshold, start in product((0.05, 0.3, 1.0), (0.08, 1.0)):
-            wanted = [slotting.expected(item, counts, chosen, threshold, start) for item in private]
+            wanted = [ngram_models.expected(item, counts, chosen, threshold, start) for item in private]
             assert kept(model, private, threshold, start) == wanted
             if threshold < 0.5 and start < 0.5:
                 assert 0 < sum(map(sum, wanted)) < sum(map(len, wanted))
@@ -122,7 +121,7 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n):
 @given(texts=st.lists(st.text(alphabet="abc 1'.é", max_size=40), max_size=6))
 def test_any_text_is_decided_as_the_definition_says(model_of_letters, texts):
     model, counts = model_of_letters
-    wanted = [slotting.expected(text, counts, model.settings, 0.2, 0.2) for text in texts]
+    wanted = [ngram_models.expected(text, counts, model.settings, 0.2, 0.2) for text in texts]
     assert functools.reduce(operator.iadd, kept(model, texts, 0.2, 0.2), []) == functools.reduce(
         operator.iadd, wanted, []
     )
@@ -133,7 +132,9 @@ def model_of_letters(tmp_path_factory):
     rng = np.random.default_rng(3)
     public = ["".join(rng.choice(list("aab cé  "), size=60)) for _ in range(60)]
     chosen = NgramSettings(3, 2)
-    return slotting.make_model(tmp_path_factory.mktemp("letters"), public, chosen), slotting.all_counts(public, 3)
+    return ngram_models.make_model(tmp_path_factory.mktemp("letters"), public, chosen), ngram_models.all_counts(
+        public, 3
+    )
 
 
 def test_grams_are_those_of_their_texts():
@@ -172,18 +173,18 @@ def test_an_index_from_its_arrays_finds_the_same():
 
 
 def test_the_same_counts_give_the_same_digest_and_others_another(tmp_path, model):
-    again = slotting.make_model(tmp_path / "again", list(reversed(PUBLIC)), SMALL)
-    other = slotting.make_model(tmp_path / "other", PUBLIC[1:], SMALL)
+    again = ngram_models.make_model(tmp_path / "again", list(reversed(PUBLIC)), SMALL)
+    other = ngram_models.make_model(tmp_path / "other", PUBLIC[1:], SMALL)
     assert again.digest == model.digest != other.digest
     assert find_model(tmp_path / "again") == again.path
-    assert slotting.make_model(tmp_path / "again", PUBLIC, SMALL).path == again.path, "left as it is"
+    assert ngram_models.make_model(tmp_path / "again", PUBLIC, SMALL).path == again.path, "left as it is"
 
 
 def test_a_model_is_found_or_refused_by_name(tmp_path):
     with pytest.raises(NgramError, match=r"holds no n-gram model\. Make one with `wordveil ngrams`"):
         find_model(tmp_path / "nowhere")
-    slotting.make_model(tmp_path, PUBLIC, SMALL)
-    slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
+    ngram_models.make_model(tmp_path, PUBLIC, SMALL)
+    ngram_models.make_model(tmp_path, PUBLIC[1:], SMALL)
     with pytest.raises(NgramError, match=r"holds 2 n-gram models: .*Set text.ngrams to the directory of one of them"):
         find_model(tmp_path)
 
@@ -195,7 +196,7 @@ def test_a_model_is_mapped_and_not_copied(model):
 
 
 def test_an_altered_model_is_refused(tmp_path):
-    model = slotting.make_model(tmp_path, PUBLIC, SMALL)
+    model = ngram_models.make_model(tmp_path, PUBLIC, SMALL)
     with pytest.raises(NgramError, match="not the n-gram model that the run started with"):
         open_model(model.path, "0" * 64)
     counts = bytearray((model.path / "counts.bin").read_bytes())
@@ -236,7 +237,7 @@ def test_the_codec_copies_carrier_phrases_and_draws_the_rest(model):
 
 def test_repeated_words_count_only_where_they_are_hidden(model):
     text = "Please turn off the LIGHT, play the next Song by ANNA; Quux Anna, light 7th quux! The light, anna 7TH."
-    hidden = [word for word, keep in zip(slotting.tokens(text), kept(model, [text])[0], strict=True) if not keep]
+    hidden = [word for word, keep in zip(ngram_models.tokens(text), kept(model, [text])[0], strict=True) if not keep]
     assert {"anna", "quux", "7th"} <= set(hidden)
     assert "the" not in hidden
     encoded = Codec(policy_of(model, repeat="same"), VOCABULARY, model).encode(pa.array([text]))
@@ -259,16 +260,14 @@ def test_words_that_are_not_carriers_go_by_the_other_rules(model):
 
 def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
     """Through the sanitiser, batch by batch and at once."""
-    bundle = helpers.laplace_bundle(tmp_path, helpers.random_embedding(40, 4), 1.0, padding=False)
+    bundle = toys.laplace_bundle(tmp_path, toys.random_embedding(40, 4), 1.0, padding=False)
     settings = policy_of(model)
     texts = [f"{text} quux" for text in PUBLIC]
-    sanitiser = helpers.RecordSanitiser(
-        helpers.RecordSettings(helpers.RELEASE, "run", settings, ()), bundle, helpers.KEYS, model
-    )
-    whole = helpers.sanitise(sanitiser, helpers.record_batch(texts))
+    sanitiser = toys.RecordSanitiser(toys.RecordSettings(toys.RELEASE, "run", settings, ()), bundle, toys.KEYS, model)
+    whole = toys.sanitise(sanitiser, toys.record_batch(texts))
     for text, result, privacy in zip(texts, whole["text"].to_pylist(), whole["privacy"].to_pylist(), strict=True):
         mask = kept(model, [text])[0]
-        pairs = list(zip(slotting.tokens(text), slotting.tokens(result), mask, strict=True))
+        pairs = list(zip(ngram_models.tokens(text), ngram_models.tokens(result), mask, strict=True))
         assert all(one == two for one, two, keep in pairs if keep)
         assert not any(one == two for one, two, keep in pairs if not keep)
         assert privacy["tokens"] == len(pairs) - sum(mask)
@@ -278,7 +277,7 @@ def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
 
 
 def test_a_codec_refuses_another_model(model, tmp_path):
-    other = slotting.make_model(tmp_path, PUBLIC[1:], SMALL)
+    other = ngram_models.make_model(tmp_path, PUBLIC[1:], SMALL)
     for policy, wrong in ((policy_of(model), other), (policy_of(model), None), (TextPolicy(), model)):
         with pytest.raises(ValueError, match="not the one that the policy names"):
             Codec(policy, VOCABULARY, wrong)
@@ -312,7 +311,7 @@ def test_the_shipped_section_is_sound(model):
 
 
 def test_a_sentence_is_compared_under_the_policy(model, tmp_path):
-    embedding = helpers.random_embedding(30, 4)
+    embedding = toys.random_embedding(30, 4)
     words = embedding.words.to_pylist()
     text = f"Please turn off the light in {words[3]}"
     found = compare(embedding, policy_of(model), "random", RandomSettings(), text, model=model)

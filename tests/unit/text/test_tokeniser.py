@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from unit.support import needs, unravel
+from support.unit_toys import needs, unravel
 from wordveil.text.choices import Hyphens, TokeniserKind
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.tokeniser import Tokeniser

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import helpers
-from canaries import audit_policy, refuted, sanitise_side
+from support import toys
+from support.canaries import audit_policy, refuted, sanitise_side
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.canaries import audit as module
 from wordveil.audit.canaries.compare import Run
@@ -55,9 +55,9 @@ OPEN = ("length", "presence")
 @pytest.fixture(scope="module")
 def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TextPolicy], Bundle]:
     """The bundle of a policy, of a few hundred words."""
-    embedding = helpers.random_embedding(SIZE, 4, seed=5)
+    embedding = toys.random_embedding(SIZE, 4, seed=5)
     words = [*STOP_WORDS, *embedding.words.to_pylist()[len(STOP_WORDS) :]]
-    embedding = helpers.toy_embedding(words, np.random.default_rng(2).standard_normal((SIZE, 4)))
+    embedding = toys.toy_embedding(words, np.random.default_rng(2).standard_normal((SIZE, 4)))
     store: Path = tmp_path_factory.mktemp("bundles")
     made: dict[tuple[bool, bool], Bundle] = {}
 
@@ -66,7 +66,7 @@ def make_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[TextPolic
         if key not in made:
             settings = {"epsilon": 20.0, "gamma": 2.0}
             lists = "en" if policy.draws_types else ""
-            made[key] = helpers.make_bundle(
+            made[key] = toys.make_bundle(
                 store, embedding, settings, padding=key[0], mechanism="exponential", lists=lists
             )
         return made[key]
@@ -219,7 +219,7 @@ def released(make_bundle: Callable[[TextPolicy], Bundle]) -> tuple[Any, Run, Cla
     bundle = make_bundle(policy)
     inputs = module.make_inputs(bundle, Plan(policy), None, keep=("day",), copies=48)
     settings = RecordSettings("canaries", "run", policy, ("day",))
-    drawn = RecordSanitiser(settings, bundle, helpers.KEYS)
+    drawn = RecordSanitiser(settings, bundle, toys.KEYS)
     one, other = (
         replace(sanitise_side(inputs, drawn, ONE_TEXT, other=side), files=(("", 9),)) for side in (False, True)
     )

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from authors import shuffle_labels
-from corpora import load_sentences
-from helpers import random_embedding
+from support.authors import shuffle_labels
+from support.corpora import load_sentences
+from support.toys import random_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, NgramUnit
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit

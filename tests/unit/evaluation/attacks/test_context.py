@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers import make_bundle, random_embedding
+from support.toys import make_bundle, random_embedding
 from wordveil.evaluation.attacks.context import (
     ContextAttacker,
     Decoding,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import make_bundle, random_embedding
+from support.toys import make_bundle, random_embedding
 from wordveil.evaluation.attacks import linkage
 from wordveil.evaluation.attacks.linkage import (
     Links,

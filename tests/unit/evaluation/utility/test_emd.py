@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from topics import topic_embedding, topic_texts
+from support.topics import topic_embedding, topic_texts
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.emd import MoverIndex, measure_emd
 from wordveil.evaluation.utility.neighbours import NearestTexts, count_votes, find_nearest

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers import toy_embedding
+from support.toys import toy_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.utility.encoders import WeightedBag, find_frequencies, make_encoder
 from wordveil.evaluation.utility.similarity import find_cosines, measure_similarity

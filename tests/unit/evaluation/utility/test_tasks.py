@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from random_words import RandomWords
-from topics import NAMES, topic_embedding, topic_texts
-from unit.support import open_sanitiser
+from support.random_words import RandomWords
+from support.topics import NAMES, topic_embedding, topic_texts
+from support.unit_toys import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from random_words import RandomWords
-from topics import topic_embedding, topic_texts
+from support.random_words import RandomWords
+from support.topics import topic_embedding, topic_texts
 from wordveil.evaluation.utility.terms import (
     compare_terms,
     correlate_ranks,

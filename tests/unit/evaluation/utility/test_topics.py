@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from random_words import RandomWords
-from topics import NAMES, topic_embedding, topic_texts
+from support.random_words import RandomWords
+from support.topics import NAMES, topic_embedding, topic_texts
 from wordveil.evaluation.utility.topics import MIN_DOCUMENTS, SHOWN, find_topics, measure_terms
 
 BEFORE = topic_texts(150, 1, share=0.7).texts

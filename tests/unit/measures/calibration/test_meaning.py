@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import random_embedding
+from support.toys import random_embedding
 from wordveil.measures.calibration.drawing import ThreadedCounter
 from wordveil.measures.calibration.figures import EpsilonMeaning
 from wordveil.measures.calibration.meaning import (

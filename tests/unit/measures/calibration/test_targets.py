@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from helpers import random_embedding
+from support.toys import random_embedding
 from wordveil.errors import BundleError
 from wordveil.measures.calibration import readings, targets
 from wordveil.measures.calibration.readings import BAYES_RECOVERY, SHARE_KEPT, WORST_N_W, read_worst
@@ -79,7 +79,7 @@ def test_a_share_that_is_drawn_has_an_interval_that_covers_the_truth(monkeypatch
 
 
 def stays_at(epsilon: float, words: np.ndarray) -> float:
-    from helpers import KEYS
+    from support.toys import KEYS
     from wordveil.measures.output_law import draw_tokens
 
     drawn = draw_tokens(subject_of("laplace").build(epsilon).mechanism, words, b"other draws", KEYS)
@@ -137,7 +137,7 @@ def test_the_worst_word_is_found_by_draws():
     mechanism = subject.build(3.0).mechanism
     found = read_worst(mechanism, subject.frequencies)
     words = np.repeat(np.arange(SIZE, dtype=np.int32), 800)
-    from helpers import KEYS
+    from support.toys import KEYS
     from wordveil.measures.output_law import draw_tokens
 
     stays = (draw_tokens(mechanism, words, b"all", KEYS) == words).reshape(SIZE, -1).mean(axis=1)

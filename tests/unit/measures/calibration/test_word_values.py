@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import build_mechanism, random_embedding
+from support.toys import build_mechanism, random_embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration import values as module
 from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts, count_block, split_words
@@ -180,7 +180,7 @@ def test_moves_are_means_over_the_law(metric: str):
 
 
 def shrunk() -> Any:
-    from helpers import toy_embedding
+    from support.toys import toy_embedding
 
     vectors = EMBEDDING.vectors / (1.2 * np.linalg.norm(EMBEDDING.vectors, axis=1).max())
     return toy_embedding(EMBEDDING.words.to_pylist(), vectors)

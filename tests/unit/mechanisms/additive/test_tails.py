@@ -20,7 +20,16 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 from scipy.special import gammainccinv, gammaincinv
 
-from helpers import KEYS, build, counted_contexts, load_built, random_embedding, sequences, token_batch, toy_embedding
+from support.toys import (
+    KEYS,
+    build,
+    counted_contexts,
+    load_built,
+    random_embedding,
+    sequences,
+    token_batch,
+    toy_embedding,
+)
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.errors import BundleError

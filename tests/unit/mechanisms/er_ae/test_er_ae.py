@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from helpers import KEYS, counted_contexts, random_embedding, sequences, token_batch
+from support.toys import KEYS, counted_contexts, random_embedding, sequences, token_batch
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helpers import build_mechanism, random_embedding
+from support.toys import build_mechanism, random_embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.tables import laws as table_laws

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from exact_trees import drawn, place_law, shares, written_law
-from helpers import KEYS, build, load_built, random_embedding, token_batch
+from support.exact_trees import drawn, place_law, shares, written_law
+from support.toys import KEYS, build, load_built, random_embedding, token_batch
 from wordveil.artifacts.ngram_model import bigrams_of, open_named
 from wordveil.config.load import parse_config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS

@@ -16,9 +16,9 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 
-from auditing import ALPHA, EPSILON, audit_mechanism, keys_of
-from helpers import build_mechanism, random_embedding, toy_embedding
 from reference.metropolis import walk
+from support.audits import ALPHA, EPSILON, audit_mechanism, keys_of
+from support.toys import build_mechanism, random_embedding, toy_embedding
 from wordveil.audit import repetition
 from wordveil.audit.findings import Finding
 from wordveil.audit.repetition import audit_repetition

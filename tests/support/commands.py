@@ -15,8 +15,8 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from hostile import shown_on_terminal
-from sparking import KEY
+from support.hostile_texts import shown_on_terminal
+from support.workspaces import KEY
 from wordveil.cli.app import app, main
 
 

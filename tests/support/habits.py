@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sparking import WORDS
+from support.workspaces import WORDS
 
 CANARY = "zqxcanaryzqx"
 AUTHORS, TEXTS = 5, 16

@@ -1,6 +1,6 @@
 """Kill the job at random moments, start it once more, and hold what it left against an undisturbed run.
 
-``python tests/chaos.py --kills 200`` kills drivers, their Java processes, Python workers, executors and whole workers
+``make chaos`` kills drivers, their Java processes, Python workers, executors and whole workers
 of a real standalone cluster, and processes between two commits, and prints what happened. ``make test-long`` also
 runs the short form of test_chaos.py.
 """
@@ -24,12 +24,12 @@ from typing import Any
 
 import yaml
 
-from cluster import Cluster
-from sparking import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
+from support.cluster import Cluster
+from support.workspaces import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NIGHTS = ("night-1", "night-2")
 LOCAL_KINDS = ("commit", "driver", "jvm", "python-worker")
 CLUSTER_KINDS = ("executor", "worker", "python-worker", "driver")
@@ -88,7 +88,9 @@ class Story:
 
     def start_local(self, config: Path, dying: int | None = None) -> subprocess.Popen[str]:
         """One night on this machine; killed after its commit number ``dying`` if that is given."""
-        how = ["-m", "wordveil"] if dying is None else [str(ROOT / "tests" / "dying.py"), str(dying)]
+        how = (
+            ["-m", "wordveil"] if dying is None else [str(ROOT / "tests" / "support" / "killed_command.py"), str(dying)]
+        )
         night = "-".join(config.stem.rsplit("-", 2)[-2:])
         command = [sys.executable, *how, "sanitise", "--config", str(config), "--run-id", night, "--json"]
         environment = {**clean_environment(), "PYTHONPATH": f"{ROOT / 'lib'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}

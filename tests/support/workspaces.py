@@ -24,11 +24,11 @@ import pyspark
 import pytest
 import yaml
 
-import helpers
+from support import toys
 from wordveil.config.load import Config, parse_config
 from wordveil.spark.sanitise import layout
 
-EMBEDDING = helpers.random_embedding(300, 8, seed=5)
+EMBEDDING = toys.random_embedding(300, 8, seed=5)
 WORDS = EMBEDDING.words.to_pylist()
 KEY = bytes(range(7, 39)).hex()
 Command = Callable[..., tuple[int, str, str]]
@@ -188,7 +188,7 @@ def fresh_key() -> str:
 # Java's second compiler takes half of the processor time that a Spark process of some minutes needs. The first alone
 # reserves so little room for code that a long process fills it, and interprets the rest.
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-_ARCHIVES = Path(__file__).parents[1] / "build"
+_ARCHIVES = Path(__file__).parents[2] / "build"
 # Makes Java load what sessions, scans, Python workers and writes need.
 _TRAINING = """
 import sys

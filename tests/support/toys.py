@@ -42,7 +42,7 @@ NEEDS_ANNOY = pytest.mark.skipif(not HAS_ANNOY, reason="Annoy is not there: pip 
 
 def load_script(path: str) -> ModuleType:
     """A script of the repository, such as ``scripts/release.py``, as a module of its own."""
-    file = Path(__file__).parents[1] / path
+    file = Path(__file__).parents[2] / path
     spec = spec_from_file_location(f"script_{file.stem}", file)
     assert spec is not None
     assert spec.loader is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from exact_tables import WORD, Law, ranks
+from support.exact_tables import WORD, Law, ranks
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -10,7 +10,7 @@ from pyarrow import parquet
 from wordveil.scores.documents import Documents
 
 """Data sets that are not part of the project."""
-_SENTENCES = Path(__file__).parents[1] / "lib" / "wordveil" / "data" / "sentences" / "wordnet.parquet"
+_SENTENCES = Path(__file__).parents[2] / "lib" / "wordveil" / "data" / "sentences" / "wordnet.parquet"
 
 
 def load_news() -> list[str]:

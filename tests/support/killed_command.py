@@ -1,4 +1,4 @@
-"""The command line in a process that is killed after its commit of a given number: ``dying.py NUMBER ARGUMENTS...``."""
+"""The command line, killed after its commit of a given number: ``killed_command.py NUMBER ARGUMENTS...``."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 
-from releasing import Lake
+from support.releases import Lake
 
 
 class States:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sparking import Workspace, corpus, write_delta
+from support.workspaces import Workspace, corpus, write_delta
 from wordveil.config.load import Config
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.release.gate import run_gate

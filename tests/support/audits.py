@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import build_artifact, load_built, random_embedding
+from support.toys import build_artifact, load_built, random_embedding
 from wordveil.audit import repetition
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.audit.noise import audit_noise, sample_noise

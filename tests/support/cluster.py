@@ -18,10 +18,10 @@ from typing import Self
 
 import pyspark
 
-from sparking import clean_environment, java_options
+from support.workspaces import clean_environment, java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 

@@ -18,7 +18,9 @@ from wordveil.crypto.keys import load_key
 from wordveil.records.sanitiser import RecordSanitiser
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
-VERSIONS = sorted(path for path in (Path(__file__).parent / "releases").iterdir() if (path / "expected.json").exists())
+VERSIONS = sorted(
+    path for path in (Path(__file__).parents[1] / "releases").iterdir() if (path / "expected.json").exists()
+)
 
 DRAWN = [path for path in VERSIONS if path.name != "0.1.0"]
 """Those whose bundles are read. Version 0.1.0 wrote format 1."""

@@ -1,0 +1,1 @@
+"""What tests share: toys, made texts, real clusters, commands called in this process."""
