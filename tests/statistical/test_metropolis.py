@@ -166,7 +166,7 @@ def naming(files: list[Path]) -> list[str]:
 
 
 def test_no_release_can_choose_it() -> None:
-    assert {law.__module__.rpartition(".")[0] for law in MECHANISMS.values()} == {"wordveil.mechanisms"}
+    assert all(law.__module__.startswith("wordveil.mechanisms.") for law in MECHANISMS.values())
     library = [*(ROOT / "lib").rglob("*.py")]
     settings = [*(ROOT / "conf").rglob("*.yaml"), *(ROOT / "jobs").rglob("*.py")]
     assert len(library) > 50
