@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from authors import make_documents
-from corpora import DATA, load_parts, needs_data
+from data_sets import DATA, load_parts, needs_data
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm
 from wordveil.evaluation.documents import Documents

@@ -15,8 +15,6 @@ from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
 
-"""The tasks by name, and whether the data has a test part."""
-
 
 @dataclass(frozen=True)
 class SentenceVectors(TextClassifier):
