@@ -51,6 +51,12 @@ $(VENV)/.%: $(VENV)/.spark
 	@$(PIP) -e '.[spark,$*]'
 	@touch $@
 
+# The laboratory needs all that the tests need.
+$(VENV)/.research: $(VENV)/.tests research/pyproject.toml
+	@echo "wordveil: installing the laboratory into $(VENV) (a minute, once)"
+	@$(PIP) -e '.[spark,fast,evaluation,er-ae]' -e research
+	@touch $@
+
 # Airflow brings its own PySpark and hundreds of packages, so it has a separate environment.
 $(AIRFLOW)/.installed: constraints-airflow.txt
 	@PYTHON=$(PYTHON) scripts/prerequisites.sh python
@@ -109,6 +115,9 @@ test-long: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## what takes lo
 test-long-suite: $(VENV)/.tests $(VENV)/.delta $(AIRFLOW)/.installed  ## long: the tests marked long, among them 10,000 random tables and the demo of Airflow
 	@$(PYTEST) -m long
 
+test-research: $(VENV)/.research $(VENV)/.delta  ## long: the tests of the laboratory; those of published corpora need data sets in ../shared/data
+	@$(PYTEST) -c research/pyproject.toml research/tests
+
 lint: $(VENV)/.tests  ## formatter, linter, spelling, large files, types
 	@VENV=$(VENV) $(BIN)/pre-commit run --all-files
 	@$(BIN)/mypy --no-error-summary
@@ -134,24 +143,24 @@ standalone: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs
 yarn: $(VENV)/.tests $(VENV)/.delta quickstart/wordveil.key  ## long: docs/deploy.md on YARN and HDFS; ten minutes, and a download once
 	scripts/yarn.sh
 
-bench-billion: $(VENV)/.tests $(VENV)/.delta  ## long: sanitise 1,000,000,000 tokens and write the figures down; ten minutes, 10 GB of disk
+bench-billion: $(VENV)/.research $(VENV)/.delta  ## long: sanitise 1,000,000,000 tokens and write the figures down; ten minutes, 10 GB of disk
 	$(BIN)/python research/benchmarks/tables.py --billion
 
 # The articles and the key that standalone and yarn work with.
 quickstart/wordveil.key:
 	@$(MAKE) --no-print-directory quickstart
 
-bench: $(VENV)/.tests  ## measure Laplace in Spark against the bare matrix product; research/docs/benchmarks.md names the other benchmarks
+bench: $(VENV)/.research  ## measure Laplace in Spark against the bare matrix product; research/docs/benchmarks.md names the other benchmarks
 	$(BIN)/python research/benchmarks/laplace_exact.py
 
-bench-meaning: $(VENV)/.tests $(VENV)/.plots  ## measure what each mechanism leaves of meaning; an hour, and the data directory
+bench-meaning: $(VENV)/.research  ## measure what each mechanism leaves of meaning; an hour, and the data directory
 	$(BIN)/python research/benchmarks/meaning.py
 	$(BIN)/python research/benchmarks/meaning.py --draw
 
-bench-search: $(VENV)/.tests  ## measure Annoy against the exact search: speed, recall, meaning
+bench-search: $(VENV)/.research  ## measure Annoy against the exact search: speed, recall, meaning
 	$(BIN)/python research/benchmarks/annoy_recall.py
 
-poincare: $(VENV)/.plots  ## train the Poincare embedding that comes with the package, and draw its disk
+poincare: $(VENV)/.research  ## train the Poincare embedding that comes with the package, and draw its disk
 	$(BIN)/python scripts/poincare.py
 
 bigrams: $(VENV)/.spark  ## count the bigram model that comes with the package; BOOKS=a directory or tar of the texts in lib/wordveil/data/bigrams/books.tsv, UTF-8

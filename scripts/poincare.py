@@ -2,7 +2,7 @@
 
     python scripts/poincare.py
 
-Writes lib/wordveil/data/poincare_embedding and, where matplotlib is (extra `plots`), docs/pictures/poincare-disk.png. A
+Writes lib/wordveil/data/poincare_embedding and docs/pictures/poincare-disk.png. It uses the laboratory (research/). A
 minute or two on one core; the vectors are the same on every machine.
 """
 

@@ -30,6 +30,7 @@ can_download() { # whether the package index that pip is configured for answers
 }
 
 run test-long-suite
+run test-research
 run test-processors
 run chaos
 

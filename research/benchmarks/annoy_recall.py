@@ -51,7 +51,7 @@ from wordveil.neighbours.annoy import AnnoyNearest
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.exact import ExactNearest
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 PLANS = {"demo": (20.0,), "mixed": (20.0, 60.0)}
 TREES = (1, 10, 100)
 RECALLS = (0.2, 0.5, 0.9, 0.99)

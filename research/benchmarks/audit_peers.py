@@ -7,7 +7,7 @@ audit_peers_cases.py; research/docs/peers.md says what they show.
 
     python research/benchmarks/audit_peers.py [--package mldp-text] [--case NAME] [--out DIR]
 
-Writes audit_peers.json into DIR (benchmarks/results). What a run does not repeat is kept from the file that is there.
+Writes audit_peers.json into DIR (research/results). What a run does not repeat is kept from the file that is there.
 ``--table`` draws nothing and prints the file as the table of research/docs/peers.md.
 """
 
@@ -41,7 +41,7 @@ from wordveil.embeddings.embedding import check_embedding
 from wordveil_research.papers.systems import build_system
 from wordveil_research.peers.audit import PeerCase, audit_peer
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 ALPHA, SEED = 0.01, 25
 """All cases together refute a true claim with at most this probability."""
 OWN = "wordveil"

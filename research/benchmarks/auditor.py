@@ -1,9 +1,9 @@
 """The auditor measured: draws and seconds to catch each broken mechanism, and false alarms on sound ones.
 
-The broken mechanisms are the tests' (tests/support/broken_mechanisms.py). Draws are those of each word in either phase of the first round
-of two-phase tests, or records of noise; they are doubled from 250 until the findings that must refute a mechanism do so
-in nine of ten audits with other seeds. Seconds are of the processor, for one such audit. A false alarm is an audit of a
-sound mechanism in which any finding refutes, at a family-wise 1%.
+The broken mechanisms are the tests' (tests/support/broken_mechanisms.py). Draws are those of each word in either phase
+of the first round of two-phase tests, or records of noise; they are doubled from 250 until the findings that must
+refute a mechanism do so in nine of ten audits with other seeds. Seconds are of the processor, for one such audit. A
+false alarm is an audit of a sound mechanism in which any finding refutes, at a family-wise 1%.
 
     python research/benchmarks/auditor.py [--quick]
 
@@ -23,7 +23,7 @@ from typing import Any
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"  # before NumPy loads its BLAS
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from rich.console import Console
 from rich.table import Table

@@ -28,7 +28,7 @@ from rich.table import Table
 from common import built_job, machine, save_results
 from laplace_exact import N_MAX, Job, write_corpus
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from support.cluster import Cluster, namespace
 
 RECORDS, ROUNDS = 1600, 3

@@ -29,7 +29,7 @@ def machine() -> dict[str, Any]:
 
 
 def save_results(name: str, quick: bool, content: dict[str, Any]) -> None:  # noqa: FBT001 - a flag of the command line
-    """``content`` as benchmarks/results/<name>.json; quick runs get a separate name."""
+    """``content`` as research/results/<name>.json; quick runs get a separate name."""
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"{name}{'_quick' if quick else ''}.json"
     file.write_text(json.dumps(content, indent=1) + "\n")

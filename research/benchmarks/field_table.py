@@ -2,8 +2,8 @@
 
     python research/benchmarks/field_table.py DIR
 
-Prints the tables and writes research/results/field.json: the facts, the notes, what each figure means, and for each
-row each figure with the ends of its interval, to four digits.
+Prints the tables and writes research/results/field.json: the facts, what each figure means, and for each row each
+figure with the ends of its interval, to four digits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wordveil.evaluation.attacks.authorship import STATIC
 from wordveil.report.files import read_evaluation
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Score
-from wordveil_research.field.notes import Line, list_lines
+from wordveil_research.field.lines import Line, list_lines
 from wordveil_research.field.privacy import EPSILON, KNOWN, NEAREST_LOSS, RECOVERED
 from wordveil_research.field.rows import Block, list_blocks
 from wordveil_research.field.summary import is_attack
@@ -49,7 +49,6 @@ def shorten(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "title": evaluation.title,
         "facts": evaluation.facts,
-        "notes": evaluation.notes,
         "definitions": {name_figure(score): score.definition for score in evaluation.scores},
         "rows": rows,
     }

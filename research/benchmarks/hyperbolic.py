@@ -13,7 +13,7 @@ without draws, and draws of the mechanism itself check it.
 
     python research/benchmarks/hyperbolic.py [--quick] [--embedding NAME_OR_PATH ...]
 
-Also hyperbolic_hypernyms.py and hyperbolic_speed.py. Writes benchmarks/results/hyperbolic.json and prints tables.
+Also hyperbolic_hypernyms.py and hyperbolic_speed.py. Writes research/results/hyperbolic.json and prints tables.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parents[1] / "results"
 SLOTS = len(os.sched_getaffinity(0))
 BARE_BLOCKS = (512, 1024, 2048)
 EPSILON = 20.0

@@ -7,7 +7,7 @@ Python workers.
 
     python research/benchmarks/large_input.py [--quick] [--mechanism exponential]
 
-Writes benchmarks/results/large_input_<mechanism>.json and prints a table.
+Writes research/results/large_input_<mechanism>.json and prints a table.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ The first block has mechanisms at the same largest loss of a token (``E``, certi
 Each figure is the mean of five keys, with a 95% t-interval. Embeddings: the demo embedding, which knows parts of these
 corpora, and one trained on old books, which knows none of them.
 
-    python research/benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--loss E] [--mechanism M] [--quick]
+    python research/benchmarks/meaning.py [--embedding demo|books] [--block loss|recovery] [--loss E] [--mechanism M]
+        [--quick]
     python research/benchmarks/meaning.py --draw
 
-Writes benchmarks/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
-prints the tables from these files. Needs scikit-learn (extra `benchmarks`), matplotlib to draw (extra `plots`), and the
-data directory.
+Writes research/results/meaning_<embedding>.json and prints tables; ``--draw`` makes docs/pictures/meaning.svg and
+prints the tables from these files. Needs the data directory.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ SHOWN = ("topic", "sst2", "trec6", "author", "kept", "cosine", "perplexity", "re
 PERPLEXITY_TOKENS = 400_000
 SVM_C = 0.1
 DISCOUNT = 0.75
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "meaning.svg"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "meaning.svg"
 EMBEDDINGS, BLOCKS = ("demo", "books"), ("loss", "recovery")
 BOOK_WORDS = 20_000
 

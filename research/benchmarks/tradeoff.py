@@ -7,8 +7,7 @@ median distance of the 256th neighbour.
 
     python research/benchmarks/tradeoff.py
 
-Writes research/results/tradeoff.json and docs/pictures/tradeoff.svg, and prints tables. Needs matplotlib (extra
-`plots`).
+Writes research/results/tradeoff.json and docs/pictures/tradeoff.svg, and prints tables.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ FloatArray = NDArray[np.float64]
 WORDS, DRAWS, NEIGHBOURS = 500, 4, 256
 EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0)
 TICKS = (0.5, 1, 2, 5, 10, 20, 40)
-PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "tradeoff.svg"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "tradeoff.svg"
 NAMES = {
     "laplace": "laplace",
     "exponential": "exponential",

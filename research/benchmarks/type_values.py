@@ -26,7 +26,8 @@ from wordveil.text.tokeniser import Tokeniser
 from wordveil.text.types.classes import TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import PublicLists
 from wordveil.text.types.names import find_names
-from wordveil.text.types.surrogates import ALLOWED, WORDS, draw_values, find_shapes
+from wordveil.text.types.shapes import find_shapes
+from wordveil.text.types.surrogates import ALLOWED, WORDS, draw_values
 
 REVIEWS = 4000
 TOKENS = 20_000

@@ -49,12 +49,12 @@ class WordCounts(Experiment):
         raise RuntimeError(SECRET)
 
     def do_die(self, work: Path) -> None:
+        start_child(work)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def do_wait(self, work: Path) -> None:
         """Wait for a file, with a process of its own that waits much longer."""
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        (work / "child.txt").write_text(str(child.pid))
+        child = start_child(work)
         while not (work / "go").exists():
             time.sleep(0.02)
         child.kill()
@@ -71,6 +71,13 @@ class LaterWordCounts(WordCounts):
     """The same after a change of what it measures."""
 
     version = 2
+
+
+def start_child(work: Path) -> subprocess.Popen[bytes]:
+    """A process that does nothing for ten minutes. Its id is in ``child.txt``."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (work / "child.txt").write_text(str(child.pid))
+    return child
 
 
 def count_score(subject: str, value: float, count: int, **given: Any) -> Score:

@@ -7,6 +7,7 @@ measured, and the report names it.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +24,6 @@ from wordveil.report.files import write_evaluation
 from wordveil_research.runner.base import Surroundings
 from wordveil_research.runner.registry import find_experiment
 from wordveil_research.runner.run import Measured, Progress, measure_cells, report_cells
-from wordveil_research.runner.workers import count_processors
 
 WORK = "work"
 
@@ -49,7 +49,7 @@ def run(
     with writing("--out", str(out)):
         out.mkdir(parents=True, exist_ok=True)
     with show_cells(name) as progress:
-        measured = measure_cells(experiment, around, out, processes or count_processors(), progress)
+        measured = measure_cells(experiment, around, out, processes or len(os.sched_getaffinity(0)), progress)
     evaluation = report_cells(experiment, around, measured)
     with writing("--out", str(out)):
         files = write_evaluation(evaluation, out)

@@ -1,4 +1,4 @@
-"""Corpora: some stand beside the repository and for tests marked long alone, others come with installed packages."""
+"""Corpora that come with installed packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pyarrow import parquet
 
 from wordveil.scores.documents import Documents
 
-"""Data sets that are not part of the project."""
 _SENTENCES = Path(__file__).parents[2] / "lib" / "wordveil" / "data" / "sentences" / "wordnet.parquet"
 
 

@@ -37,16 +37,6 @@ def test_groups_are_kept_together(request: pytest.FixtureRequest):
     assert request.node.get_closest_marker("xdist_group")
 
 
-def test_corpora_beside_the_repository_are_for_long_tests(request: pytest.FixtureRequest):
-    """Elsewhere those tests are skipped: what the others show, they show anywhere."""
-    named = {"DATA", "load_parts"}
-    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    asking = [item for item in items if named & {*item.function.__code__.co_names}]
-    assert all(item.get_closest_marker("long") for item in asking)
-    beside = [path.name for path in (ROOT / "tests").rglob("*.py") if '"shared" / "data"' in path.read_text("utf-8")]
-    assert sorted(beside) == ["corpora.py", "test_suite.py"]
-
-
 def test_products_are_those_of_the_processor_that_was_asked_for():
     """`make test-processors` asks for three."""
     asked = os.environ.get("OPENBLAS_CORETYPE", "").lower()
@@ -58,6 +48,6 @@ def test_products_are_those_of_the_processor_that_was_asked_for():
 def test_the_long_suite_runs_every_long_target():
     """Each target can be started alone; `make test-long` runs or skips all of them."""
     long = set(re.findall(r"^([a-z-]+):.*## long:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    assert {"test-long-suite", "chaos", "standalone", "yarn", "bench-billion"} <= long
+    assert {"test-long-suite", "test-research", "chaos", "standalone", "yarn", "bench-billion"} <= long
     script = (ROOT / "scripts" / "test_long.sh").read_text("utf-8")
     assert set(re.findall(r"^ *run ([a-z-]+)$", script, re.MULTILINE)) == long

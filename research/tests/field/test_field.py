@@ -1,4 +1,4 @@
-"""The table that decides: its plan, its means and gains, and notes that follow from its figures."""
+"""The table that decides: its plan, its means and gains, and its rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.corpora import DATA, needs_data
+from data_sets import DATA, needs_data
 from wordveil.scores.score import Group, Score
 from wordveil_research.field.experiment import Field
-from wordveil_research.field.notes import list_lines, write_notes
+from wordveil_research.field.lines import list_lines
 from wordveil_research.field.parts import FILES, AuthorPart, TaskPart, load_authors, load_task
 from wordveil_research.field.rows import AS_IT_IS, Block, find_row, list_blocks, list_rows
 from wordveil_research.field.summary import GAIN, add_gains, average_seeds, name_small_parts
@@ -94,52 +94,6 @@ def test_a_gain_on_small_parts_divides_by_the_original_on_small_parts():
     assert gains[subject] == pytest.approx(1 - 0.5)
 
 
-def notes_of(**accuracies: float) -> str:
-    """The notes of a table of two rows, with the original and random words."""
-    rows = {find_row("TEM, tight"): "tem", find_row("dp-diffractor, geometric"): "peer"}
-    scores = [score("original", 0.8), attack("original", 0.6), score("random", 0.5), attack("random", 0.02)]
-    for row, name in rows.items():
-        subject = row.subject(BLOCK)
-        scores += [score(subject, accuracies[name]), attack(subject, accuracies[f"{name}_attack"])]
-        scores += [attack(subject, 0.1, "static"), worst(subject, 8.0)]
-    return "\n".join(write_notes(add_gains(scores)))
-
-
-def test_notes_follow_from_the_figures():
-    ours = notes_of(tem=0.7, tem_attack=0.3, peer=0.5, peer_attack=0.02)
-    theirs = notes_of(tem=0.5, tem_attack=0.02, peer=0.7, peer_attack=0.3)
-    assert "At a largest loss of 8 the most useful row is TEM, tight, with a mean accuracy of 0.700" in ours
-    assert "At a largest loss of 8 the most useful row is dp-diffractor, geometric" in theirs
-    assert "none of this project's is" in theirs
-    assert "none of this project's is" not in ours
-    assert "no better than a guesser who never looks, within 2% on each task: dp-diffractor, geometric." in ours
-    assert "no better than a guesser who never looks, within 2% on each task: TEM, tight." in theirs
-    # 0.5/0.8 - 0.02/0.6 of random words.
-    assert "Random words have a relative gain of +0.59" in ours
-
-
-def test_notes_say_who_has_a_negative_gain_and_how_much_a_static_attacker_understates():
-    found = notes_of(tem=0.5, tem_attack=0.59, peer=0.7, peer_attack=0.05)
-    assert "The relative gain is below 0 for TEM, tight in at least one block" in found
-    assert "names more authors than the static one in 1 of 2 comparisons; at most 59.0% against 10.0% (TEM" in found
-
-
-def test_notes_say_why_a_loss_is_infinite_and_what_has_no_figures():
-    subject = find_row("mldp-text, laplace").subject(BLOCK)
-    absent = find_row("pypantera, CusText").subject(BLOCK)
-    found = "\n".join(
-        write_notes([worst(subject, float("inf"), "it copies words"), worst(absent, None, "no epsilon is enough")])
-    )
-    assert "infinite for mldp-text, laplace: it copies words." in found
-    assert "pypantera, CusText has no figures at loss 8: no epsilon is enough." in found
-
-
-def test_small_rows_are_never_the_most_useful():
-    small, large = find_row("laplace").subject(BLOCK), find_row("SynTF").subject(BLOCK)
-    scores = [score(small, 0.99, note="on small parts of the corpora"), score(large, 0.6)]
-    assert "the most useful row is SynTF" in "\n".join(write_notes(scores))
-
-
 def test_names_say_what_is_on_small_parts_and_the_tables_find_it():
     small, large = find_row("laplace").subject(BLOCK), find_row("SynTF").subject(BLOCK)
     scores = [
@@ -200,5 +154,4 @@ def test_a_row_is_measured_on_real_texts(tmp_path):
     assert found[subject, "worst-loss", "token", ""] == pytest.approx(8.0, rel=0.01)
     assert found[subject, "accuracy", "c50", "adaptive"] <= found["original", "accuracy", "c50", "adaptive"]
     assert 0 < found[subject, "recovered", "public", ""] < found["original", "recovered", "public", ""]
-    assert any("most useful row" in note for note in evaluation.notes)
     assert AS_IT_IS.name == ""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.corpora import DATA, needs_data
+from data_sets import DATA, needs_data
 from wordveil.embeddings.embedding import load
 from wordveil.errors import PlatformError
 from wordveil.report.page import render_evaluation

@@ -20,7 +20,7 @@ from wordveil_research.peers import processes as peers
 from wordveil_research.peers.audit import PeerCase, PeerSampler, audit_peer
 from wordveil_research.peers.processes import SCRIPTS, Peer, PeerError, PeerSanitiser
 
-ROOT = Path(__file__).parents[4]
+RESEARCH = Path(__file__).parents[2]
 # Randomised response: the word itself with odds exp(epsilon) : 1 to each other one. Unknown words are copied.
 SCRIPT = """
 import math, random
@@ -132,8 +132,8 @@ def test_series_and_words_have_draws_of_their_own(case, tmp_path):
 
 
 def test_the_page_says_what_the_results_say():
-    results = json.loads((ROOT / "benchmarks" / "results" / "audit_peers.json").read_text())["cases"]
-    page = (ROOT / "docs" / "peers.md").read_text("utf-8")
+    results = json.loads((RESEARCH / "results" / "audit_peers.json").read_text())["cases"]
+    page = (RESEARCH / "docs" / "peers.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| ([\w.-]+) \|.*?\| \**(refuted|not refuted|not tested)\** \|", page, re.MULTILINE))
     assert rows == {one["subject"]: one["findings"][0]["verdict"] for one in results}
     for one in results:

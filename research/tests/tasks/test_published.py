@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from data_sets import DATA, load_parts, needs_data
 from support.authors import make_documents
-from support.corpora import DATA, load_parts, needs_data
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm
 from wordveil.scores.documents import Documents

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.corpora import DATA, needs_data
+from contracts.test_real_vectors import check_search
+from data_sets import DATA, needs_data
 
 
 @needs_data("mixed_w2v_300d.f16.npz")

@@ -9,19 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.corpora import DATA, load_sentences, needs_data
+from data_sets import DATA, needs_data
+from support.corpora import load_sentences
 from support.random_words import RandomWords
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
-from wordveil.evaluation.utility.sentences import (
-    SENTENCE_TASKS,
-    SentenceTask,
-    SentenceVectors,
-    load_sentence_task,
-    measure_sentences,
-)
+from wordveil.evaluation.utility.sentences import SentenceVectors
 from wordveil.evaluation.utility.tasks import measure_task
+from wordveil_research.tasks.sentences import SENTENCE_TASKS, SentenceTask, load_sentence_task, measure_sentences
 from wordveil_research.tasks.slots import load_intents
 
 

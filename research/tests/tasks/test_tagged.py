@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from support.corpora import DATA, needs_data
+from data_sets import DATA, needs_data
 from wordveil.errors import InputError
 from wordveil_research.tasks.slots import SlotTagger, load_intents, measure_slots
 from wordveil_research.tasks.tagged import TaggedTexts, count_spans, load_tagged

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Score
 from wordveil_research.field.cells import RECORD_WORDS, Measured, measure_cell
-from wordveil_research.field.notes import write_notes
 from wordveil_research.field.parts import FILES, LARGE, QUICK, SMALL, Size
 from wordveil_research.field.privacy import WORST, make_figure, score_privacy
 from wordveil_research.field.rows import (
@@ -76,7 +75,6 @@ class Field(Experiment):
             title=self.title,
             facts=describe(around),
             scores=tuple(name_small_parts(scores)),
-            notes=tuple(write_notes(scores, is_quick=around.is_quick)),
             is_private=False,
         )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from filelock import FileLock
 
 from wordveil.embeddings.embedding import DEMO, Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -28,7 +29,6 @@ from wordveil.scores.score import Group, Score
 from wordveil.text.codec import Codec
 from wordveil.text.sequences import encode_texts
 from wordveil_research.papers.systems import WORDS_ALONE
-from wordveil_research.runner.locks import hold_lock
 
 if TYPE_CHECKING:
     from wordveil.generators.training.train import Task
@@ -165,7 +165,7 @@ def train_or_load(plan: GeneratorPlan, texts: Sequence[str], embedding: Embeddin
     source = {"form": _FORM, "plan": asdict(plan), "texts": _digest(texts), "words": digest_words(embedding.words)}
     place = work / _DIRECTORY / hashlib.sha256(json.dumps(source, sort_keys=True).encode()).hexdigest()[:32]
     place.mkdir(parents=True, exist_ok=True)
-    with hold_lock(place / "lock"):
+    with FileLock(place / "lock"):
         if not (place / _WEIGHTS).exists():
             save_weights(place / _WEIGHTS, _train(plan, texts, embedding, place / _TRAINING))
     return load_weights(place / _WEIGHTS)

@@ -1,7 +1,7 @@
 """Other packages that sanitise text, each in an environment of its own, behind the protocol of a sanitiser.
 
-A peer's environment is made once with pip, with pinned versions. Its process runs a script of this package's data
-(``data/peers``) that knows nothing of wordveil. Texts go through pipes and never into files.
+Pip makes a peer's environment once, with pinned versions. Its process runs a script of ``programs``, which imports
+nothing of wordveil. Texts go through pipes and never into files.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from filelock import FileLock
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import WordveilError
 from wordveil.evaluation.utility.words import cut_words
-from wordveil_research.runner.locks import hold_lock
 
-SCRIPTS = Path(str(files("wordveil") / "data" / "peers"))
+SCRIPTS = Path(__file__).parent / "programs"
 _BATCH = 512
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -104,14 +103,16 @@ def make_environment(peer: Peer, home: Path) -> Path:
     place = home / f"{peer.name}-{peer.digest}"
     python, ready = place / "bin" / "python", place / "ready"
     home.mkdir(parents=True, exist_ok=True)
-    with hold_lock(home / f"{peer.name}.lock"):
+    with FileLock(home / f"{peer.name}.lock"):
         if not ready.exists():
             # Pip's own messages name packages and addresses, and no text.
             for command in (
                 [sys.executable, "-m", "venv", "--clear", str(place)],
                 [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.requirements],
             ):
-                done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+                done = subprocess.run(  # noqa: S603 - pinned names alone
+                    command, capture_output=True, text=True, check=False, env=_environment()
+                )
                 if done.returncode:
                     last = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
                     raise PeerError(
@@ -132,7 +133,7 @@ def write_vectors(embedding: Embedding, directory: Path) -> dict[str, str]:
     """Write a public embedding as peers read it. Returns the places of ``words`` and ``vectors``."""
     directory.mkdir(parents=True, exist_ok=True)
     words, vectors = directory / "words.txt", directory / "vectors.npy"
-    with hold_lock(directory / "vectors.lock"):
+    with FileLock(directory / "vectors.lock"):
         if not vectors.exists():
             words.write_text("\n".join(embedding.words.to_pylist()), "utf-8")
             draft = directory / "vectors.draft.npy"
@@ -168,7 +169,7 @@ class PeerSanitiser:
 
     def __enter__(self) -> Self:
         Path(self.task["kept"]).mkdir(parents=True, exist_ok=True)
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - a script of this package
             [str(self.python), str(SCRIPTS / self.peer.script)],
             env=_environment(),
             stdin=subprocess.PIPE,

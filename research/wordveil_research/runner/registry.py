@@ -7,15 +7,14 @@ from importlib import import_module
 from wordveil.errors import ConfigError, Fault
 from wordveil_research.runner.base import Experiment
 
-_HERE = "wordveil.evaluation.experiments"
 EXPERIMENTS = {
-    "f19-table1": f"{_HERE}.f19",
-    "fdd-table3": f"{_HERE}.fdd",
-    "fdd-table4": f"{_HERE}.fdd_deniability",
-    "fdd-table6": f"{_HERE}.fdd",
-    "eraee-table1": f"{_HERE}.eraee",
-    "eraee-tables": f"{_HERE}.eraee_tables",
-    "field": f"{_HERE}.field",
+    "f19-table1": "wordveil_research.papers.f19",
+    "fdd-table3": "wordveil_research.papers.fdd",
+    "fdd-table4": "wordveil_research.papers.fdd_deniability",
+    "fdd-table6": "wordveil_research.papers.fdd",
+    "eraee-table1": "wordveil_research.papers.eraee",
+    "eraee-tables": "wordveil_research.papers.eraee_tables",
+    "field": "wordveil_research.field.experiment",
 }
 """The module of each experiment, by the name that the command line has. Its class has the same name."""
 
@@ -24,9 +23,9 @@ def find_experiment(name: str) -> Experiment:
     """The experiment of a name. Raises :class:`ConfigError` for a name that none has."""
     if name not in EXPERIMENTS:
         problem = f"no experiment has this name. There are: {', '.join(EXPERIMENTS)}."
-        raise ConfigError("command line", [Fault("--experiment", name, problem)])
-    for one in vars(import_module(EXPERIMENTS[name])).values():
-        if isinstance(one, type) and issubclass(one, Experiment) and getattr(one, "name", "") == name:
-            made: Experiment = one()
-            return made
+        raise ConfigError("command line", [Fault("NAME", name, problem)])
+    for value in vars(import_module(EXPERIMENTS[name])).values():
+        if isinstance(value, type) and issubclass(value, Experiment) and getattr(value, "name", "") == name:
+            experiment: Experiment = value()
+            return experiment
     raise LookupError(f"{EXPERIMENTS[name]} has no experiment of the name {name}.")

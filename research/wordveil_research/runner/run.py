@@ -135,11 +135,11 @@ def measure_cells(
     before, failures = len(cells) - len(left), []
     progress(Progress(before, len(cells), 0, "", None))
     with closing(do_all(_Measure(experiment, around, kept), left, processes)) as ended:
-        for number, done in enumerate(ended, 1):
-            if done.problem:
-                failures.append(Failure(done.item.name, done.problem))
+        for number, (cell, problem) in enumerate(ended, 1):
+            if problem:
+                failures.append(Failure(cell.name, problem))
             seconds_left = (time.monotonic() - started) / number * (len(left) - number)
-            progress(Progress(before + number, len(cells), len(failures), done.item.name, seconds_left))
+            progress(Progress(before + number, len(cells), len(failures), cell.name, seconds_left))
     results = {cell.name: scores for cell in cells if (scores := kept.load(cell)) is not None}
     return Measured(results, tuple(failures), before, time.monotonic() - started)
 

@@ -16,8 +16,7 @@ from wordveil.scores.score import Score
 from wordveil_research.tasks.datasets import load_documents
 
 SENTENCE_TASKS = {"mr": False, "cr": False, "sst2": True, "sst5": True, "subj": False, "trec6": True}
-
-
+"""The tasks by name, and whether the data has a test part."""
 FOLDS = 10
 
 

@@ -15,8 +15,6 @@ from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
 from wordveil.scores.documents import Documents, Int64
 
-"""The tasks by name, and whether the data has a test part."""
-
 
 @dataclass(frozen=True)
 class SentenceVectors(TextClassifier):

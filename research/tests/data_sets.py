@@ -1,4 +1,4 @@
-"""Corpora that stand beside the repository. Tests that need them are long."""
+"""Data sets in a directory next to the repository. They are no part of it, and tests that need them are long."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ import pytest
 from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.tasks.datasets import load_documents
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
-
-
+DATA = Path(__file__).parents[3] / "shared" / "data"
 _Test = TypeVar("_Test", bound=Callable[..., None])
 
 
 def needs_data(*names: str) -> Callable[[_Test], _Test]:
-    """Mark a test that needs data sets: it is long, and skipped where one of them is not there."""
+    """Mark a test that needs data sets: it is long, and skipped where one of them is missing."""
     missing = [str(DATA / name) for name in names if not (DATA / name).exists()]
 
     def mark(test: _Test) -> _Test:
-        skip = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)}: not there")
+        skip = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)}: missing")
         return pytest.mark.long(skip(test))
 
     return mark

@@ -1,0 +1,3 @@
+"""The fixtures of the product's tests, such as `spark`."""
+
+pytest_plugins = ["conftest"]
