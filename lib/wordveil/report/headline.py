@@ -26,17 +26,19 @@ def write_headline(scores: Sequence[Score]) -> tuple[str, ...]:
 def _describe(subject: str, scores: Sequence[Score]) -> list[str]:
     sentences = []
     for group in (Group.ATTACK, Group.UTILITY):
-        chosen = [one for one in scores if one.group == group and one.figure == ACCURACY and one.value is not None]
-        for task in dict.fromkeys(one.task for one in chosen if one.subject == subject):
-            best = _best([one for one in chosen if one.task == task and one.subject == subject])
-            clean = [one for one in chosen if one.task == task and one.subject == ORIGINAL]
+        chosen = [
+            score for score in scores if score.group == group and score.figure == ACCURACY and score.value is not None
+        ]
+        for task in dict.fromkeys(score.task for score in chosen if score.subject == subject):
+            best = _best([score for score in chosen if score.task == task and score.subject == subject])
+            clean = [score for score in chosen if score.task == task and score.subject == ORIGINAL]
             sentences.append(_say(best, _best(clean) if clean else None))
     return sentences
 
 
 def _best(scores: Sequence[Score]) -> Score:
-    adaptive = [one for one in scores if one.variant == ADAPTIVE]
-    return max(adaptive or scores, key=lambda one: one.value or 0.0)
+    adaptive = [score for score in scores if score.variant == ADAPTIVE]
+    return max(adaptive or scores, key=lambda score: score.value or 0.0)
 
 
 def _say(best: Score, clean: Score | None) -> str:

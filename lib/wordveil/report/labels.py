@@ -1,4 +1,4 @@
-"""Places for the labels of points in a picture, so that none covers another."""
+"""Positions for the labels of points in a picture, so that none covers another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHARACTER = 7.2
 _SPACE = 5.0
 _GAPS = (9.0, 20.0, 34.0)
 _RADIUS = 6.0
-# What it costs to lie across a line, and to be further away.
+# The penalty of a label that lies across a line.
 _CROSSED = 6.0
 
 
@@ -54,8 +54,8 @@ def place_labels(
 ) -> tuple[Box | None, ...]:
     """A box for each label, beside its point and inside the frame; None for one that does not fit.
 
-    Boxes never meet each other, a point, or what is ``blocked``. Of the places left, each label takes one that is near
-    and crosses few of the ``lines``, such as error bars.
+    Boxes never meet each other, a point, or what is ``blocked``. Of the positions left, each label takes a near one
+    that crosses few of the ``lines``, such as error bars.
 
     Parameters
     ----------
@@ -64,16 +64,16 @@ def place_labels(
     labels
         their texts.
     frame, lines, blocked
-        where labels stay, what they rather do not cross, and what they never cover.
+        the area of labels, what they avoid crossing, and what they never cover.
     reach
         how many distances from the point are tried, from 1 to 3.
     first
         the numbers of the points that come first. Of the others, those in a crowd do.
     """
     discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
-    crowd = [sum(math.dist(one, other) for other in points) for one in points]
+    crowd = [sum(math.dist(point, other) for other in points) for point in points]
     placed: dict[int, Box] = {}
-    for number in sorted(range(len(points)), key=lambda one: (one not in first, crowd[one])):
+    for number in sorted(range(len(points)), key=lambda number: (number not in first, crowd[number])):
         taken = [*blocked, *discs, *(_widen(box) for box in placed.values())]
         options = [
             (rank + _CROSSED * sum(box.meets(line) for line in lines), box)
@@ -92,10 +92,10 @@ def _widen(box: Box) -> Box:
 def _candidates(point: tuple[float, float], width: float, reach: int) -> list[Box]:
     """Boxes around a point: right, left, above, below and the corners; near ones first."""
     x, y = point
-    found = []
+    boxes = []
     for gap in _GAPS[:reach]:
         across, down = (x + gap, x - width / 2, x - gap - width), (y - HEIGHT / 2, y - gap - HEIGHT, y + gap)
         pairs = [(across[0], down[0]), (across[2], down[0]), (across[1], down[1]), (across[1], down[2])]
         pairs += [pair for pair in product((across[0], across[2]), down[1:]) if pair not in pairs]
-        found += [Box(left, top, left + width, top + HEIGHT) for left, top in pairs]
-    return found
+        boxes += [Box(left, top, left + width, top + HEIGHT) for left, top in pairs]
+    return boxes

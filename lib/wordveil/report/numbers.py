@@ -26,12 +26,12 @@ def show_number(value: float | None) -> str:
     return f"{value:.2g}" if 0 < size < 0.001 else f"{value:.3f}"
 
 
-def show_recovered(found: Recovered) -> str:
+def show_recovered(recovered: Recovered) -> str:
     """The share of words that a guesser gets right, with what is not known of it."""
-    low = show_share(found.at_least)
-    if found.at_most is None:
+    low = show_share(recovered.at_least)
+    if recovered.at_most is None:
         return f"at least {low}"
-    high = show_share(found.at_most)
+    high = show_share(recovered.at_most)
     return low if low == high else f"{low} to {high}"
 
 

@@ -43,22 +43,22 @@ def draw_frontiers(scores: Sequence[Score]) -> list[dict[str, Any]]:
 def _describe(frontier: Frontier, pictures: tuple[Picture, Picture]) -> dict[str, Any]:
     rows = [
         {
-            "subject": one.subject,
-            "utility": show_number(one.utility.value),
-            "utility_interval": show_interval(one.utility.low, one.utility.high),
-            "attack": show_number(one.attack.value),
-            "attack_interval": show_interval(one.attack.low, one.attack.high),
-            "attacker": one.attacker,
-            "is_optimal": one.is_optimal,
+            "subject": point.subject,
+            "utility": show_number(point.utility.value),
+            "utility_interval": show_interval(point.utility.low, point.utility.high),
+            "attack": show_number(point.attack.value),
+            "attack_interval": show_interval(point.attack.low, point.attack.high),
+            "attacker": point.attacker,
+            "is_optimal": point.is_optimal,
         }
-        for one in frontier.points
+        for point in frontier.points
     ]
     return {
         "frontier": frontier,
         "pictures": pictures,
         "rows": rows,
-        "has_static": not all(one.is_bound for one in frontier.points),
+        "has_static": not all(point.is_bound for point in frontier.points),
         "chance": show_number(frontier.chance) if frontier.chance is not None else "",
         "label": f"Attack {frontier.figure} on {frontier.task} against utility. "
-        + "; ".join(describe_point(one) for one in frontier.points),
+        + "; ".join(describe_point(point) for point in frontier.points),
     }

@@ -1,4 +1,4 @@
-"""Values of others in what people read: names of authors, records, columns and paths may hold anything."""
+"""Foreign values in what people read: names of authors, records, columns and paths may hold anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 # Controls, formatting that nobody sees (directions of text among it), surrogates, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# They join and part letters, as Persian and emoji need it.
+# They join and separate letters, which Persian and emoji need.
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 # What a spreadsheet takes for a formula, also in full width, and the mark that says that a cell is none.
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -21,7 +21,9 @@ def show_value(value: object, keep: str = "") -> str:
     text = str(value)
     if text.isprintable():
         return text
-    return "".join(ascii(one)[1:-1] if _is_hidden(one) and one not in keep else one for one in text)
+    return "".join(
+        ascii(character)[1:-1] if _is_hidden(character) and character not in keep else character for character in text
+    )
 
 
 def _is_hidden(character: str) -> bool:
@@ -30,7 +32,7 @@ def _is_hidden(character: str) -> bool:
 
 def show_cell(value: Any) -> Any:
     """A value for a cell of CSV. A text gets an apostrophe before it where a spreadsheet would execute it, and where it
-    begins with one, so that whoever takes one away has the text again. Numbers stay numbers.
+    begins with one, so that removing it restores the text. Numbers stay numbers.
     """
     if not isinstance(value, str):
         return value

@@ -81,7 +81,7 @@ def test_epsilons_that_are_alone_or_near_are_drawn(epsilons: tuple[float, ...]):
     assert len(panel.lines[0].spots) == len(epsilons)
     ticks = [tick for tick in panel.across if tick.text]
     assert ticks
-    assert all(later.place - one.place >= 26 for one, later in pairwise(ticks))
+    assert all(later.position - earlier.position >= 26 for earlier, later in pairwise(ticks))
 
 
 def test_the_page_is_one_file_with_all_of_it():

@@ -133,7 +133,7 @@ def test_everything_lies_inside_the_picture(count):
         for dot in picture.dots:
             assert picture.plot.left <= dot.left <= dot.x <= dot.right <= picture.plot.right
             assert picture.plot.top <= dot.top <= dot.y <= dot.bottom <= picture.plot.bottom
-        assert picture.plot.left < picture.across[0].place < picture.across[-1].place < picture.plot.right
+        assert picture.plot.left < picture.across[0].position < picture.across[-1].position < picture.plot.right
         assert picture.chance is not None and picture.plot.top < picture.chance < picture.plot.bottom
 
 

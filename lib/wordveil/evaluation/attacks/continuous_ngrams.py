@@ -60,7 +60,7 @@ class ContinuousNgrams(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedContinuousNgrams:
-        """As the protocol has it. Raises :class:`PlatformError` where floret is not installed."""
+        """See :class:`TextClassifier`. Raises :class:`PlatformError` where floret is not installed."""
         used = take_known(known)
         inside = (2, 4) if self.unit == NgramUnit.BOTH else (0, 0)
         longest = 4 if self.unit == NgramUnit.CHARACTERS else 2

@@ -78,7 +78,7 @@ class LinearSvm(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedSvm:
-        """As the protocol has it. Raises :class:`PlatformError` where scikit-learn is not installed."""
+        """See :class:`TextClassifier`. Raises :class:`PlatformError` where scikit-learn is not installed."""
         used = take_known(known)
         vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(
             analyzer="char" if self.unit == Unit.CHARACTERS else "word",

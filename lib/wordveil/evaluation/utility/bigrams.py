@@ -14,7 +14,7 @@ from wordveil.text.slots import START
 def count_bigrams(texts: Words, words: pa.StringArray) -> Bigrams:
     """Count words and pairs of consecutive words of texts, over the words of a vocabulary, string array ``(size,)``.
 
-    A word that the vocabulary lacks parts those around it.
+    A word that the vocabulary lacks separates those around it.
     """
     # Number 0 is the beginning of a text, which stands before each text.
     known = WordIndex(words).numbers(texts.words)

@@ -37,8 +37,8 @@ class FastText(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedFastText:
-        """As the protocol has it; raises :class:`ValueError` also where no text has a word, and :class:`PlatformError`
-        where floret is not installed.
+        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
+        :class:`PlatformError` where floret is not installed.
         """
         documents = take_known(known)
         lines = cut_words(documents.texts).join()

@@ -46,7 +46,7 @@ class FloretClassifier:
     min_n, max_n
         the shortest and the longest n-grams of characters inside words; 0 for none.
     buckets
-        how many places n-grams are hashed to.
+        how many buckets n-grams are hashed to.
     """
 
     dim: int = 10
@@ -117,10 +117,10 @@ class FittedFloret:
         """The most probable label of each line: int64 ``(lines,)``."""
         clean = _clean(lines)
         # floret's answer for a single text fails under NumPy 2; that for a list does not.
-        found, _ = self.model.predict(clean, k=1) if clean else ([], [])
+        answers, _ = self.model.predict(clean, k=1) if clean else ([], [])
         labels = [
-            int(one[0].removeprefix(_LABEL)) if one and line else self.fallback
-            for one, line in zip(found, clean, strict=True)
+            int(answer[0].removeprefix(_LABEL)) if answer and line else self.fallback
+            for answer, line in zip(answers, clean, strict=True)
         ]
         return np.array(labels, np.int64)
 

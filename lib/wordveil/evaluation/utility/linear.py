@@ -47,8 +47,8 @@ class LinearWords(TextClassifier):
         return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
     def fit(self, known: Documents, seed: int) -> FittedLinearWords:
-        """As the protocol has it; raises :class:`ValueError` also where no text has a word, and :class:`PlatformError`
-        where scikit-learn is not installed.
+        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
+        :class:`PlatformError` where scikit-learn is not installed.
         """
         text = load_package("sklearn.feature_extraction.text")
         documents = take_known(known)

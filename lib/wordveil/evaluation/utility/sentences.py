@@ -15,8 +15,6 @@ from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
 from wordveil.scores.documents import Documents, Int64
 
-"""The tasks by name, and whether the data has a test part."""
-
 
 @dataclass(frozen=True)
 class SentenceVectors(TextClassifier):
@@ -45,7 +43,7 @@ class SentenceVectors(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedSentenceVectors:  # noqa: ARG002 -- nothing is drawn
-        """As the protocol has it; raises :class:`PlatformError` where scikit-learn is not installed."""
+        """See :class:`TextClassifier`; raises :class:`PlatformError` where scikit-learn is not installed."""
         documents = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         return FittedSentenceVectors(
