@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.report.numbers import show_number
 from wordveil.report.templates import render_page
+from wordveil.report.values import show_number
 
 _MARKS = {Verdict.REFUTED: "✗", Verdict.NOT_REFUTED: "✓", Verdict.HOLDS: "✓", Verdict.NOT_TESTED: "○"}
 _CLASSES = {Verdict.REFUTED: "bad", Verdict.NOT_REFUTED: "good", Verdict.HOLDS: "good", Verdict.NOT_TESTED: "quiet"}

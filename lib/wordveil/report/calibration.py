@@ -9,8 +9,8 @@ from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, F
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.lines import HEIGHT, WIDTH, Panel, draw_lines
-from wordveil.report.numbers import NOT_MEASURED, show_number, show_recovered, show_share
 from wordveil.report.templates import render_page
+from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
 """The priors of a guesser, as headings."""

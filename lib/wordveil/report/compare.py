@@ -8,10 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from wordveil.report.numbers import name_method, show_difference, show_interval, show_number
 from wordveil.report.page import draw_frontiers
 from wordveil.report.tables import TITLES
 from wordveil.report.templates import render_page
+from wordveil.report.values import name_method, show_difference, show_interval, show_number
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 

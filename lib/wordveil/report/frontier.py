@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordveil.report.numbers import name_method
+from wordveil.report.values import name_method
 from wordveil.scores.score import Group, Score
 
 ACCURACY = "accuracy"

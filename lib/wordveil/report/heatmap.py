@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.report.labels import estimate_width
-from wordveil.report.picture import shorten
+from wordveil.report.picture import estimate_width, shorten
 from wordveil.scores.evaluation import Confusion
 
 MOST_LABELS = 30

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from wordveil.report.numbers import name_method, show_interval, show_number, show_span
+from wordveil.report.values import name_method, show_interval, show_number, show_span
 from wordveil.scores.score import Group, Score
 
 TITLES = {

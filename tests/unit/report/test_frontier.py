@@ -10,8 +10,7 @@ import pytest
 
 from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
-from wordveil.report.labels import Box, estimate_width, place_labels
-from wordveil.report.picture import draw_frontier
+from wordveil.report.picture import Box, draw_frontier, estimate_width, place_labels
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 

@@ -2,7 +2,7 @@
 
 Sari, Vlachos and Stevenson 2017, "Continuous n-gram representations for authorship attribution" (EACL, short papers):
 each n-gram has a vector, a text is the mean of its n-grams' vectors, and a softmax over authors learns together with
-the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.utility.floret_model`), and the attacker of
+the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.utility.fasttext`), and the attacker of
 Bo, Ding, Fung and Iqbal 2021.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
+from wordveil.evaluation.utility.fasttext import FittedFloret, FloretClassifier
 from wordveil.evaluation.utility.words import cut_words, take_known
 from wordveil.scores.documents import Documents, Int64
 
@@ -39,7 +39,7 @@ class ContinuousNgrams(TextClassifier):
         what n-grams are made of: single words and pairs, single characters up to four, or single words and pairs with
         two to four characters inside words.
     dim, epochs, lr
-        see :class:`wordveil.evaluation.utility.floret_model.FloretClassifier`.
+        see :class:`wordveil.evaluation.utility.fasttext.FloretClassifier`.
     """
 
     unit: NgramUnit = NgramUnit.WORDS

@@ -21,9 +21,8 @@ from wordveil.evaluation.attacks.context import (
 from wordveil.evaluation.attacks.context_kernels import STEPS
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
-from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.encoders import find_frequencies
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.utility.words import count_bigrams, cut_words
 from wordveil.measures.attackers import MaximumPosterior
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
