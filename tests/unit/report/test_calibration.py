@@ -108,7 +108,7 @@ def test_the_page_is_one_file_with_all_of_it():
     assert page.count("<polyline") == 5
     chart = draw_histograms(CALIBRATION.meanings)[0][1][0]["chart"]
     average = next(mark for mark in chart["marks"] if mark["name"].startswith("average"))
-    assert 30 < average["place"] < 40, "126 of 1,000 draws, where the columns end at 380"
+    assert 30 < average["position"] < 40, "126 of 1,000 draws, where the columns end at 380"
     assert page.count("Histogram: N_w") == len(EPSILONS)
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.fasttext import FittedFloret, FloretClassifier
-from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
+from wordveil.evaluation.utility.fasttext import FloretClassifier
+from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.scores.documents import Documents
 
 _SPACE = "\u2581"
 """What a space is written as where characters stand between spaces."""
@@ -59,28 +60,18 @@ class ContinuousNgrams(TextClassifier):
             f"{units}, trained by floret."
         )
 
-    def fit(self, known: Documents, seed: int) -> FittedContinuousNgrams:
+    def fit(self, known: Documents, seed: int) -> FittedModel:
         """See :class:`TextClassifier`. Raises :class:`PlatformError` where floret is not installed."""
         used = take_known(known)
         inside = (2, 4) if self.unit == NgramUnit.BOTH else (0, 0)
         longest = 4 if self.unit == NgramUnit.CHARACTERS else 2
         model = FloretClassifier(self.dim, self.epochs, self.lr, longest, *inside)
-        return FittedContinuousNgrams(model.train(_write(used.texts, self.unit), used.labels, seed), self.unit)
-
-
-@dataclass(frozen=True)
-class FittedContinuousNgrams(FittedClassifier):
-    """A trained :class:`ContinuousNgrams`."""
-
-    model: FittedFloret
-    unit: NgramUnit
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        return self.model.predict(_write(texts, self.unit))
+        write = partial(_write, unit=self.unit)
+        return FittedModel(write, model.train(write(used.texts), used.labels, seed))
 
 
 def _write(texts: Sequence[str], unit: NgramUnit) -> list[str]:
     """Texts as the units between spaces."""
     if unit == NgramUnit.CHARACTERS:
         return [" ".join(_SPACE.join(text.lower().split())) for text in texts]
-    return cut_words(texts).join()
+    return join_words(texts)

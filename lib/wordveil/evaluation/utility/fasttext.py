@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.words import cut_words, take_known
+from wordveil.evaluation.utility.words import join_words, take_known
 from wordveil.scores.documents import Documents, Int64
 
 _LABEL = "__label__"
@@ -173,20 +173,10 @@ class FastText(TextClassifier):
             f"A linear softmax classifier over the mean of learned vectors of {runs} (Joulin et al. 2017), by floret."
         )
 
-    def fit(self, known: Documents, seed: int) -> FittedFastText:
+    def fit(self, known: Documents, seed: int) -> FittedModel:
         """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
         :class:`PlatformError` where floret is not installed.
         """
         documents = take_known(known)
-        lines = cut_words(documents.texts).join()
-        return FittedFastText(self.settings.train(lines, documents.labels, seed))
-
-
-@dataclass(frozen=True)
-class FittedFastText(FittedClassifier):
-    """A trained :class:`FastText`."""
-
-    model: FittedFloret
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        return self.model.predict(cut_words(texts).join())
+        model = self.settings.train(join_words(documents.texts), documents.labels, seed)
+        return FittedModel(join_words, model)

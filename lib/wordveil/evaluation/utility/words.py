@@ -59,6 +59,11 @@ def cut_words(texts: Sequence[str]) -> Words:
     return Words(fold_words(pieces.words), pieces.offsets)
 
 
+def join_words(texts: Sequence[str]) -> list[str]:
+    """Each text as its words with single spaces between them."""
+    return cut_words(texts).join()
+
+
 def take_known(documents: Documents) -> Documents:
     """The texts whose label is known, to learn from. Raises :class:`ValueError` where fewer than two labels have
     texts.
