@@ -64,10 +64,10 @@ class Recipe:
     padding
         whether texts are padded.
     embedding, embedding_digest
-        its place, and the SHA-256 of its files; empty where they are not at hand.
+        its source, and the SHA-256 of its files; empty where they are missing.
     inputs
-        the other public files, by setting: ``name``, the place, and ``digest``, which is empty where the file is not at
-        hand.
+        the other public files, by setting: ``name``, the source, and ``digest``, which is empty where the file is not
+        at hand.
     lists
         the language of the public lists from which typed tokens are drawn; empty where none are. The bundle keeps the
         lists themselves, so that a later version of the package draws from the same ones.
@@ -113,7 +113,7 @@ def _public_files(recipe: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 def _compare_files(
     setting: str, mine: Mapping[str, str] | None, theirs: Mapping[str, str] | None
 ) -> tuple[str, str | None, str | None]:
-    """A row of :meth:`Recipe.differences`: the contents of two files where both are known, else their places."""
+    """A row of :meth:`Recipe.differences`: the contents of two files where both are known, else their sources."""
     if mine and theirs and mine["digest"] and theirs["digest"]:
         return f"content of mechanism.{setting}", mine["digest"], theirs["digest"]
     return f"mechanism.{setting}", mine["name"] if mine else None, theirs["name"] if theirs else None
@@ -157,16 +157,16 @@ class Bundle:
     @property
     def recovery(self) -> Recovery | None:
         """What an attacker recovers of the words. None where the build did not measure it."""
-        found = self.manifest["recovery"]
-        return Recovery.from_dict(found) if found else None
+        recovery = self.manifest["recovery"]
+        return Recovery.from_dict(recovery) if recovery else None
 
     @property
     def suitability(self) -> dict[str, Any] | None:
         """How the embedding suits the mechanism (:class:`wordveil.measures.suitability.Suitability`), as plain
         values. None where the build did not measure it.
         """
-        found: dict[str, Any] | None = self.manifest["suitability"]
-        return found
+        suitability: dict[str, Any] | None = self.manifest["suitability"]
+        return suitability
 
     def count_preview(self, records: int) -> int | None:
         """The ``max_records`` of a preview of so many records, which is internal: None where nothing private made the
@@ -317,17 +317,17 @@ def open_bundle(path: Path, identity: bytes | None = None) -> Bundle:
     )
 
 
-def find_one(place: Path) -> Path:
-    """The bundle's directory: ``place`` itself, or the only bundle of the store ``place``.
+def find_one(path: Path) -> Path:
+    """The bundle's directory: ``path`` itself, or the only bundle of the store ``path``.
 
     Raises :class:`BundleError` if there is none, or more than one; the message lists them.
     """
-    return content_store.find_one(place, KIND, "bundle")
+    return content_store.find_one(path, KIND, "bundle")
 
 
-def find_store(place: Path) -> Path:
-    """The store: ``place`` itself, or the one that has the bundle ``place``."""
-    return place.parent if content_store.is_finished(place) else place
+def find_store(path: Path) -> Path:
+    """The store: ``path`` itself, or the one that has the bundle ``path``."""
+    return path.parent if content_store.is_finished(path) else path
 
 
 def find(store: Path, recipe: Recipe) -> Path | None:
@@ -338,18 +338,18 @@ def find(store: Path, recipe: Recipe) -> Path | None:
     Raises :class:`BundleError` if there are bundles and none matches, with how the nearest one differs; or if several
     match that were built from different files.
     """
-    found: list[tuple[list[str], Path]] = []
+    others: list[tuple[list[str], Path]] = []
     matches: dict[str, Path] = {}
     is_bundle = content_store.is_finished(store)
     for path in [store] if is_bundle else content_store.list_directories(store):
         manifest = _read_manifest(path)
         differences = recipe.differences(manifest)
         if differences:
-            found.append((differences, path))
+            others.append((differences, path))
         else:
             matches.setdefault(_contents_of(manifest["recipe"]), path)
     if len(matches) > 1:
-        # Files that are not at hand are known by their names alone.
+        # Missing files are known only by their names.
         names = ", ".join(path.name for path in matches.values())
         raise BundleError(
             f"bundle_store = {store}: bundles {names} were built from different files of the names in the "
@@ -358,9 +358,9 @@ def find(store: Path, recipe: Recipe) -> Path | None:
         )
     if matches:
         return next(iter(matches.values()))
-    if not found:
+    if not others:
         return None
-    differences, nearest = min(found, key=lambda pair: len(pair[0]))
+    differences, nearest = min(others, key=lambda pair: len(pair[0]))
     if is_bundle:
         raise BundleError(
             f"bundle_store = {store}: this bundle does not match the configuration: {'; '.join(differences)}. Set "
@@ -368,7 +368,7 @@ def find(store: Path, recipe: Recipe) -> Path | None:
             "configuration to match the bundle."
         )
     raise BundleError(
-        f"bundle_store = {store}: none of its {len(found)} bundle(s) matches the configuration. The nearest is "
+        f"bundle_store = {store}: none of its {len(others)} bundle(s) matches the configuration. The nearest is "
         f"{nearest.name}: "
         + "; ".join(differences)
         + ". Run `wordveil build` with this configuration, or change the configuration to match the bundle."

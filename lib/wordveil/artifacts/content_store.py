@@ -79,22 +79,22 @@ def list_directories(store: Path) -> list[Path]:
     return sorted(manifest.parent for manifest in store.glob(f"[!.]*/{MANIFEST}")) if store.is_dir() else []
 
 
-def find_one(place: Path, kind: Kind, setting: str) -> Path:
-    """The directory that is meant by ``place``: itself, or the only one of the store ``place``.
+def find_one(path: Path, kind: Kind, setting: str) -> Path:
+    """The directory that is meant by ``path``: itself, or the only one of the store ``path``.
 
     ``setting``: what names the place, for messages. Raises ``kind.error`` if there is none, or more than one.
     """
-    if is_finished(place):
-        return place
-    found = list_directories(place)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise kind.error(f"{place}: holds no {kind.noun}. {kind.origin}")
-    shown = ", ".join(f"{path.name} ({_describe(path, kind)})" for path in found[:_LISTED])
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    if is_finished(path):
+        return path
+    directories = list_directories(path)
+    if len(directories) == 1:
+        return directories[0]
+    if not directories:
+        raise kind.error(f"{path}: holds no {kind.noun}. {kind.origin}")
+    shown = ", ".join(f"{path.name} ({_describe(path, kind)})" for path in directories[:_LISTED])
+    more = f" and {len(directories) - _LISTED} more" if len(directories) > _LISTED else ""
     raise kind.error(
-        f"{place}: holds {len(found)} {kind.noun}s: {shown}{more}. Set {setting} to the directory of one of them."
+        f"{path}: holds {len(directories)} {kind.noun}s: {shown}{more}. Set {setting} to the directory of one of them."
     )
 
 

@@ -91,15 +91,15 @@ def read_model(path: Path) -> dict[str, Any]:
     return content_store.read_manifest(path, KIND)
 
 
-def open_named(place: str, setting: str = "mechanism.ngrams") -> NgramModel:
-    """Open and verify the model at ``place``: :data:`DEMO`, or the path of a model or of a store with no other.
+def open_named(source: str, setting: str = "mechanism.ngrams") -> NgramModel:
+    """Open and verify the model at ``source``: :data:`DEMO`, or the path of a model or of a store with no other.
 
     ``setting``: the setting that names it, for messages. Raises :class:`NgramError`.
     """
-    if place == DEMO:
+    if source == DEMO:
         with resources.as_file(resources.files("wordveil") / "data" / "bigrams") as store:
             return open_model(find_model(store, setting))
-    return open_model(find_model(Path(place), setting))
+    return open_model(find_model(Path(source), setting))
 
 
 def bigrams_of(model: NgramModel) -> Bigrams:

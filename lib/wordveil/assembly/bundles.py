@@ -41,7 +41,7 @@ FindBundle = Callable[[], Bundle | None]
 
 
 def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPairs = read_pairs) -> Bundle:
-    """Build the configuration's bundle, or return the one that is there already.
+    """Build the configuration's bundle, or return the one that exists.
 
     Parts of a build that take long are kept in the store until the bundle is written, so that an interrupted build
     continues where it was. A trained embedding stays there, for bundles with other settings of the mechanism.
@@ -65,17 +65,17 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         where another public file is missing, cannot be read or does not fit the embedding.
     """
     work = work or BuildContext()
-    section, place = config.mechanism, Path(config.bundle_store)
-    store = bundles.find_store(place)
+    section, store_path = config.mechanism, Path(config.bundle_store)
+    store = bundles.find_store(store_path)
     recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
     try:
-        found = bundles.find(place, recipe)
+        path = bundles.find(store_path, recipe)
     except BundleError:
-        if store != place:
+        if store != store_path:
             raise  # One bundle is named, and it is another one.
-        found = None  # The store has other bundles; this one is added.
-    if found is None:
-        # Files first: their faults are told before an embedding is trained, which may start Spark.
+        path = None  # The store has other bundles; this one is added.
+    if path is None:
+        # Files first: their faults are reported before training an embedding, which may start Spark.
         files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(section, store, work, read)
         fitted = files.fit(embedding.words)
@@ -95,11 +95,11 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             recovery = measure_recovery(mechanism, frequencies)
             work.progress("measuring how the embedding suits the mechanism")
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
-        found = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
+        path = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")
         compile_finder(config.policy)
-    return bundles.open_bundle(found)
+    return bundles.open_bundle(path)
 
 
 def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
@@ -110,8 +110,8 @@ def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, 
 
 
 def find_embedding(config: Config, progress: Callable[[str], None] = lambda _: None) -> Embedding | None:
-    """Read the public embedding of the mechanism. None where it is not at hand, or is trained from pairs: means of its
-    vectors, which lie in a hyperbolic space, say nothing of a text.
+    """Read the public embedding of the mechanism. None where it is not available, or is trained from pairs: means of
+    its vectors, which lie in a hyperbolic space, say nothing of a text.
 
     Raises :class:`wordveil.errors.EmbeddingError` where it cannot be read.
     """
@@ -178,14 +178,14 @@ def compare_mechanisms(config: Config, text: str, work: BuildContext | None = No
 def find_bundle(config: Config) -> Bundle | None:
     """Open the configuration's bundle. None where its store is empty.
 
-    The contents of the embedding and of other public files are compared where they are at hand, else their names.
+    The contents of the embedding and of other public files are compared where they are available, else their names.
     Raises :class:`BundleError` where there are bundles and none matches.
     """
-    place = config.mechanism.embedding
-    digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
+    source = config.mechanism.embedding
+    digest = embeddings.digest_source(source) if embeddings.embedding_exists(source) else ""
     digests = digest_files(config.mechanism.public_files, missing_allowed=True)
-    found = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
-    return bundles.open_bundle(found) if found else None
+    path = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
+    return bundles.open_bundle(path) if path else None
 
 
 def find_once(config: Config) -> FindBundle:
@@ -198,7 +198,7 @@ def find_once(config: Config) -> FindBundle:
 
 def find_recovery(config: Config, fingerprint: str) -> Recovery | None:
     """What an attacker recovers of words that the bundle of that fingerprint replaces. None where the configuration's
-    bundle is another one, is not at hand, or does not say.
+    bundle is a different one, is not available, or does not say.
     """
     with suppress(WordveilError):
         bundle = find_bundle(config)

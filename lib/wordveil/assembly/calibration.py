@@ -1,4 +1,4 @@
-"""From a configuration to what epsilons mean for its public vocabulary. No corpus is read, and no key."""
+"""From a configuration to the meaning of epsilons for its public vocabulary. Reads no corpus and no key."""
 
 from __future__ import annotations
 
@@ -66,33 +66,33 @@ def run_calibration(
     """
     other = None if request.match is None else load_config(request.match)
     with open_subject(config, work, read) as (subject, fitted):
-        found, notes = list(_find_targets(subject, request, work)), list(fitted)
+        answers, notes = list(_find_targets(subject, request, work)), list(fitted)
         if other is not None:
             equal, is_same = _match(subject, other, request, work)
-            found.append(equal)
+            answers.append(equal)
             notes.extend([] if is_same else [VOCABULARY_NOTE])
-        epsilons = sorted({*request.epsilons, *(one.epsilon for one in found)})
+        epsilons = sorted({*request.epsilons, *(answer.epsilon for answer in answers)})
         meanings = []
-        for place, epsilon in enumerate(epsilons):
+        for number, epsilon in enumerate(epsilons):
             work.progress(f"measuring epsilon {epsilon:g}")
-            work.steps(place, len(epsilons))
+            work.steps(number, len(epsilons))
             built = subject.build(epsilon)
             meanings.append(measure_meaning(built, request.plan, count(built) if count else None))
-    is_exact = all(figure.is_exact for one in meanings for figure in one.words)
+    is_exact = all(figure.is_exact for meaning in meanings for figure in meaning.words)
     return Calibration(
         mechanism=subject.mechanism,
         facts=_list_facts(config, subject, request.plan, is_exact=is_exact),
         meanings=tuple(meanings),
-        found=tuple(found),
+        found=tuple(answers),
         notes=(*notes, _EXACT_NOTE if is_exact else _DRAWN_NOTE, K_NOTE),
     )
 
 
 def _find_targets(subject: Subject, request: Request, work: BuildContext) -> Iterator[FoundEpsilon]:
-    for one in request.targets:
-        work.progress(f"looking for {one}")
-        with _reaching("--target", str(one)):
-            yield find_target(subject, one.name, one.value)
+    for target in request.targets:
+        work.progress(f"looking for {target}")
+        with _reaching("--target", str(target)):
+            yield find_target(subject, target.name, target.value)
 
 
 def _match(subject: Subject, config: Config, request: Request, work: BuildContext) -> tuple[FoundEpsilon, bool]:

@@ -24,7 +24,7 @@ _ANY = 1.0
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that an epsilon shall give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
+    """A figure that an epsilon should give. ``name``: one of :data:`wordveil.measures.calibration.targets.TARGETS`."""
 
     name: str
     value: float
@@ -35,7 +35,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What a calibration shall measure and find, as the command line has it.
+    """What the command line asks a calibration to measure and find.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Request:
     def show_search(self) -> str:
         """The options that look for epsilons, as they are typed."""
         matched = [] if self.match is None else [f"--match {self.match.name} --by {self.by}"]
-        return " ".join([*(f"--target {one}" for one in self.targets), *matched])
+        return " ".join([*(f"--target {target}" for target in self.targets), *matched])
 
     def load(self) -> Config:
         """Read the configuration, which needs no ``mechanism.epsilon`` and whose own is not used.

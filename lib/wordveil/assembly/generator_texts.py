@@ -32,7 +32,7 @@ def train_generator(
     observe: Callable[[Any, int], None] = lambda _row, _total: None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Trained:
-    """Prepare the texts of a configuration and train its generator, or go on where an interruption left it.
+    """Prepare the texts of a configuration and train its generator, or resume an interrupted training.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def train_generator(
     PlatformError
         where JAX, Flax or Optax is not installed.
     EmbeddingError, InputError, GeneratorError
-        where the embedding or the texts cannot be read, or training cannot go on.
+        where the embedding or the texts cannot be read, or training cannot resume.
     """
     require_packages()
     from wordveil.generators.training.train import Task, train
@@ -89,23 +89,23 @@ def prepare_corpus(
         "length": section.shape.length,
         "words": words,
     }
-    if (found := find_corpus(section.directory, source)) is not None:
-        return found
+    if (corpus := find_corpus(section.directory, source)) is not None:
+        return corpus
     codec = Codec(policy, vocabulary)
     pieces = (encode_texts(batch, codec, texts.cut, vocabulary.unknown) for batch in read_texts(texts))
     length, share = section.shape.length, texts.validation
     return write_corpus(section.directory, pieces, length, share, source, private=is_private)
 
 
-def _digest_files(place: Path) -> str:
-    files = sorted(path for path in place.rglob("*") if path.is_file()) if place.is_dir() else [place]
+def _digest_files(source: Path) -> str:
+    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
     digest = hashlib.sha256()
     try:
         for path in files:
             with path.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
     except OSError as error:
-        raise InputError(f"generator.texts.path = {place}: cannot be read ({error.strerror}).") from None
+        raise InputError(f"generator.texts.path = {source}: cannot be read ({error.strerror}).") from None
     return digest.hexdigest()
 
 

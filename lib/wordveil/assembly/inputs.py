@@ -36,12 +36,12 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PublicFiles:
-    """What the files hold: by setting, its place and its content.
+    """What the files hold: by setting, its source and its content.
 
     Each kind of file has its content in a form of its own.
     """
 
-    places: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
     contents: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, words: pa.StringArray) -> FittedInputs:
@@ -66,8 +66,8 @@ class PublicFiles:
         notes: list[str] = []
         for name, content in self.contents.items():
             kind = _KINDS[name]
-            found = _Words(words, name, self.places[name], notes)
-            fitted[kind.input] = kind.fit(content, found)
+            target_words = _Words(words, name, self.sources[name], notes)
+            fitted[kind.input] = kind.fit(content, target_words)
         return FittedInputs(PublicInputs(**fitted), tuple(notes))
 
 
@@ -87,13 +87,13 @@ class FittedInputs:
     notes: tuple[str, ...]
 
 
-def read_files(places: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
+def read_files(sources: Mapping[str, str], progress: Progress = lambda _: None) -> PublicFiles:
     """Read and check public files.
 
     Parameters
     ----------
-    places : mapping of str to str
-        the places of the files, by setting
+    sources : mapping of str to str
+        the paths or names of the files, by setting
         (:attr:`wordveil.config.mechanisms.MechanismSection.public_files`).
     progress : callable
         gets a line of text about each file.
@@ -104,19 +104,19 @@ def read_files(places: Mapping[str, str], progress: Progress = lambda _: None) -
         where a file is missing or has a fault. The message names setting, file and line.
     """
     contents: dict[str, Any] = {}
-    for name, place in places.items():
-        progress(f"reading {name} from {place}")
-        contents[name] = _KINDS[name].read(place, _setting(name), progress)
-    return PublicFiles(places, contents)
+    for name, source in sources.items():
+        progress(f"reading {name} from {source}")
+        contents[name] = _KINDS[name].read(source, _setting(name), progress)
+    return PublicFiles(sources, contents)
 
 
-def digest_files(places: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
-    """Identify public files by their content, as a recipe has them.
+def digest_files(sources: Mapping[str, str], *, missing_allowed: bool = False) -> dict[str, str]:
+    """Identify public files by their content, as a recipe does.
 
     Parameters
     ----------
-    places : mapping of str to str
-        the places of the files, by setting.
+    sources : mapping of str to str
+        the paths or names of the files, by setting.
     missing_allowed : bool
         whether files that are not there are left out of the result.
 
@@ -131,9 +131,9 @@ def digest_files(places: Mapping[str, str], *, missing_allowed: bool = False) ->
         where a file is missing or cannot be read.
     """
     return {
-        name: _KINDS[name].digest(place, _setting(name))
-        for name, place in places.items()
-        if not missing_allowed or _KINDS[name].exists(place)
+        name: _KINDS[name].digest(source, _setting(name))
+        for name, source in sources.items()
+        if not missing_allowed or _KINDS[name].exists(source)
     }
 
 
@@ -147,7 +147,7 @@ class _Words:
 
     words: pa.StringArray
     name: str
-    place: str
+    source: str
     notes: list[str]
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ class _Words:
 
     def note_unknown(self, ids: NDArray[np.int32]) -> None:
         """Note how many words of the file, one a line, the embedding does not have."""
-        self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.place} are not in the embedding: ignored.")
+        self.note(int((ids < 0).sum()), f"of {len(ids):,} words of {self.source} are not in the embedding: ignored.")
 
     def share_known(self, known: int) -> str:
         return f"it has {known:,} of the embedding's {len(self):,} words ({known / len(self):.1%})"
@@ -185,7 +185,7 @@ def _fit_frequencies(table: WordTable, to: _Words) -> NDArray[np.float64]:
     to.note_unknown(ids)
     to.note(
         len(to) - known,
-        f"of {len(to):,} words are not in {to.place}: they count as half an occurrence, as 0.5 is added.",
+        f"of {len(to):,} words are not in {to.source}: they count as half an occurrence, as 0.5 is added.",
     )
     halves = np.ones(len(to), np.int64)
     halves[ids[ids >= 0]] += 2 * counts[ids >= 0]
@@ -201,9 +201,9 @@ def _fit_pairs(table: WordTable, to: _Words) -> Pairs:
         raise table.error("has no pair of two words of the embedding.", f"Name another file. {_CASE}")
     to.note(
         int(unknown.sum()),
-        f"of {len(words):,} pairs of {to.place} have a word that is not in the embedding: ignored.",
+        f"of {len(words):,} pairs of {to.source} have a word that is not in the embedding: ignored.",
     )
-    to.note(int(itself.sum()), f"of {len(words):,} pairs of {to.place} are of a word with itself: ignored.")
+    to.note(int(itself.sum()), f"of {len(words):,} pairs of {to.source} are of a word with itself: ignored.")
     return Pairs(words[used], others[used], similarities[used])
 
 
@@ -217,11 +217,11 @@ def _fit_classes(table: WordTable, to: _Words) -> NDArray[np.int32]:
     labels[ids[known]] = np.asarray(table.columns[1].dictionary_encode().indices)[known]
     to.note_unknown(ids)
     missing = len(to) - int(known.sum())
-    to.note(missing, f"of {len(to):,} words are not in {to.place}: together they are a class of their own.")
-    found = pa.array(labels).dictionary_encode()
-    classes = np.asarray(found.indices).astype(np.int32)
+    to.note(missing, f"of {len(to):,} words are not in {to.source}: together they are a class of their own.")
+    encoded = pa.array(labels).dictionary_encode()
+    classes = np.asarray(encoded.indices).astype(np.int32)
     single = int((np.bincount(classes) == 1).sum())
-    to.note(single, f"of {len(found.dictionary):,} classes have a single word: it has no other word of its class.")
+    to.note(single, f"of {len(encoded.dictionary):,} classes have a single word: it has no other word of its class.")
     return classes
 
 
@@ -229,36 +229,36 @@ def _fit_similarity(other: Embedding, to: _Words) -> Embedding:
     """The embedding as it is: the mechanism says what becomes of words that it does not have."""
     if not (to.find(other.words) >= 0).any():
         raise EmbeddingError(
-            f"mechanism.{to.name} = {to.place}: has no word of the embedding. Name another one. {_CASE}"
+            f"mechanism.{to.name} = {to.source}: has no word of the embedding. Name another one. {_CASE}"
         )
     return other
 
 
-def _read_counts(place: str, setting: str, _: Progress) -> WordTable:
-    if is_wordfreq(place):
-        return read_wordfreq(place, setting)
-    table = read_word_table(place, setting, ("word", "count"))
+def _read_counts(source: str, setting: str, _: Progress) -> WordTable:
+    if is_wordfreq(source):
+        return read_wordfreq(source, setting)
+    table = read_word_table(source, setting, ("word", "count"))
     table.whole_numbers(1)
     table.require_distinct(1)
     return table
 
 
-def _read_pairs(place: str, setting: str, _: Progress) -> WordTable:
-    table = read_word_table(place, setting, ("word", "similar word", "similarity"))
+def _read_pairs(source: str, setting: str, _: Progress) -> WordTable:
+    table = read_word_table(source, setting, ("word", "similar word", "similarity"))
     table.numbers(2)
     table.require_distinct(2)
     return table
 
 
-def _read_classes(place: str, setting: str, _: Progress) -> WordTable:
-    table = read_word_table(place, setting, ("word", "class"))
+def _read_classes(source: str, setting: str, _: Progress) -> WordTable:
+    table = read_word_table(source, setting, ("word", "class"))
     table.require_distinct(1)
     return table
 
 
-def _read_similarity(place: str, setting: str, progress: Progress) -> Embedding:
+def _read_similarity(source: str, setting: str, progress: Progress) -> Embedding:
     try:
-        return embeddings.load(place, progress=progress, setting=setting)
+        return embeddings.load(source, progress=progress, setting=setting)
     except EmbeddingError as error:
         raise _named(error, setting) from error
 
@@ -268,35 +268,35 @@ def _named(error: EmbeddingError, setting: str) -> EmbeddingError:
     return error if str(error).startswith(setting) else EmbeddingError(f"{setting}: {error}")
 
 
-def _digest_table(place: str, setting: str) -> str:
-    path = require_file(place, setting)
+def _digest_table(source: str, setting: str) -> str:
+    path = require_file(source, setting)
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise PublicFileError(f"{setting} = {place}: cannot be read ({error.strerror}). Name another file.") from None
+        raise PublicFileError(f"{setting} = {source}: cannot be read ({error.strerror}). Name another file.") from None
 
 
 @contextmanager
-def _naming_model(place: str, setting: str) -> Iterator[None]:
+def _naming_model(source: str, setting: str) -> Iterator[None]:
     try:
         yield
     except NgramError as error:
-        raise NgramError(f"{setting} = {place}: {error}") from None
+        raise NgramError(f"{setting} = {source}: {error}") from None
 
 
-def _read_model(place: str, setting: str, _: Progress) -> NgramModel:
-    with _naming_model(place, setting):
-        return ngram_model.open_named(place)
+def _read_model(source: str, setting: str, _: Progress) -> NgramModel:
+    with _naming_model(source, setting):
+        return ngram_model.open_named(source)
 
 
-def _digest_model(place: str, setting: str) -> str:
-    return _read_model(place, setting, lambda _: None).digest
+def _digest_model(source: str, setting: str) -> str:
+    return _read_model(source, setting, lambda _: None).digest
 
 
-def _read_generator(place: str, setting: str, _: Progress) -> GeneratorWeights:
+def _read_generator(source: str, setting: str, _: Progress) -> GeneratorWeights:
     try:
-        return load_weights(Path(place))
+        return load_weights(Path(source))
     except GeneratorError as error:
         raise GeneratorError(f"{setting} = {error}") from None
 
@@ -305,7 +305,7 @@ def _fit_generator(weights: GeneratorWeights, to: _Words) -> GeneratorWeights:
     """The weights as they are: a generator has a fixed list of words."""
     if weights.words_digest != digest_words(to.words) or weights.shape.size != len(to):
         raise GeneratorError(
-            f"{_setting(to.name)} = {to.place}: its {weights.shape.size:,} words are not the {len(to):,} words of "
+            f"{_setting(to.name)} = {to.source}: its {weights.shape.size:,} words are not the {len(to):,} words of "
             "mechanism.embedding, in the same order. Name the embedding that it was trained with, or train it again "
             "with this one."
         )
@@ -320,7 +320,7 @@ class _Kind:
     read: Callable[[str, str, Progress], Any]
     fit: Callable[[Any, _Words], Any]
     digest: Callable[[str, str], str] = _digest_table
-    exists: Callable[[str], bool] = lambda place: Path(place).exists()
+    exists: Callable[[str], bool] = lambda source: Path(source).exists()
 
 
 _KINDS = {
@@ -328,8 +328,8 @@ _KINDS = {
         "frequencies",
         _read_counts,
         _fit_frequencies,
-        lambda place, setting: (digest_wordfreq if is_wordfreq(place) else _digest_table)(place, setting),
-        lambda place: has_wordfreq(place) if is_wordfreq(place) else Path(place).exists(),
+        lambda source, setting: (digest_wordfreq if is_wordfreq(source) else _digest_table)(source, setting),
+        lambda source: has_wordfreq(source) if is_wordfreq(source) else Path(source).exists(),
     ),
     "similarity": _Kind(
         "similarity", _read_similarity, _fit_similarity, embeddings.digest_source, embeddings.embedding_exists
@@ -341,7 +341,7 @@ _KINDS = {
         _read_model,
         lambda model, _: ngram_model.bigrams_of(model),
         _digest_model,
-        lambda place: place == ngram_model.DEMO or Path(place).exists(),
+        lambda source: source == ngram_model.DEMO or Path(source).exists(),
     ),
     "model": _Kind("generator", _read_generator, _fit_generator),
 }

@@ -1,4 +1,4 @@
-"""Public frequencies that come with the package wordfreq: ``wordfreq:de`` in place of a file.
+"""Public frequencies that come with the package wordfreq: ``wordfreq:de`` instead of a file.
 
 wordfreq counted words of 42 languages in subtitles, news, books, encyclopaedias and web pages until 2021 (Speer 2022,
 doi:10.5281/zenodo.7199437), and is not updated: later web pages hold texts that machines wrote. A recipe has the digest
@@ -21,17 +21,17 @@ _PER_WORDS = 10**10
 """Counts are per so many words: the rarest word of a list has 100."""
 
 
-def is_wordfreq(place: str) -> bool:
+def is_wordfreq(source: str) -> bool:
     """Whether a setting names a list of wordfreq and no file."""
-    return place.startswith(WORDFREQ)
+    return source.startswith(WORDFREQ)
 
 
-def has_wordfreq(place: str) -> bool:
-    """Whether the list is at hand."""
-    return find_version("wordfreq") is not None and place.removeprefix(WORDFREQ) in _languages()
+def has_wordfreq(source: str) -> bool:
+    """Whether the list is available."""
+    return find_version("wordfreq") is not None and source.removeprefix(WORDFREQ) in _languages()
 
 
-def read_wordfreq(place: str, setting: str) -> WordTable:
+def read_wordfreq(source: str, setting: str) -> WordTable:
     """The words of a list and their counts, as a file of words and counts has them.
 
     Raises
@@ -41,23 +41,23 @@ def read_wordfreq(place: str, setting: str) -> WordTable:
     """
     if find_version("wordfreq") is None:
         raise _error(
-            place, setting, "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
+            source, setting, "needs wordfreq, which Python does not have here. Run `pip install 'wordveil[languages]'`."
         )
-    if not has_wordfreq(place):
-        raise _error(place, setting, f"there is no such list. There are: {', '.join(sorted(_languages()))}.")
-    words, counts = _load(place.removeprefix(WORDFREQ))
-    return WordTable(setting, place, (pa.array(words, pa.string()), pa.array(counts, pa.int64()).cast(pa.string())))
+    if not has_wordfreq(source):
+        raise _error(source, setting, f"there is no such list. There are: {', '.join(sorted(_languages()))}.")
+    words, counts = _load(source.removeprefix(WORDFREQ))
+    return WordTable(setting, source, (pa.array(words, pa.string()), pa.array(counts, pa.int64()).cast(pa.string())))
 
 
-def digest_wordfreq(place: str, setting: str) -> str:
+def digest_wordfreq(source: str, setting: str) -> str:
     """The SHA-256 of a list's words and counts, hexadecimal. Raises as :func:`read_wordfreq`."""
-    words, counts = read_wordfreq(place, setting).columns
+    words, counts = read_wordfreq(source, setting).columns
     lines = "".join(f"{word}\t{count}\n" for word, count in zip(words.to_pylist(), counts.to_pylist(), strict=True))
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _error(place: str, setting: str, problem: str) -> PublicFileError:
-    return PublicFileError(f"{setting} = {place}: {problem}")
+def _error(source: str, setting: str, problem: str) -> PublicFileError:
+    return PublicFileError(f"{setting} = {source}: {problem}")
 
 
 @lru_cache(maxsize=1)

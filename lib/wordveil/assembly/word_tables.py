@@ -32,19 +32,19 @@ class WordTable:
     ----------
     setting
         the setting that names the file, for messages.
-    place
+    source
         the file.
     columns
         string arrays ``(lines,)``, without empty cells.
     """
 
     setting: str
-    place: str
+    source: str
     columns: tuple[pa.StringArray, ...]
 
     def error(self, problem: str, fix: str) -> PublicFileError:
         """An error that names setting and file."""
-        return _error(self.setting, self.place, problem, fix)
+        return _error(self.setting, self.source, problem, fix)
 
     def whole_numbers(self, column: int) -> NDArray[np.int64]:
         """A column as positive whole numbers below 10^18: int64 ``(lines,)``. Raises :class:`PublicFileError`."""
@@ -53,9 +53,9 @@ class WordTable:
     def numbers(self, column: int) -> NDArray[np.float64]:
         """A column as finite numbers: float64 ``(lines,)``. Raises :class:`PublicFileError`."""
         kind = "a finite number, with a point and no spaces"
-        found = self._numbers(column, _NUMBER, pa.float64(), kind)
-        self._refuse(~np.isfinite(found), column, kind)
-        return found
+        numbers = self._numbers(column, _NUMBER, pa.float64(), kind)
+        self._refuse(~np.isfinite(numbers), column, kind)
+        return numbers
 
     def _numbers(self, column: int, pattern: str, kind: pa.DataType, wanted: str) -> NDArray[Any]:
         values = self.columns[column]
@@ -87,25 +87,25 @@ class WordTable:
 
 
 def _number_values(values: pa.Array) -> NDArray[np.int64]:
-    """The number of each value among the distinct ones, in the order of their first places."""
+    """The number of each value among the distinct ones, in the order of first occurrence."""
     return np.asarray(values.dictionary_encode().indices).astype(np.int64)
 
 
-def _error(setting: str, place: str, problem: str, fix: str) -> PublicFileError:
-    return PublicFileError(f"{setting} = {place}: {problem} {fix}")
+def _error(setting: str, source: str, problem: str, fix: str) -> PublicFileError:
+    return PublicFileError(f"{setting} = {source}: {problem} {fix}")
 
 
-def require_file(place: str, setting: str) -> Path:
+def require_file(source: str, setting: str) -> Path:
     """The path of a file that is there. Raises :class:`PublicFileError`."""
-    path = Path(place)
+    path = Path(source)
     if not path.exists():
-        raise _error(setting, place, "no such file.", "Name an existing file.")
+        raise _error(setting, source, "no such file.", "Name an existing file.")
     if not path.is_file():
-        raise _error(setting, place, "is not a file.", "Name a file.")
+        raise _error(setting, source, "is not a file.", "Name a file.")
     return path
 
 
-def read_word_table(place: str, setting: str, names: Sequence[str]) -> WordTable:
+def read_word_table(source: str, setting: str, names: Sequence[str]) -> WordTable:
     """Read a file whose lines have the columns ``names``, which its messages use.
 
     Raises
@@ -113,11 +113,11 @@ def read_word_table(place: str, setting: str, names: Sequence[str]) -> WordTable
     PublicFileError
         where there is no such file, or a line that is not UTF-8, has another number of columns or an empty one.
     """
-    path = require_file(place, setting)
+    path = require_file(source, setting)
 
     def fault(problem: str) -> PublicFileError:
         columns = f"{', '.join(names[:-1])} and {names[-1]}, with a tab between"
-        return _error(setting, place, problem, f"Each line has {len(names)} columns: {columns}. Repair the file.")
+        return _error(setting, source, problem, f"Each line has {len(names)} columns: {columns}. Repair the file.")
 
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
@@ -130,7 +130,7 @@ def read_word_table(place: str, setting: str, names: Sequence[str]) -> WordTable
         empty = np.asarray(pc.equal(pc.utf8_trim_whitespace(column), ""))
         if empty.any():
             raise fault(f"line {int(np.argmax(empty)) + 1}: {name} is empty.")
-    return WordTable(setting, place, columns)
+    return WordTable(setting, source, columns)
 
 
 def _decoded(data: bytes, fault: Callable[[str], PublicFileError]) -> bytes:

@@ -23,8 +23,8 @@ from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.rules import RULES, RuleResult
 from wordveil.report.histograms import draw_histogram
-from wordveil.report.numbers import show_recovered, show_share
 from wordveil.report.templates import render_page
+from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import Comparison

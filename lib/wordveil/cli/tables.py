@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wordveil.cli.output import Table
 from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.privacy.recovery import PriorRecovery, Recovery
-from wordveil.report.numbers import show_recovered, show_share
+from wordveil.report.values import show_recovered, show_share
 
 if TYPE_CHECKING:
     from wordveil.measures.comparison import Comparison, Line

@@ -97,10 +97,10 @@ class MasterKey:
     ``material`` is the root, epoch 1; ``later`` are the epochs 2, 3 and so on. Raises :class:`KeyMaterialError`.
     """
 
-    def __init__(self, material: bytes, place: str = "this key", *, later: Sequence[bytes] = ()) -> None:
+    def __init__(self, material: bytes, source: str = "this key", *, later: Sequence[bytes] = ()) -> None:
         epochs = (material, *later)
         for number, epoch in enumerate(epochs, 1):
-            where = place if len(epochs) == 1 else f"{place}, epoch {number},"
+            where = source if len(epochs) == 1 else f"{source}, epoch {number},"
             if len(epoch) != KEY_BYTES:
                 raise KeyMaterialError(f"{where} has {len(epoch)} bytes; a key has {KEY_BYTES} bytes. {_MAKE_ONE}")
             if len(set(epoch)) < 8:
@@ -168,21 +168,21 @@ def find_key_fault(recorded_root: str, recorded_epochs: Sequence[str], key: Mast
     ``recorded_epochs`` holds one fingerprint for each epoch, the root's first. A key with more epochs than were
     recorded is right: it was rotated since.
     """
-    found = key.epoch_fingerprints
+    epochs = key.epoch_fingerprints
     if key.fingerprint != recorded_root:
         return (
             f"the key is {key.fingerprint}, but the release was drawn with {recorded_root}. Name the release's own "
             "key. Another key would draw and charge every record again, which needs a new release."
         )
-    for number, (recorded, given) in enumerate(zip(recorded_epochs, found, strict=False), 1):
+    for number, (recorded, given) in enumerate(zip(recorded_epochs, epochs, strict=False), 1):
         if recorded != given:
             return (
                 f"epoch {number} of key {recorded_root} is {given}, but the release was drawn with {recorded}: the key "
                 "was rotated in two places. Restore the file that the release was drawn with."
             )
-    if len(found) < len(recorded_epochs):
+    if len(epochs) < len(recorded_epochs):
         return (
-            f"key {recorded_root} has {len(found)} {'epoch' if len(found) == 1 else 'epochs'}, but the release was "
+            f"key {recorded_root} has {len(epochs)} {'epoch' if len(epochs) == 1 else 'epochs'}, but the release was "
             f"drawn with {len(recorded_epochs)}: the key is older than the release. Restore the rotated key."
         )
     return None
@@ -324,26 +324,26 @@ def _read_private(path: Path) -> str:
         raise KeyMaterialError(f"key.file {path} does not hold 64 hexadecimal digits. {_MAKE_ONE}") from None
 
 
-def _parse(content: str, place: str) -> MasterKey:
-    return _make_master(_parse_digits(content, place), place)
+def _parse(content: str, source: str) -> MasterKey:
+    return _make_master(_parse_digits(content, source), source)
 
 
-def _parse_digits(content: str, place: str) -> list[str]:
+def _parse_digits(content: str, source: str) -> list[str]:
     """The digits of each epoch."""
     if dead := _TOMBSTONE.fullmatch(content):
         raise KeyMaterialError(
-            f"{place}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To draw again, "
-            "use a new key and a new release name; every record is then charged again."
+            f"{source}: key {dead[1]} was destroyed on {dead[2]}, so everything drawn with it is frozen. To "
+            "draw again, use a new key and a new release name; every record is then charged again."
         )
     epochs = content.split()
     if not epochs or not all(len(digits) == 2 * KEY_BYTES and set(digits) <= set(hexdigits) for digits in epochs):
-        raise KeyMaterialError(f"{place} does not hold 64 hexadecimal digits for each epoch. {_MAKE_ONE}")
+        raise KeyMaterialError(f"{source} does not hold 64 hexadecimal digits for each epoch. {_MAKE_ONE}")
     return epochs
 
 
-def _make_master(epochs: Sequence[str], place: str) -> MasterKey:
+def _make_master(epochs: Sequence[str], source: str) -> MasterKey:
     root, *later = (bytes.fromhex(digits) for digits in epochs)
-    return MasterKey(root, place, later=later)
+    return MasterKey(root, source, later=later)
 
 
 def make_throwaway_keys() -> ReleaseKeys:

@@ -144,8 +144,8 @@ class KeyedStream:
         ).digest()
         further = KeyedStream(Secret(key), 1)
         nowhere = np.zeros((1, CONTEXT_BYTES), np.uint8)
-        for place in range(_COUNTERS):
-            for word in further.words(nowhere, np.array([place])).ravel().tolist():
+        for counter in range(_COUNTERS):
+            for word in further.words(nowhere, np.array([counter])).ravel().tolist():
                 yield word >> (64 - DIGIT_BITS)
 
     def _encrypt(self, plain: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -175,11 +175,11 @@ def fill_counter_blocks(contexts: NDArray[np.uint32], offsets: NDArray[np.int64]
     for record in range(len(contexts)):
         a, b, c = contexts[record, 0], contexts[record, 1], contexts[record, 2]
         start = offsets[record]
-        for place in range(start, offsets[record + 1]):
-            out[place, 0] = a
-            out[place, 1] = b
-            out[place, 2] = c
-            out[place, 3] = place - start
+        for position in range(start, offsets[record + 1]):
+            out[position, 0] = a
+            out[position, 1] = b
+            out[position, 2] = c
+            out[position, 3] = position - start
 
 
 def scale_words(words: NDArray[np.uint64], limit: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -153,50 +153,50 @@ def _refuse_rows(bad: NDArray[np.bool_], start: int, words: list[str], source: s
 
 
 def load(
-    place: str,
+    source: str,
     file_format: str = "auto",
     progress: Callable[[str], None] = lambda _: None,
     setting: str = _SETTING,
 ) -> Embedding:
-    """The embedding at ``place``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
+    """The embedding at ``source``: a path, or the name of one that comes with the package (:data:`SHIPPED`).
 
     ``file_format`` is one of :data:`FORMATS`; ``auto`` recognises directories, fastText and word2vec binaries, and
     text files with and without a header by their first bytes. ``setting`` names it in messages. Raises
     :class:`EmbeddingError`.
     """
-    if place in SHIPPED:
-        with _open_shipped(place) as directory:
-            return _load_directory(directory, f"{place} embedding")
-    path = Path(place)
+    if source in SHIPPED:
+        with _open_shipped(source) as directory:
+            return _load_directory(directory, f"{source} embedding")
+    path = Path(source)
     _check_exists(path, setting)
     chosen = _detect(path) if file_format == "auto" else file_format
-    progress(f"reading {place} as {chosen}")
+    progress(f"reading {source} as {chosen}")
     try:
-        return _READERS[chosen](path, place)
+        return _READERS[chosen](path, source)
     except EmbeddingError:
         raise
     except (ValueError, EOFError, OSError, KeyError, AssertionError, NotImplementedError, struct.error) as error:
         fix = f"Set {_SETTING}_format to one of" if setting == _SETTING else "Name a file of one of these formats:"
         raise EmbeddingError(
-            f"{setting} = {place}: cannot be read as {chosen} ({error}). {fix} {', '.join(FORMATS[1:])}."
+            f"{setting} = {source}: cannot be read as {chosen} ({error}). {fix} {', '.join(FORMATS[1:])}."
         ) from error
 
 
-def digest_source(place: str, setting: str = _SETTING) -> str:
-    """SHA-256 of the files of the embedding at ``place``, hexadecimal: shows whether a bundle was built from them.
+def digest_source(source: str, setting: str = _SETTING) -> str:
+    """SHA-256 of the files of the embedding at ``source``, hexadecimal: shows whether a bundle was built from them.
 
     ``setting`` names it in messages. Raises :class:`EmbeddingError`.
     """
-    if place in SHIPPED:
-        with _open_shipped(place) as directory:
+    if source in SHIPPED:
+        with _open_shipped(source) as directory:
             return _digest_files(directory)
-    _check_exists(Path(place), setting)
-    return _digest_files(Path(place))
+    _check_exists(Path(source), setting)
+    return _digest_files(Path(source))
 
 
-def embedding_exists(place: str) -> bool:
-    """Whether ``place`` names an embedding of the package or an existing path."""
-    return place in SHIPPED or Path(place).exists()
+def embedding_exists(source: str) -> bool:
+    """Whether ``source`` names an embedding of the package or an existing path."""
+    return source in SHIPPED or Path(source).exists()
 
 
 def _open_shipped(name: str) -> AbstractContextManager[Path]:
@@ -316,12 +316,12 @@ def _load_glove(path: Path, source: str) -> Embedding:
 def _refuse_duplicates(source: str) -> Iterator[None]:
     """Raise an error for a duplicate word, which gensim drops with a warning in its log."""
     logger = logging.getLogger("gensim.models.keyedvectors")
-    found: list[str] = []
+    duplicates: list[str] = []
 
     class _Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if "duplicate word '" in str(record.msg) and isinstance(record.args, tuple):
-                found.append(str(record.args[0]))
+                duplicates.append(str(record.args[0]))
 
     listener = _Listener(logging.WARNING)
     propagate, logger.propagate = logger.propagate, False
@@ -331,9 +331,10 @@ def _refuse_duplicates(source: str) -> Iterator[None]:
     finally:
         logger.removeHandler(listener)
         logger.propagate = propagate
-    if found:
+    if duplicates:
         raise EmbeddingError(
-            f"{source}: {found[0]!r} is listed more than once ({len(found)} duplicates in all). Keep one of each."
+            f"{source}: {duplicates[0]!r} is listed more than once ({len(duplicates)} duplicates in all). "
+            "Keep one of each."
         )
 
 

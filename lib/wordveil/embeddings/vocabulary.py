@@ -76,9 +76,9 @@ class WordIndex:
     def numbers(self, tokens: pa.StringArray) -> NDArray[np.int32]:
         """The number of each token among the words, -1 for a token that is not a word: int32 ``(len(tokens),)``."""
         data, offsets = _bytes_of(tokens)
-        found = np.empty(len(tokens), np.int32)
-        find_all(data, offsets, self.data, self.offsets, self.slots, found)
-        return found
+        numbers = np.empty(len(tokens), np.int32)
+        find_all(data, offsets, self.data, self.offsets, self.slots, numbers)
+        return numbers
 
 
 def _bytes_of(words: pa.StringArray) -> tuple[UInt8, Int64]:
@@ -107,8 +107,8 @@ def fill_slots(data: UInt8, offsets: Int64, slots: Int32) -> None:
     mask = np.uint64(len(slots) - 1)
     for word in range(len(offsets) - 1):
         code = SEED
-        for place in range(offsets[word], offsets[word + 1]):
-            code = mix_byte(code, data[place])
+        for index in range(offsets[word], offsets[word + 1]):
+            code = mix_byte(code, data[index])
         slot = _slot(code, mask)
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
@@ -121,14 +121,14 @@ def find(code: np.uint64, word: UInt8, length: int, data: UInt8, offsets: Int64,
     mask = np.uint64(len(slots) - 1)
     slot = _slot(code, mask)
     while slots[slot] >= 0:
-        found = slots[slot]
-        start = offsets[found]
-        if offsets[found + 1] - start == length:
-            place = 0
-            while place < length and data[start + place] == word[place]:
-                place += 1
-            if place == length:
-                return int(found)
+        word_number = slots[slot]
+        start = offsets[word_number]
+        if offsets[word_number + 1] - start == length:
+            matched = 0
+            while matched < length and data[start + matched] == word[matched]:
+                matched += 1
+            if matched == length:
+                return int(word_number)
         slot = (slot + np.uint64(1)) & mask
     return -1
 
@@ -139,6 +139,6 @@ def find_all(tokens: UInt8, token_offsets: Int64, data: UInt8, offsets: Int64, s
     for token in range(len(out)):
         start, stop = token_offsets[token], token_offsets[token + 1]
         code = SEED
-        for place in range(start, stop):
-            code = mix_byte(code, tokens[place])
+        for index in range(start, stop):
+            code = mix_byte(code, tokens[index])
         out[token] = find(code, tokens[start:stop], stop - start, data, offsets, slots)

@@ -7,8 +7,11 @@ something about protection: an attacker knows the mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
 
 from wordveil.scores.documents import Documents, Int64
 
@@ -20,6 +23,26 @@ class FittedClassifier(Protocol):
         """The label of each text: int64 ``(texts,)``, numbers of the names that it was fitted with, or
         :data:`wordveil.scores.documents.UNKNOWN` where it refuses to guess.
         """
+
+
+@dataclass(frozen=True)
+class FittedModel(FittedClassifier):
+    """A model of another library.
+
+    Attributes
+    ----------
+    prepare
+        turns texts into what the model reads.
+    model
+        its ``predict`` returns the labels.
+    """
+
+    prepare: Callable[[Sequence[str]], Any]
+    model: Any
+
+    def predict(self, texts: Sequence[str]) -> Int64:
+        # scikit-learn refuses to predict nothing.
+        return np.asarray(self.model.predict(self.prepare(texts)) if len(texts) else [], np.int64)
 
 
 class TextClassifier(Protocol):

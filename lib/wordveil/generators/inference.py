@@ -87,11 +87,11 @@ class GeneratorState:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.base)
 
     def keep(self, rows: NDArray[Any]) -> None:
-        """Keep some rows only: bool ``(count,)``, or their numbers, in any order. A row may go on several times."""
+        """Keep some rows only: bool ``(count,)``, or their numbers, in any order. Rows may repeat."""
         self.states = [states[rows] for states in self.states]
         self.levels = [levels[rows] for levels in self.levels]
         self.base = self.base[rows]
@@ -191,14 +191,14 @@ class WholeNumberGenerator:
 
     def _encode(self, sequences: NDArray[np.int32], lengths: NDArray[np.int64]) -> Float32:
         """The last states of the encoder, in whole numbers: float32 ``(count, cells)``. Longer sequences come first,
-        so that those which have a symbol at a place are the first ones.
+        so that the rows which have a symbol at a step are the first ones.
         """
-        places = int(lengths[0])
-        active = [int((lengths > place).sum()) for place in range(places)]
-        inputs = self._arrays["embedding"][sequences[:, :places].T]
+        length = int(lengths[0])
+        active = [int((lengths > step).sum()) for step in range(length)]
+        inputs = self._arrays["embedding"][sequences[:, :length].T]
         last: list[Float32] = []
         for forward, backward in self._encoder:
-            pairs = (_run(forward, inputs, active, range(places)), _run(backward, inputs, active, range(places)[::-1]))
+            pairs = (_run(forward, inputs, active, range(length)), _run(backward, inputs, active, range(length)[::-1]))
             last = [levels for _, levels in pairs]
             inputs = np.concatenate([outputs for outputs, _ in pairs], axis=2)
         return np.concatenate(last, axis=1)
@@ -264,24 +264,24 @@ class WholeNumberGenerator:
 
 
 def _freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written, as of a mapped file: kernels are compiled for one kind of array alone."""
+    """A read-only view, like one of a mapped file: kernels are compiled for one kind of array only."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def _run(cells: _Cells, inputs: Float32, active: list[int], places: range) -> tuple[Float32, Float32]:
-    """Run a layer over places of sequences, whose ``active[place]`` first rows have a symbol there.
+def _run(cells: _Cells, inputs: Float32, active: list[int], steps: range) -> tuple[Float32, Float32]:
+    """Run a layer over steps of sequences. At each step the first ``active[step]`` rows have a symbol.
 
-    Returns the states in whole numbers at all places, ``(places, count, cells)``, and the last ones.
+    Returns the states in whole numbers at all steps, ``(steps, count, cells)``, and the last ones.
     """
     count, width = inputs.shape[1], len(cells.hidden_bias)
     states, levels = np.zeros((2, count, width), np.float32)
     outputs = np.zeros((len(active), count, width), np.float32)
-    for place in places:
-        rows = slice(active[place])
-        cells.advance(inputs[place, rows], states[rows], levels[rows])
-        outputs[place, rows] = levels[rows]
+    for step in steps:
+        rows = slice(active[step])
+        cells.advance(inputs[step, rows], states[rows], levels[rows])
+        outputs[step, rows] = levels[rows]
     return outputs, levels
 
 

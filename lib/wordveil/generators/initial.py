@@ -1,4 +1,4 @@
-"""The weights with which training begins."""
+"""Initial weights of a training."""
 
 from __future__ import annotations
 

@@ -174,5 +174,5 @@ def weigh(sums: Float32, scale: Float32, bias: Float32, table: UInt32, weights: 
             sums[row, column] = logit
             largest = larger(largest, logit)
         for column in range(columns):
-            place = min((largest - sums[row, column]) * _SOFTMAX_STEPS + _HALF, last)
-            weights[row, column] = table[np.uint32(np.int32(place))]
+            step = min((largest - sums[row, column]) * _SOFTMAX_STEPS + _HALF, last)
+            weights[row, column] = table[np.uint32(np.int32(step))]

@@ -68,13 +68,13 @@ def _best_level(width: int) -> int:
 
 def list_products(shape: GeneratorShape) -> dict[str, Product]:
     """The matrices by name. The first generator layer's input is two: one reads symbols, one the latent vector."""
-    found = {}
+    products = {}
     for name, sizes in shape.arrays().items():
         if len(sizes) == 2 and name != "embedding":
-            found[name] = Product(_source(name), *sizes)
-    columns = found[_MIXED].columns
+            products[name] = Product(_source(name), *sizes)
+    columns = products[_MIXED].columns
     return {
-        **found,
+        **products,
         _MIXED: Product("embedding", shape.dimension, columns),
         _LATENT: Product("latent", shape.latent, columns),
     }
@@ -89,13 +89,13 @@ def _source(name: str) -> Literal["embedding", "latent", "states"]:
 
 def list_quantised(shape: GeneratorShape) -> dict[str, tuple[tuple[int, ...], str]]:
     """The arrays that :func:`quantise_weights` returns, by name: shape and dtype."""
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
-    found |= {"levels": ((3,), "int32"), "softmax": ((_SOFTMAX_ENTRIES,), "uint32")}
-    found |= {name: (sizes, "float32") for name, sizes in shape.arrays().items()}
+    needed: dict[str, tuple[tuple[int, ...], str]] = {}
+    needed |= {"levels": ((3,), "int32"), "softmax": ((_SOFTMAX_ENTRIES,), "uint32")}
+    needed |= {name: (sizes, "float32") for name, sizes in shape.arrays().items()}
     for name, product in list_products(shape).items():
-        found[name] = ((product.rows, product.columns), "float32")
-        found[f"{name}.scale"] = ((product.columns,), "float32")
-    return found
+        needed[name] = ((product.rows, product.columns), "float32")
+        needed[f"{name}.scale"] = ((product.columns,), "float32")
+    return needed
 
 
 def quantise_weights(weights: GeneratorWeights, levels: Levels | None = None) -> dict[str, NDArray[Any]]:
@@ -187,8 +187,8 @@ def check_exactness(shape: GeneratorShape, arrays: Mapping[str, NDArray[Any]]) -
     for name, (sizes, dtype) in list_quantised(shape).items():
         array = arrays.get(name)
         if array is None or array.shape != sizes or array.dtype != dtype:
-            found = "missing" if array is None else f"{array.dtype} {array.shape}"
-            raise _refuse(name, f"is {found}, and {dtype} {sizes} is needed")
+            given = "missing" if array is None else f"{array.dtype} {array.shape}"
+            raise _refuse(name, f"is {given}, and {dtype} {sizes} is needed")
     levels = Levels(*arrays["levels"].tolist())
     if not min(levels) >= 1:
         raise _refuse("levels", f"are {tuple(levels)}, and have to be 1 or more")

@@ -100,16 +100,16 @@ class GeneratorShape:
     def arrays(self) -> dict[str, tuple[int, ...]]:
         """The arrays of the weights, float32, by name: their shapes."""
         half, cells, latent = self.cells // 2, self.cells, self.latent
-        found: dict[str, tuple[int, ...]] = {"embedding": (self.size + 4, self.dimension)}
+        sizes_of: dict[str, tuple[int, ...]] = {"embedding": (self.size + 4, self.dimension)}
         for layer in range(self.encoder_layers):
             width = self.dimension if layer == 0 else cells
             for direction in ("forward", "backward"):
-                found |= _cell(f"encoder.{layer}.{direction}", width, half)
-        found |= {"latent": (cells, latent), "latent_bias": (latent,)}
+                sizes_of |= _cell(f"encoder.{layer}.{direction}", width, half)
+        sizes_of |= {"latent": (cells, latent), "latent_bias": (latent,)}
         for layer in range(self.generator_layers):
-            found |= {f"generator.{layer}.start": (latent, cells), f"generator.{layer}.start_bias": (cells,)}
-            found |= _cell(f"generator.{layer}", self.dimension + latent if layer == 0 else cells, cells)
-        return {**found, "output": (cells, self.outputs), "output_bias": (self.outputs,)}
+            sizes_of |= {f"generator.{layer}.start": (latent, cells), f"generator.{layer}.start_bias": (cells,)}
+            sizes_of |= _cell(f"generator.{layer}", self.dimension + latent if layer == 0 else cells, cells)
+        return {**sizes_of, "output": (cells, self.outputs), "output_bias": (self.outputs,)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

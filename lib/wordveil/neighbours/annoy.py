@@ -95,12 +95,12 @@ class AnnoyNearest:
         Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite
         or too long for float64 squares.
         """
-        found = np.full(queries.shape[1], -1, np.int32)
+        nearest = np.full(queries.shape[1], -1, np.int32)
         near = np.flatnonzero(np.abs(queries).max(axis=0, initial=0.0) < _FAR / np.sqrt(len(queries)))
         for number, query in zip(near.tolist(), np.ascontiguousarray(queries.T[near]), strict=True):
-            found[number] = next(iter(self._trees.get_nns_by_vector(query, 1, self._search_k)), -1)
-        missed = np.flatnonzero(found < 0)
+            nearest[number] = next(iter(self._trees.get_nns_by_vector(query, 1, self._search_k)), -1)
+        missed = np.flatnonzero(nearest < 0)
         if len(missed):
             self._exact = self._exact or ExactNearest(self._rows, len(self._rows), wanted="float32")
-            found[missed] = self._exact.search(queries[:, missed])
-        return found
+            nearest[missed] = self._exact.search(queries[:, missed])
+        return nearest

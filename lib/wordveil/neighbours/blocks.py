@@ -106,10 +106,10 @@ class BuildContext:
         task = Task(space.name, points, max_length, within)
         rows = block_rows(len(points))
         spans = list(pairwise([*range(0, len(points), rows), len(points)]))
-        place = self.kept / f"lists-{task.digest}" if self.kept else None
-        if place:
-            self.used.append(place)
-        done = {span: lists for span in spans if (lists := _read(place, span)) is not None}
+        directory = self.kept / f"lists-{task.digest}" if self.kept else None
+        if directory:
+            self.used.append(directory)
+        done = {span: lists for span in spans if (lists := _read(directory, span)) is not None}
         self.progress("finding the neighbours of every word")
         entries = sum(len(lists.ids) for lists in done.values())
         self.steps(len(done), len(spans))
@@ -118,14 +118,14 @@ class BuildContext:
             entries += len(lists.ids)
             if entries > max_entries:
                 raise TooManyEntriesError(f"over {max_entries:,} entries")
-            _keep(place, span, lists)
+            _keep(directory, span, lists)
             self.steps(len(done), len(spans))
         return NeighbourLists.join([done[span] for span in spans])
 
     def forget(self) -> None:
         """Delete the blocks that this build kept."""
-        for place in self.used:
-            shutil.rmtree(place, ignore_errors=True)
+        for directory in self.used:
+            shutil.rmtree(directory, ignore_errors=True)
         if self.kept:
             with suppress(OSError):  # it holds another build's blocks
                 self.kept.rmdir()
@@ -137,33 +137,33 @@ class BuildContext:
         if self.kept is None:
             return
         with suppress(OSError):  # another process tidies up, or may alone
-            for place in self.used:
-                os.utime(place)
-            for place in self.kept.iterdir():
-                if time.time() - place.stat().st_mtime > seconds:
-                    shutil.rmtree(place, ignore_errors=True)
+            for directory in self.used:
+                os.utime(directory)
+            for directory in self.kept.iterdir():
+                if time.time() - directory.stat().st_mtime > seconds:
+                    shutil.rmtree(directory, ignore_errors=True)
 
 
-def _file(place: Path, span: Span) -> Path:
-    return place / f"{span[0]:09d}-{span[1]:09d}.npz"
+def _file(directory: Path, span: Span) -> Path:
+    return directory / f"{span[0]:09d}-{span[1]:09d}.npz"
 
 
-def _keep(place: Path | None, span: Span, lists: NeighbourLists) -> None:
-    if place is None:
+def _keep(directory: Path | None, span: Span, lists: NeighbourLists) -> None:
+    if directory is None:
         return
-    place.mkdir(parents=True, exist_ok=True)
-    draft = place / f".{os.getpid()}-{span[0]}.npz"
+    directory.mkdir(parents=True, exist_ok=True)
+    draft = directory / f".{os.getpid()}-{span[0]}.npz"
     with draft.open("wb") as file:
         np.savez(file, **asdict(lists))
-    draft.rename(_file(place, span))
+    draft.rename(_file(directory, span))
 
 
-def _read(place: Path | None, span: Span) -> NeighbourLists | None:
+def _read(directory: Path | None, span: Span) -> NeighbourLists | None:
     """A block from disk; None if it is missing or damaged."""
-    if place is None:
+    if directory is None:
         return None
     try:
-        with np.load(_file(place, span)) as file:
+        with np.load(_file(directory, span)) as file:
             arrays = {name: file[name] for name in file.files}
         farthest = float(arrays.pop("farthest"))
         return NeighbourLists(**arrays, farthest=farthest)

@@ -45,22 +45,22 @@ def best_columns(scores: Float32, ids: Int32, best: Float32) -> None:
     """
     wanted = ids.shape[1]
     for row in range(len(scores)):
-        found = 0
+        count = 0
         for column in range(scores.shape[1]):
             score = scores[row, column]
-            if found < wanted:
-                place = found
-                found += 1
+            if count < wanted:
+                slot = count
+                count += 1
             elif score > best[row, wanted - 1]:
-                place = wanted - 1
+                slot = wanted - 1
             else:
                 continue
-            while place > 0 and best[row, place - 1] < score:
-                best[row, place] = best[row, place - 1]
-                ids[row, place] = ids[row, place - 1]
-                place -= 1
-            best[row, place] = score
-            ids[row, place] = column
+            while slot > 0 and best[row, slot - 1] < score:
+                best[row, slot] = best[row, slot - 1]
+                ids[row, slot] = ids[row, slot - 1]
+                slot -= 1
+            best[row, slot] = score
+            ids[row, slot] = column
 
 
 @compiled
@@ -103,14 +103,14 @@ def swap_words(
     sums: Float64,
     starts: Int64,
     order: Int32,
-    place: Int32,
+    position_of: Int32,
 ) -> int:
     """Swap pairs of words of two clusters wherever that brings the clusters' words together; return how many.
 
     Each word in turn makes the best of its swaps: with a member of one of the clusters it wishes for, whose members
     are nearer to it than those of its own. ``wished``: int32 ``(words, wishes)``, the clusters to look at. Members of
-    cluster ``c`` are ``order[starts[c]:starts[c + 1]]``, and ``place`` is the inverse of ``order``. ``labels``,
-    ``sums``, ``order`` and ``place`` are changed.
+    cluster ``c`` are ``order[starts[c]:starts[c + 1]]``, and ``position_of`` is the inverse of ``order``. ``labels``,
+    ``sums``, ``order`` and ``position_of`` are changed.
 
     With ``S`` the sums of clusters ``a`` and ``b``, swapping ``w`` of ``a`` for ``v`` of ``b`` raises ``|S_a|^2 +
     |S_b|^2``, which is the sum of all products within the clusters, by twice
@@ -139,7 +139,7 @@ def swap_words(
                 if gain > most:
                     most, partner = gain, member
         if partner >= 0:
-            _swap(word, partner, words, labels, sums, order, place)
+            _swap(word, partner, words, labels, sums, order, position_of)
             swaps += 1
     return swaps
 
@@ -154,13 +154,15 @@ def _gain(difference: Float64, word: Float32) -> float:
 
 
 @compiled
-def _swap(word: int, partner: int, words: Float32, labels: Int32, sums: Float64, order: Int32, place: Int32) -> None:
+def _swap(
+    word: int, partner: int, words: Float32, labels: Int32, sums: Float64, order: Int32, position_of: Int32
+) -> None:
     own, other = labels[word], labels[partner]
     for k in range(words.shape[1]):
         change = np.float64(words[partner, k]) - np.float64(words[word, k])
         sums[own, k] += change
         sums[other, k] -= change
-    here, there = place[word], place[partner]
+    here, there = position_of[word], position_of[partner]
     order[here], order[there] = partner, word
-    place[word], place[partner] = there, here
+    position_of[word], position_of[partner] = there, here
     labels[word], labels[partner] = other, own

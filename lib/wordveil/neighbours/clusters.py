@@ -78,7 +78,7 @@ class Hierarchy:
     order
         int32 ``(size,)``: the words. Those of a lowest cluster are in rising order.
     bounds
-        one int64 ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the places ``bounds[c]`` up to
+        one int64 ``(clusters + 1,)`` for each level, the lowest first: cluster ``c`` has the slots ``bounds[c]`` up to
         ``bounds[c + 1]``. The last level is one cluster of all words.
     """
 
@@ -98,7 +98,7 @@ class Hierarchy:
         """The inverse of :meth:`save`; None where the file is missing or damaged."""
         try:
             with np.load(path) as file:
-                order, *bounds = (file[f"arr_{place}"] for place in range(len(file.files)))
+                order, *bounds = (file[f"arr_{number}"] for number in range(len(file.files)))
                 return cls(order, tuple(bounds))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             return None
@@ -143,19 +143,19 @@ def build_hierarchy(vectors: NDArray[np.float32], counts: list[int], work: Build
     Hierarchy
         the same on every machine.
     """
-    place = work.kept / f"clusters-{_digest(vectors, counts)}" if work.kept else None
-    if place:
-        work.used.append(place)
-        if (kept := Hierarchy.read(place / "hierarchy.npz")) is not None:
+    directory = work.kept / f"clusters-{_digest(vectors, counts)}" if work.kept else None
+    if directory:
+        work.used.append(directory)
+        if (kept := Hierarchy.read(directory / "hierarchy.npz")) is not None:
             return kept
     work.progress("clustering words")
     words = np.empty(vectors.shape, np.float32)
     whole_directions(vectors, words)
     with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = _split_levels(words, counts, pool.map, work.steps)
-    if place:
-        found.save(place / "hierarchy.npz")
-    return found
+        labels_of = _split_levels(words, counts, pool.map, work.steps)
+    if directory:
+        labels_of.save(directory / "hierarchy.npz")
+    return labels_of
 
 
 def _digest(vectors: NDArray[np.float32], counts: list[int]) -> str:
@@ -177,8 +177,8 @@ def _split_levels(words: Float32, counts: list[int], call: Call, steps: Callable
             parts = [(words[order[start:stop]], inner) for (start, stop), inner in zip(spans, sizes, strict=True)]
             labels = [*call(lambda part: split_evenly(*part), parts)]
         # Stable, and words rise inside each cluster above, so that they rise inside the new ones too.
-        places = [start + np.argsort(label, kind="stable") for (start, _), label in zip(spans, labels, strict=True)]
-        order = order[np.concatenate(places)]
+        orders = [start + np.argsort(label, kind="stable") for (start, _), label in zip(spans, labels, strict=True)]
+        order = order[np.concatenate(orders)]
         bounds.insert(0, np.concatenate([[0], np.cumsum(np.concatenate(sizes))]))
         steps(len(bounds) - 1, len(counts) - 1)
     return Hierarchy(order, tuple(bounds))
@@ -237,7 +237,7 @@ def _cluster(words: Float32, sizes: Int64, call: Call) -> Int32:
 def _assign(words: Float32, centroids: Float32, sizes: Int64, call: Call) -> Int32:
     """Give each word the nearest centroid with room, the most similar pairs first.
 
-    Only the nearest few centroids of each word take part at a time; words for which all of these are full go on with
+    Only the nearest few centroids of each word take part at a time; words for which all of these are full continue with
     those that have room. Each step settles its most similar pair at least.
     """
     labels, room = np.full(len(words), -1, np.int32), sizes.copy()
@@ -290,15 +290,15 @@ def _improve(words: Float32, sizes: Int64, labels: Int32, call: Call) -> Int32:
         return labels
     starts = np.concatenate([[0], np.cumsum(sizes)])
     order = np.argsort(labels, kind="stable").astype(np.int32)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    rank_of = np.empty_like(order)
+    rank_of[order] = np.arange(len(order), dtype=np.int32)
     sums = _sums(words, labels, len(sizes))
     for _ in range(_SWAP_ROUNDS):
         wished, _ = _nearest(words, _centroids(sums), call)
         passes = 0
         while passes < _SWAP_PASSES:
             passes += 1
-            if swap_words(words, wished, labels, sums, starts, order, place) * _WORTHWHILE < len(words):
+            if swap_words(words, wished, labels, sums, starts, order, rank_of) * _WORTHWHILE < len(words):
                 break
         if passes == 1:
             break

@@ -4,7 +4,7 @@ For a query ``z`` and a point ``w``, the nearest point has the largest score ``z
 (:mod:`wordveil.neighbours.first_pass`) computes all scores roughly, with a proved bound on each one's error. Every word
 whose upper bound reaches the largest lower bound is scored again in float64, coordinate by coordinate in a fixed order;
 the largest wins, and the lower id wins a tie. So the answer depends neither on the pass, batch shape or thread count
-nor on the libraries at hand.
+nor on the installed libraries.
 
 The product is taken in tiles that stay in cache, and each tile is scanned for candidates while it is there.
 """
@@ -62,13 +62,13 @@ class CertifiedSearch:
         Raises :class:`ValueError` if a query is not finite or too long for float64 squares.
         """
         rows = np.ascontiguousarray(queries.T)
-        found = np.full(len(rows), -1, np.int32)
+        nearest = np.full(len(rows), -1, np.int32)
         for start in range(0, len(rows), self._pass.queries):
             part = slice(start, start + self._pass.queries)
-            self._search_block(rows[part], found[part])
-        return found
+            self._search_block(rows[part], nearest[part])
+        return nearest
 
-    def _search_block(self, queries: NDArray[np.float64], found: NDArray[np.int32]) -> None:
+    def _search_block(self, queries: NDArray[np.float64], nearest: NDArray[np.int32]) -> None:
         notes = self._notes
         if not self._pass.load(queries, notes):
             raise ValueError("Expected finite queries, shorter than 1e150.")
@@ -78,11 +78,11 @@ class CertifiedSearch:
             self._pass.multiply(tile)
             stopped = self._pass.scan(tile, 0, notes)
             while stopped < len(queries):
-                self._decide(queries, found, last=False)
+                self._decide(queries, nearest, last=False)
                 stopped = self._pass.scan(tile, stopped, notes)
-        self._decide(queries, found, last=True)
+        self._decide(queries, nearest, last=True)
 
-    def _decide(self, queries: NDArray[np.float64], found: NDArray[np.int32], *, last: bool) -> None:
+    def _decide(self, queries: NDArray[np.float64], nearest: NDArray[np.int32], *, last: bool) -> None:
         notes = self._notes
         decide(
             queries,
@@ -98,7 +98,7 @@ class CertifiedSearch:
             self._rivals,
             self._top,
             self._score,
-            found,
+            nearest,
             last,
         )
 

@@ -318,13 +318,13 @@ def decide(
     rivals: Int32,
     top: NDArray[np.int64],
     score: Float64,
-    found: Int32,
+    nearest: Int32,
     last: bool,  # noqa: FBT001 - compiled code takes no keywords
 ) -> None:
     """Score the noted words in float64, from the first coordinate to the last, keep each query's best, and drop the
     rest.
 
-    ``score`` and ``found``: the best so far, -inf and -1 where there is none. The lower id wins a tie. The word with
+    ``score`` and ``nearest``: the best so far, -inf and -1 where there is none. The lower id wins a tie. The word with
     the largest upper bound comes first: its score rules out most of the others. If no more words are to come
     (``last``), a word without a rival needs no score. ``rivals`` and ``top`` are working memory.
     """
@@ -338,10 +338,10 @@ def decide(
     for q in range(len(queries)):
         if rivals[q] > 0:
             w = word[top[q]]
-            if last and rivals[q] == 1 and found[q] < 0:
-                found[q] = w
+            if last and rivals[q] == 1 and nearest[q] < 0:
+                nearest[q] = w
             else:
-                _keep_better(q, w, queries, rows, half, score, found)
+                _keep_better(q, w, queries, rows, half, score, nearest)
     for i in range(size[0]):
         q = query[i]
         if (
@@ -349,16 +349,16 @@ def decide(
             and i != top[q]
             and upper[i] >= threshold(max(np.float64(best[q]), score[q] * scale[q]), slack[q])
         ):
-            _keep_better(q, word[i], queries, rows, half, score, found)
+            _keep_better(q, word[i], queries, rows, half, score, nearest)
     size[0] = 0
 
 
 @compiled
-def _keep_better(q: int, w: int, queries: Float64, rows: Rows, half: Float64, score: Float64, found: Int32) -> None:
+def _keep_better(q: int, w: int, queries: Float64, rows: Rows, half: Float64, score: Float64, nearest: Int32) -> None:
     total = 0.0
     query, row = queries[q], rows[w]
     for k in range(len(query)):
         total += np.float64(row[k]) * query[k]
     total -= half[w]
-    if total > score[q] or (total == score[q] and w < found[q]):
-        score[q], found[q] = total, w
+    if total > score[q] or (total == score[q] and w < nearest[q]):
+        score[q], nearest[q] = total, w

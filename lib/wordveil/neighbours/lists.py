@@ -163,11 +163,11 @@ class NeighbourSearch:
         The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
         _MIN_NORMAL``.
         """
-        place = min(self._max_length, scores.shape[1] - 1)
+        last = min(self._max_length, scores.shape[1] - 1)
         limit = np.full(len(scores), np.inf)
         if self._max_length < scores.shape[1]:
             for row, values in enumerate(scores):
-                limit[row] = np.partition(values, place)[place]
+                limit[row] = np.partition(values, last)[last]
         if np.isfinite(self._within):
             # The nearest word outside is needed, too, wherever it is, since `cut` is its distance.
             limit = np.minimum(limit, self._as_score(self._within))
@@ -188,18 +188,18 @@ class NeighbourSearch:
         cut = np.empty(len(offsets) - 1)
         for row in range(len(cut)):
             which = near[offsets[row] : offsets[row + 1]]
-            found = np.empty(len(which))
-            distances_from(self._space.code, self._points[start + row], self._points, which, found)
-            order = np.lexsort((which, found))
-            inside = min(self._max_length, int(np.searchsorted(found[order], self._within)))
+            margins = np.empty(len(which))
+            distances_from(self._space.code, self._points[start + row], self._points, which, margins)
+            order = np.lexsort((which, margins))
+            inside = min(self._max_length, int(np.searchsorted(margins[order], self._within)))
             complete = len(which) == len(self._points)
             cut[row] = min(
-                found[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within
+                margins[order[inside]] if inside < len(order) else np.inf if complete else self._within, self._within
             )
             chosen = np.sort(order[:inside])
             lengths.append(inside)
             ids.append(which[chosen])
-            distances.append(found[chosen])
+            distances.append(margins[chosen])
         return NeighbourLists(
             np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(ids), np.concatenate(distances), cut, highest
         )
@@ -283,8 +283,8 @@ def count_below(scores: Float32, limit: Float32) -> NDArray[np.int64]:
 def gather_below(scores: Float32, limit: Float32, offsets: NDArray[np.int64], out: Int32) -> None:
     """The words of these scores, row after row."""
     for row in range(len(scores)):
-        place = offsets[row]
+        next_slot = offsets[row]
         for word in range(scores.shape[1]):
             if scores[row, word] <= limit[row]:
-                out[place] = word
-                place += 1
+                out[next_slot] = word
+                next_slot += 1

@@ -83,8 +83,8 @@ class Partners:
         """Starts and ids of the partners of ``words`` alone."""
         lengths = np.diff(self.starts)[words]
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(starts[-1]) + np.repeat(self.starts[words] - starts[:-1], lengths)
-        return starts, self.ids[places]
+        entries = np.arange(starts[-1]) + np.repeat(self.starts[words] - starts[:-1], lengths)
+        return starts, self.ids[entries]
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,11 @@ def find_similar(task: SimilarTask, work: BuildContext, measure: Callable[[Int64
     work.steps(0, task.size)
     for part in _compute(_jobs(task, work)):
         parts.append(part)
-        found = np.diff(part.offsets)
-        lengths[part.rows] = found
+        counts = np.diff(part.offsets)
+        lengths[part.rows] = counts
         recalls.append(part.recall)
-        taken += measure(found)
-        done += len(found)
+        taken += measure(counts)
+        done += len(counts)
         if taken > most:
             raise TooManyEntriesError(f"over {most:,}")
         work.steps(done, task.size)
@@ -227,7 +227,7 @@ def _compute(jobs: Iterator[_Job]) -> Iterator[_Part]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Words among which lists are found: those of a class. Numbers are places in it.
+    """Words among which lists are found: those of a class. Numbers are slots in it.
 
     ``members``: int64, the words, rising. ``directions``: their rounded directions. ``last``: those that come last.
     """
@@ -240,7 +240,7 @@ class _Group:
     partners: Partners
 
     def search_exactly(self, rows: Int64) -> _Part:
-        """The lists of the words at these places, over all words of the group."""
+        """The lists of the words in these slots, over all words of the group."""
         scores = self.directions[rows] @ self.directions.T
         scores[:, self.last] = LAST
         starts, partners = self.partners.take(rows)
@@ -248,7 +248,7 @@ class _Group:
         return _Part(self.members[rows], offsets, self.members[ids].astype(np.int32))
 
     def search_trees(self, trees: Any, searchable: Int64, first: int, rows: Int64) -> _Part:
-        """The same among what Annoy's ``trees`` over the words at the places ``searchable`` propose: at first
+        """The same among what Annoy's ``trees`` over the words in the slots ``searchable`` propose: at first
         ``first`` words of each.
         """
         common = np.argsort(-self.masses.astype(np.float64), kind="stable")
@@ -268,8 +268,8 @@ class _Group:
                 near = np.sort(_fill_up(near, common, self.masses, self.budget))
             scores = self.directions[[row]] @ self.directions[near].T
             scores[0, ~np.isin(near, searchable)] = LAST
-            own, places = np.searchsorted(near, [row]), np.searchsorted(near, partners).astype(np.int32)
-            _, ids = _take(scores, own, self.masses[near], self.budget, starts, places)
+            own, columns = np.searchsorted(near, [row]), np.searchsorted(near, partners).astype(np.int32)
+            _, ids = _take(scores, own, self.masses[near], self.budget, starts, columns)
             lists.append(self.members[near[ids]].astype(np.int32))
         return _Part(self.members[rows], np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
 
@@ -280,15 +280,15 @@ def _take(
     """Offsets and ids of the lists of these rows of scores."""
     limit, room, lengths = np.empty(len(own), np.float32), np.empty(len(own), np.int64), np.empty(len(own), np.int64)
     measure_rows(scores, own, masses, budget, starts, partners, limit, room)
-    places = np.concatenate([[0], np.cumsum(room)])
-    ids = np.empty(places[-1], np.int32)
-    take_rows(scores, own, masses, budget, starts, partners, limit, places, ids, lengths)
+    begins = np.concatenate([[0], np.cumsum(room)])
+    ids = np.empty(begins[-1], np.int32)
+    take_rows(scores, own, masses, budget, starts, partners, limit, begins, ids, lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     out = np.empty(offsets[-1], np.int32)
     if len(own) == 1:
         return offsets, ids[: offsets[-1]]
     for row, length in enumerate(lengths.tolist()):
-        out[offsets[row] : offsets[row + 1]] = ids[places[row] : places[row] + length]
+        out[offsets[row] : offsets[row + 1]] = ids[begins[row] : begins[row] + length]
     return offsets, out
 
 
@@ -303,11 +303,11 @@ def _fill_up(near: Int64, common: Int64, masses: UInt64, budget: np.uint64) -> I
 def _jobs(task: SimilarTask, work: BuildContext) -> Iterator[_Job]:
     """What there is to do: blocks of rows, class by class, and in each class first the words that ``other`` has."""
     partners = _partners_inside(task)
-    for members, places in _members(task):
+    for members, slots in _members(task):
         inside = Partners.none(len(members))
         if len(partners.ids):
             starts, ids = partners.take(members)
-            inside = Partners(starts, places[ids])
+            inside = Partners(starts, slots[ids])
         for vectors, rows, last in _views(task, members):
             if not len(rows):
                 continue
@@ -334,33 +334,33 @@ def _tree_jobs(group: _Group, rows: Int64, work: BuildContext) -> Iterator[_Job]
     chosen = set(sample.tolist())
 
     def search(part: Int64) -> _Part:
-        found = group.search_trees(trees, searchable, first, part)
-        places = [place for place, row in enumerate(part.tolist()) if row in chosen]
+        lists = group.search_trees(trees, searchable, first, part)
+        slots = [slot for slot, row in enumerate(part.tolist()) if row in chosen]
         hits = words = 0
-        for place in places:
-            true = group.search_exactly(part[place : place + 1]).ids
-            hits += len(np.intersect1d(true, found.ids[found.offsets[place] : found.offsets[place + 1]]))
+        for slot in slots:
+            true = group.search_exactly(part[slot : slot + 1]).ids
+            hits += len(np.intersect1d(true, lists.ids[lists.offsets[slot] : lists.offsets[slot + 1]]))
             words += len(true)
-        return _Part(found.rows, found.offsets, found.ids, (hits, words, len(places)))
+        return _Part(lists.rows, lists.offsets, lists.ids, (hits, words, len(slots)))
 
     for start in range(0, len(rows), _MAX_ROWS):
         yield lambda part=rows[start : start + _MAX_ROWS]: search(part)  # type: ignore[misc]
 
 
 def _members(task: SimilarTask) -> Iterator[tuple[Int64, Int32]]:
-    """The words of each class, rising, and the place of every word in its class."""
+    """The words of each class, rising, and the slot of every word in its class."""
     if task.classes is None:
         every = np.arange(task.size)
         yield every, every.astype(np.int32)
         return
     order = np.argsort(task.classes, kind="stable")
     edges = np.flatnonzero(np.diff(task.classes[order], prepend=-1))
-    places = np.empty(task.size, np.int32)
+    slots = np.empty(task.size, np.int32)
     groups = np.split(order, edges[1:])
     for members in groups:
-        places[members] = np.arange(len(members))
+        slots[members] = np.arange(len(members))
     for members in groups:
-        yield members, places
+        yield members, slots
 
 
 def _partners_inside(task: SimilarTask) -> Partners:
@@ -373,7 +373,7 @@ def _partners_inside(task: SimilarTask) -> Partners:
 
 
 def _views(task: SimilarTask, members: Int64) -> Iterator[tuple[Float32, Int64, Int64]]:
-    """Vectors of the members, the places of the words whose lists they decide, and the places of words that come
+    """Vectors of the members, the slots of the words whose lists they decide, and the slots of words that come
     last.
     """
     if task.other is None or task.known is None:

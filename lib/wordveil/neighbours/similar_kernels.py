@@ -54,16 +54,16 @@ def measure_rows(
         mass[:] = 0
         count[:] = 0
         for word in range(len(values)):
-            place = (np.int64(values[word]) - _EXCLUDED) >> _SHIFT
-            mass[place] += masses[word]
-            count[place] += 1
-        place = np.int64(_BINS - 1)
-        room[row] += count[place]
-        while place > 1 and mass[place] < left:
-            left -= mass[place]
-            place -= 1
-            room[row] += count[place]
-        limit[row] = (place << _SHIFT) + _EXCLUDED
+            bin_ = (np.int64(values[word]) - _EXCLUDED) >> _SHIFT
+            mass[bin_] += masses[word]
+            count[bin_] += 1
+        bin_ = np.int64(_BINS - 1)
+        room[row] += count[bin_]
+        while bin_ > 1 and mass[bin_] < left:
+            left -= mass[bin_]
+            bin_ -= 1
+            room[row] += count[bin_]
+        limit[row] = (bin_ << _SHIFT) + _EXCLUDED
 
 
 @compiled
@@ -86,13 +86,13 @@ def take_rows(
     """
     for row in range(len(scores)):
         values = scores[row]
-        place = offsets[row]
+        slot = offsets[row]
         left = budget - min(budget, masses[own[row]])
         for j in range(starts[row], starts[row + 1]):
             if left == 0:
                 break
-            ids[place] = partners[j]
-            place += 1
+            ids[slot] = partners[j]
+            slot += 1
             left -= min(left, masses[partners[j]])
         if left > 0:
             keys = np.empty(offsets[row + 1] - offsets[row], np.int64)
@@ -105,16 +105,16 @@ def take_rows(
                 if left == 0:
                     break
                 word = key & 0xFFFFFFFF
-                ids[place] = word
-                place += 1
+                ids[slot] = word
+                slot += 1
                 left -= min(left, masses[word])
-        lengths[row] = place - offsets[row]
+        lengths[row] = slot - offsets[row]
 
 
 @compiled
-def place_lists(rows: Int64, found_offsets: Int64, found: Int32, offsets: Int64, ids: Int32) -> None:
-    """Copy list ``j`` of ``found`` to where the list of word ``rows[j]`` begins."""
+def place_lists(rows: Int64, found_offsets: Int64, listed: Int32, offsets: Int64, ids: Int32) -> None:
+    """Copy list ``j`` of ``listed`` to where the list of word ``rows[j]`` begins."""
     for j in range(len(rows)):
         length = found_offsets[j + 1] - found_offsets[j]
         for k in range(length):
-            ids[offsets[rows[j]] + k] = found[found_offsets[j] + k]
+            ids[offsets[rows[j]] + k] = listed[found_offsets[j] + k]

@@ -38,35 +38,35 @@ class TokenLayout:
         int64 ``(records + 1,)``, the tokens of each record.
     bounds
         int64 ``(records * columns + 1,)``, those of each column of each record.
-    places
+    rows
         for each column int64 ``(its tokens,)``: where each of its tokens stands among all.
     """
 
     offsets: NDArray[np.int64]
     bounds: NDArray[np.int64]
-    places: tuple[NDArray[np.int64], ...]
+    rows: tuple[NDArray[np.int64], ...]
 
     @classmethod
     def of(cls, offsets: Sequence[NDArray[np.int64]]) -> TokenLayout:
         """The layout of columns with these offsets, int64 ``(records + 1,)`` each."""
         lengths = np.stack([np.diff(column) for column in offsets], axis=1)
         bounds = np.concatenate([[0], np.cumsum(lengths.ravel())]).astype(np.int64)
-        places = []
+        rows = []
         for number, column in enumerate(offsets):
             starts = bounds[:-1].reshape(lengths.shape)[:, number]
-            places.append(np.arange(column[-1], dtype=np.int64) + np.repeat(starts - column[:-1], lengths[:, number]))
-        return cls(bounds[:: len(offsets)], bounds, tuple(places))
+            rows.append(np.arange(column[-1], dtype=np.int64) + np.repeat(starts - column[:-1], lengths[:, number]))
+        return cls(bounds[:: len(offsets)], bounds, tuple(rows))
 
     def join(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """The values of all tokens, from those of each column's."""
         joined = np.empty(int(self.bounds[-1]), values[0].dtype)
-        for places, column in zip(self.places, values, strict=True):
-            joined[places] = column
+        for rows, column in zip(self.rows, values, strict=True):
+            joined[rows] = column
         return joined
 
     def split(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """The inverse."""
-        return [values[places] for places in self.places]
+        return [values[rows] for rows in self.rows]
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ class Texts:
     @property
     def refused(self) -> NDArray[np.object_]:
         """Why each record is refused, or None: the reason of its first column that is."""
-        found = self.columns[0].refused.copy()
+        refused = self.columns[0].refused.copy()
         for column in self.columns[1:]:
-            found = np.where(found == None, column.refused, found)  # noqa: E711 - elementwise
-        return found
+            refused = np.where(refused == None, column.refused, refused)  # noqa: E711 - elementwise
+        return refused
 
 
 def _add(counts: Iterator[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -153,21 +153,21 @@ class ShownTexts:
     @classmethod
     def of(cls, columns: Sequence[ShownTokens | None]) -> ShownTexts | None:
         """Those of records with these columns; None where the policy shows no class."""
-        found = [column for column in columns if column is not None]
-        if not found:
+        present = [column for column in columns if column is not None]
+        if not present:
             return None
-        layout = TokenLayout.of([column.offsets for column in found])
-        if len(found) == 1:
-            return cls(found[0], layout)
-        kinds = layout.join([column.kinds for column in found])
-        order = np.argsort(np.concatenate(layout.places), kind="stable")
-        shapes = pa.concat_arrays([column.shapes for column in found]).take(pa.array(order))
-        pattern = _join_patterns([column.forms for column in found], layout)
+        layout = TokenLayout.of([column.offsets for column in present])
+        if len(present) == 1:
+            return cls(present[0], layout)
+        kinds = layout.join([column.kinds for column in present])
+        order = np.argsort(np.concatenate(layout.rows), kind="stable")
+        shapes = pa.concat_arrays([column.shapes for column in present]).take(pa.array(order))
+        pattern = _join_patterns([column.forms for column in present], layout)
         return cls(ShownTokens(kinds, shapes, layout.offsets, pattern), layout)
 
     def split(self, values: pa.StringArray) -> list[pa.StringArray]:
         """``values``, string array ``(shown,)``, by column."""
-        return [values.take(pa.array(places)) for places in self.layout.places]
+        return [values.take(pa.array(rows)) for rows in self.layout.rows]
 
 
 def _join_patterns(columns: Sequence[pa.DictionaryArray | None], layout: TokenLayout) -> Pattern | None:

@@ -94,7 +94,7 @@ ONE_TEXT = TextColumns()
 
 def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, pa.Array]]:
     names = [*dict.fromkeys(path[0] for path, _ in texts)]
-    found = []
+    nested = []
     for name in names:
         below = [(path[1:], values) for path, values in texts if path[0] == name]
         if below[0][0]:
@@ -102,7 +102,7 @@ def _nest(texts: Sequence[tuple[tuple[str, ...], pa.Array]]) -> list[tuple[str, 
             # Typed by hand: Arrow makes a struct of no record from arrays without knowing their names.
             fields = [pa.field(child, values.type) for child, values in inner]
             struct = pa.StructArray.from_arrays([values for _, values in inner], fields=fields)
-            found.append((name, struct))
+            nested.append((name, struct))
         else:
-            found.append((name, below[0][1]))
-    return found
+            nested.append((name, below[0][1]))
+    return nested

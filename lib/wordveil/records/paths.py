@@ -13,15 +13,15 @@ def parse_path(name: str) -> tuple[str, ...]:
 
     Raises :class:`ValueError` for a name that cannot be read so.
     """
-    parts, place = [], 0
-    while found := _PART.match(name, place):
-        parts.append(found[1].replace("``", "`") if found[1] else found[2])
-        place = found.end()
-        if place == len(name):
+    parts, end = [], 0
+    while part := _PART.match(name, end):
+        parts.append(part[1].replace("``", "`") if part[1] else part[2])
+        end = part.end()
+        if end == len(name):
             return tuple(parts)
-        if name[place] != ".":
+        if name[end] != ".":
             break
-        place += 1
+        end += 1
     raise ValueError(f"{name!r} is no name of a column: parts are separated by dots, unusual ones in backticks.")
 
 

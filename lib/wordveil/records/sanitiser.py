@@ -57,7 +57,7 @@ _PRIVATE = (
 class RecordSettings:
     """What a release is, beyond its bundle and keys.
 
-    ``kept`` are the columns that pass unchanged beside the text; they are listed in ``exposes``. ``shown`` is what the
+    ``kept`` are the columns that pass unchanged besides the text; they are listed in ``exposes``. ``shown`` is what the
     configuration shows besides, such as ``gate`` or ``condition``. ``internal`` is the number of columns that pass
     unchanged and are never published. ``columns`` are the text columns; of several, ``n_max`` of the policy is the sum.
     ``max_records``: the most records that are ever drawn from weights that the private corpus trained; None for a
@@ -119,7 +119,7 @@ def release_terms(settings: RecordSettings, bundle: Bundle) -> ReleaseTerms:
 
 
 def compose(mechanism: type[Mechanism[Any]], policy: TextPolicy, max_records: int | None = None) -> Composition:
-    """How the tokens' losses add up. ``max_records``: as :class:`RecordSettings` has it."""
+    """How the tokens' losses add up. ``max_records``: as in :class:`RecordSettings`."""
     if max_records is not None:
         return Composition.CORPUS
     return Composition.TEXT if mechanism.reads_context else policy.composition
@@ -172,9 +172,9 @@ class RecordSanitiser:
         for start in range(0, batch.num_rows, self._rows):
             piece = batch.slice(start, self._rows)
             reason, accepted, encoded = self._encode(piece)
-            place = np.full(piece.num_rows, -1)
-            place[accepted] = np.arange(len(accepted))
-            spread = pa.array(place, mask=place < 0)
+            row_of = np.full(piece.num_rows, -1)
+            row_of[accepted] = np.arange(len(accepted))
+            spread = pa.array(row_of, mask=row_of < 0)
             record_ids = _id_bytes(piece.column(0).take(pa.array(accepted)))
             drawn = encoded.drawn_offsets
             paid = self._terms.tokens
@@ -185,11 +185,11 @@ class RecordSanitiser:
                 pa.array(tokens, pa.int64()).take(spread),
             ]
             passed = piece.num_columns - self._unpassed
-            schema = pa.schema([*(piece.schema.field(place) for place in range(passed)), *INSPECTED_FIELDS])
+            schema = pa.schema([*(piece.schema.field(number) for number in range(passed)), *INSPECTED_FIELDS])
             yield pa.RecordBatch.from_arrays([*piece.columns[:passed], *columns], schema=schema)
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[NDArray[np.object_], NDArray[np.intp], Texts]:
-        """Why each record is refused (None if it is not), the places of the accepted ones, and their tokens."""
+        """Why each record is refused (None if it is not), the rows of the accepted ones, and their tokens."""
         reason = np.array(batch.column(REASON_COLUMN).to_pylist(), object)
         if self._policy.refused == "empty":
             reason[np.isin(reason.astype(str), TEXT_REASONS)] = None
@@ -212,15 +212,15 @@ class RecordSanitiser:
         record_ids = _id_bytes(batch.column(0).take(pa.array(accepted)))
         content = _content(encoded)
         texts, drawn, unchanged = self._draw(record_ids, encoded, content)
-        place = np.full(batch.num_rows, -1)
-        place[accepted] = np.arange(len(accepted))
-        quarantined = place < 0
-        spread = pa.array(place, mask=quarantined)
+        row_of = np.full(batch.num_rows, -1)
+        row_of[accepted] = np.arange(len(accepted))
+        quarantined = row_of < 0
+        spread = pa.array(row_of, mask=quarantined)
         columns = [
             *(values for _, values in self._columns.nest([column.take(spread) for column in texts])),
             pc.if_else(pa.array(quarantined), QUARANTINED, RELEASED),
             pa.array(reason, pa.string()),
-            self._privacy(drawn, place, quarantined),
+            self._privacy(drawn, row_of, quarantined),
             self._tags(record_ids, content).take(spread),
             pa.repeat(self._settings.run_id, batch.num_rows),
             pa.array(encoded.words, pa.int64()).take(spread),
@@ -228,7 +228,7 @@ class RecordSanitiser:
             pa.array(unchanged, pa.int64()).take(spread),
         ]
         passed = batch.num_columns - self._unpassed
-        fields = [batch.schema.field(place) for place in range(passed)]
+        fields = [batch.schema.field(number) for number in range(passed)]
         schema = pa.schema([*fields, *self._columns.output_fields, *STATISTIC_FIELDS])
         return pa.RecordBatch.from_arrays([*batch.columns[:passed], *columns], schema=schema)
 
@@ -255,11 +255,11 @@ class RecordSanitiser:
         return pa.array([bytes(tag) for tag in tags], pa.binary())
 
     def _privacy(
-        self, drawn: NDArray[np.int64], place: NDArray[np.int64], quarantined: NDArray[np.bool_]
+        self, drawn: NDArray[np.int64], row_of: NDArray[np.int64], quarantined: NDArray[np.bool_]
     ) -> pa.StructArray:
         counts, which = np.unique(drawn, return_inverse=True)
         prices = [price(self._terms, int(count)) for count in counts] or [Price(0, 0.0, None)]
-        spread = pa.array(which[place] if len(which) else np.zeros_like(place))
+        spread = pa.array(which[row_of] if len(which) else np.zeros_like(row_of))
         terms = self._terms
         constants = {
             "release_id": terms.release,
@@ -283,7 +283,7 @@ class RecordSanitiser:
         arrays = [
             pa.array(varying[field.name], field.type).take(spread)
             if field.name in varying
-            else pa.repeat(pa.scalar(constants[field.name], field.type), len(place))
+            else pa.repeat(pa.scalar(constants[field.name], field.type), len(row_of))
             for field in PRIVACY_TYPE
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(PRIVACY_TYPE), mask=pa.array(quarantined))
@@ -303,7 +303,7 @@ def _content(texts: Texts) -> list[Payload]:
 
 def _column_content(encoded: Encoded) -> list[Payload]:
     """All of each text that its output depends on: the hidden words' ids, what the policy copies with the classes that
-    it shows, and which places hold the same word or token.
+    it shows, and which positions hold the same word or token.
 
     Both the content tag and the context of the noise cover all of it. If two versions of a record that differ in a
     comma shared their noise, equal hidden words in both outputs would prove that no hidden word had changed. Ids do not

@@ -29,7 +29,7 @@ TEXT_COLUMN, REASON_COLUMN = "__text", "__reason"
 # A column of inputs whose format can hold rows that cannot be parsed: whether this is one.
 MALFORMED_COLUMN = "__malformed"
 WORDS_COLUMN, UNKNOWN_COLUMN, UNCHANGED_COLUMN = "__words", "__unknown", "__unchanged"
-# Columns of what :meth:`RecordSanitiser.inspect` returns, beside the id and ``__reason``.
+# Columns of what :meth:`RecordSanitiser.inspect` returns, besides the id and ``__reason``.
 TAG_COLUMN, TOKENS_COLUMN = "__tag", "__tokens"
 PRIVACY_TYPE = pa.struct(
     [

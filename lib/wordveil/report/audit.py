@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from wordveil.audit.findings import Audit, Finding, Verdict
-from wordveil.report.numbers import show_number
 from wordveil.report.templates import render_page
+from wordveil.report.values import show_number
 
 _MARKS = {Verdict.REFUTED: "✗", Verdict.NOT_REFUTED: "✓", Verdict.HOLDS: "✓", Verdict.NOT_TESTED: "○"}
 _CLASSES = {Verdict.REFUTED: "bad", Verdict.NOT_REFUTED: "good", Verdict.HOLDS: "good", Verdict.NOT_TESTED: "quiet"}
@@ -20,10 +20,10 @@ def render_audit(audit: Audit) -> str:
         title=f"Audit of {audit.subject}",
         audit=audit,
         verdict=verdict_of(audit),
-        refuted=list(dict.fromkeys(one.test for one in audit.refuted)),
-        untested=[one.test for one in audit.findings if one.verdict is Verdict.NOT_TESTED],
+        refuted=list(dict.fromkeys(finding.test for finding in audit.refuted)),
+        untested=[finding.test for finding in audit.findings if finding.verdict is Verdict.NOT_TESTED],
         alpha=f"{audit.alpha:.3g}",
-        rows=[_row(one) for one in audit.findings],
+        rows=[_row(finding) for finding in audit.findings],
     )
 
 

@@ -9,8 +9,8 @@ from wordveil.measures.calibration.figures import Calibration, EpsilonMeaning, F
 from wordveil.privacy.recovery import PriorRecovery, Recovery
 from wordveil.report.histograms import draw_histogram
 from wordveil.report.lines import HEIGHT, WIDTH, Panel, draw_lines
-from wordveil.report.numbers import NOT_MEASURED, show_number, show_recovered, show_share
 from wordveil.report.templates import render_page
+from wordveil.report.values import NOT_MEASURED, show_number, show_recovered, show_share
 
 PRIORS = {"frequency": "running text", "uniform": "all words alike"}
 """The priors of a guesser, as headings."""
@@ -37,12 +37,12 @@ _UTILITY = {
 _PUBLIC_NOTE = "Figures of public words and vectors, drawn with a public key. No text of the corpus enters them."
 
 
-def describe_found(found: FoundEpsilon) -> str:
+def describe_found(answer: FoundEpsilon) -> str:
     """The epsilon that meets a target, in a sentence."""
-    how = "computed" if found.is_exact else "from draws, with a confidence of 95%"
+    how = "computed" if answer.is_exact else "from draws, with a confidence of 95%"
     return (
-        f"{found.target} needs epsilon {found.epsilon:g} ({found.low:.4g} to {found.high:.4g}, {how}); there it is "
-        f"{_show_brief(found.reached)}."
+        f"{answer.target} needs epsilon {answer.epsilon:g} ({answer.low:.4g} to {answer.high:.4g}, {how}); there it is "
+        f"{_show_brief(answer.reached)}."
     )
 
 
@@ -65,8 +65,8 @@ def describe_meaning(meaning: EpsilonMeaning) -> list[str]:
 
 def _describe_recovery(recovery: Recovery) -> list[str]:
     frequency, uniform = (
-        f"{show_recovered(one.after[0])} of the words ({show_share(one.before)} without looking)"
-        for one in (recovery.frequency, recovery.uniform)
+        f"{show_recovered(prior.after[0])} of the words ({show_share(prior.before)} without looking)"
+        for prior in (recovery.frequency, recovery.uniform)
     )
     return [
         f"An attacker who knows how frequent words are names {frequency}.",
@@ -77,24 +77,26 @@ def _describe_recovery(recovery: Recovery) -> list[str]:
 def list_columns(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
     """What is said of each epsilon besides the statistics of words: by heading, a text for each epsilon."""
     columns = {
-        "epsilon": [f"{one.epsilon:g}" for one in meanings],
-        "largest loss": [_show_brief(one.pure_epsilon) for one in meanings],
-        "nearest loss": ["" if one.nearest_loss is None else _show_brief(one.nearest_loss) for one in meanings],
-        "kept": [show_share(one.share_kept) for one in meanings],
+        "epsilon": [f"{meaning.epsilon:g}" for meaning in meanings],
+        "largest loss": [_show_brief(meaning.pure_epsilon) for meaning in meanings],
+        "nearest loss": [
+            "" if meaning.nearest_loss is None else _show_brief(meaning.nearest_loss) for meaning in meanings
+        ],
+        "kept": [show_share(meaning.share_kept) for meaning in meanings],
     }
     for prior, heading in PRIORS.items():
-        found = [_find_prior(one, prior) for one in meanings]
-        columns[f"recovered, {heading}"] = ["" if one is None else show_recovered(one.after[0]) for one in found]
-        columns[f"leakage, {heading}"] = ["" if one is None else _show_leakage(one) for one in found]
+        priors = [_find_prior(meaning, prior) for meaning in meanings]
+        columns[f"recovered, {heading}"] = ["" if prior is None else show_recovered(prior.after[0]) for prior in priors]
+        columns[f"leakage, {heading}"] = ["" if prior is None else _show_leakage(prior) for prior in priors]
     return {heading: texts for heading, texts in columns.items() if any(texts)}
 
 
 def list_statistics(meanings: Sequence[EpsilonMeaning]) -> dict[str, list[str]]:
     """The statistics of words: by heading, ``average / worst`` for each epsilon; empty where one lacks it."""
-    names = dict.fromkeys(figure.name for one in meanings for figure in one.words)
-    found = [{figure.name: figure for figure in one.words} for one in meanings]
+    names = dict.fromkeys(figure.name for meaning in meanings for figure in meaning.words)
+    by_name = [{figure.name: figure for figure in meaning.words} for meaning in meanings]
     return {
-        f"{name}, average / worst": [_show_pair(figures[name]) if name in figures else "" for figures in found]
+        f"{name}, average / worst": [_show_pair(figures[name]) if name in figures else "" for figures in by_name]
         for name in names
     }
 
@@ -136,36 +138,41 @@ def render_calibration(calibration: Calibration) -> str:
         height=HEIGHT,
         calibration=calibration,
         public_note=_PUBLIC_NOTE,
-        found=[describe_found(one) for one in calibration.found],
-        readings=[(f"{one.epsilon:g}", describe_meaning(one)) for one in meanings],
+        found=[describe_found(answer) for answer in calibration.found],
+        readings=[(f"{meaning.epsilon:g}", describe_meaning(meaning)) for meaning in meanings],
         panels=draw_panels(meanings),
         tables=[
             list_columns(meanings),
-            {"epsilon": [f"{one.epsilon:g}" for one in meanings], **list_statistics(meanings)},
+            {"epsilon": [f"{meaning.epsilon:g}" for meaning in meanings], **list_statistics(meanings)},
         ],
         histograms=draw_histograms(meanings),
         utility=_list_utility(meanings),
         examples=_list_examples(meanings),
         definitions=_list_definitions(meanings),
-        figures=[(f"{one.epsilon:g}", [_describe_figure(figure) for figure in one.words]) for one in meanings],
+        figures=[
+            (f"{meaning.epsilon:g}", [_describe_figure(figure) for figure in meaning.words]) for meaning in meanings
+        ],
     )
 
 
 def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
     """The pictures against epsilon: words kept, words recovered, and the losses of a token."""
-    epsilons = [one.epsilon for one in meanings]
+    epsilons = [meaning.epsilon for meaning in meanings]
     recovered: dict[str, list[float | None]] = {
-        heading: [None if (found := _find_prior(one, prior)) is None else found.after[0].at_least for one in meanings]
+        heading: [
+            None if (prior_recovery := _find_prior(meaning, prior)) is None else prior_recovery.after[0].at_least
+            for meaning in meanings
+        ]
         for prior, heading in PRIORS.items()
     }
     panels: list[tuple[str, dict[str, list[float | None]], Callable[[float], str]]] = [
-        ("Words kept", {"words that come back": [one.share_kept for one in meanings]}, show_share),
+        ("Words kept", {"words that come back": [meaning.share_kept for meaning in meanings]}, show_share),
         ("Words that an attacker names", recovered, show_share),
         (
             "Loss of a token, in nats",
             {
-                "largest loss": [one.pure_epsilon for one in meanings],
-                "nearest loss": [one.nearest_loss for one in meanings],
+                "largest loss": [meaning.pure_epsilon for meaning in meanings],
+                "nearest loss": [meaning.nearest_loss for meaning in meanings],
             },
             _show_brief,
         ),
@@ -173,16 +180,17 @@ def draw_panels(meanings: Sequence[EpsilonMeaning]) -> list[Panel]:
     return [
         draw_lines(title, epsilons, known, show)
         for title, figures, show in panels
-        if (known := {name: found for name, found in figures.items() if any(one is not None for one in found)})
+        if (known := {name: values for name, values in figures.items() if any(value is not None for value in values)})
     ]
 
 
 def draw_histograms(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[dict[str, Any]]]]:
     """For each epsilon the statistics that are counted in whole numbers."""
-    found = [
-        (f"{one.epsilon:g}", [_draw_figure(figure) for figure in one.words if figure.histogram]) for one in meanings
+    charts_of = [
+        (f"{meaning.epsilon:g}", [_draw_figure(figure) for figure in meaning.words if figure.histogram])
+        for meaning in meanings
     ]
-    return [(epsilon, charts) for epsilon, charts in found if charts]
+    return [(epsilon, charts) for epsilon, charts in charts_of if charts]
 
 
 def _draw_figure(figure: WordFigure) -> dict[str, Any]:
@@ -204,9 +212,9 @@ def _describe_figure(figure: WordFigure) -> dict[str, Any]:
 
 
 def _list_utility(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[str]]]:
-    names = dict.fromkeys(name for one in meanings for name in one.utility)
-    found = {name: [one.utility.get(name) for one in meanings] for name in names}
-    return [(_UTILITY.get(name, name), [_show_bound(value) for value in values]) for name, values in found.items()]
+    names = dict.fromkeys(name for meaning in meanings for name in meaning.utility)
+    values_of = {name: [meaning.utility.get(name) for meaning in meanings] for name in names}
+    return [(_UTILITY.get(name, name), [_show_bound(value) for value in values]) for name, values in values_of.items()]
 
 
 def _show_bound(value: float | None) -> str:
@@ -215,14 +223,14 @@ def _show_bound(value: float | None) -> str:
 
 def _list_examples(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
     """By word, for each epsilon its likeliest outputs and their shares."""
-    words = dict.fromkeys(example.word for one in meanings for example in one.examples)
-    outputs = [{example.word: example.outputs for example in one.examples} for one in meanings]
+    words = dict.fromkeys(example.word for meaning in meanings for example in meaning.examples)
+    outputs = [{example.word: example.outputs for example in meaning.examples} for meaning in meanings]
     return [
         (
             word,
             [
-                (f"{one.epsilon:g}", [(output, show_share(share)) for output, share in found.get(word, ())])
-                for one, found in zip(meanings, outputs, strict=True)
+                (f"{meaning.epsilon:g}", [(output, show_share(share)) for output, share in likeliest.get(word, ())])
+                for meaning, likeliest in zip(meanings, outputs, strict=True)
             ],
         )
         for word in words
@@ -230,4 +238,4 @@ def _list_examples(meanings: Sequence[EpsilonMeaning]) -> list[tuple[str, list[t
 
 
 def _list_definitions(meanings: Sequence[EpsilonMeaning]) -> Mapping[str, str]:
-    return {**DEFINITIONS, **{figure.name: figure.definition for one in meanings for figure in one.words}}
+    return {**DEFINITIONS, **{figure.name: figure.definition for meaning in meanings for figure in meaning.words}}

@@ -8,10 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from wordveil.report.numbers import name_method, show_difference, show_interval, show_number
 from wordveil.report.page import draw_frontiers
 from wordveil.report.tables import TITLES
 from wordveil.report.templates import render_page
+from wordveil.report.values import name_method, show_difference, show_interval, show_number
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 
@@ -68,7 +68,7 @@ class ScorePair:
 
     @property
     def change(self) -> Change | None:
-        """What the second is, beside the first; None where one was not measured."""
+        """What the second score is, compared with the first; None where either was not measured."""
         if self.do_intervals_overlap is None or self.first.value is None or self.second.value is None:
             return None
         if self.first.value == self.second.value:
@@ -160,8 +160,8 @@ class Comparison:
             name for name in _subjects(self.first) if _scores_of(self.first, name) == _scores_of(self.second, name)
         }
         scores = [score for score in self.first.scores if score.subject in shared]
-        for name, one in zip(self.names, (self.first, self.second), strict=True):
-            own = (score for score in one.scores if score.subject not in shared)
+        for name, evaluation in zip(self.names, (self.first, self.second), strict=True):
+            own = (score for score in evaluation.scores if score.subject not in shared)
             scores += [replace(score, subject=f"{name}: {score.subject}") for score in own]
         facts = {name: " | ".join(values) for name, values in self.facts.items()}
         return Evaluation(make_title(self.names), facts, tuple(scores), notes=(NOTE,), is_private=self.is_private)
@@ -178,7 +178,7 @@ def _scores_of(evaluation: Evaluation, subject: str) -> set[Score]:
 def compare_evaluations(first: Evaluation, second: Evaluation, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Set two evaluations side by side: the figures that have the same subject, task, method, variant and name.
 
-    Where each has a single subject beside the shared ones, such as two mechanisms, these two are one row.
+    Where each has a single subject besides the shared ones, such as two mechanisms, these two are one row.
     """
     renamed = _match_subjects(first, second)
     of = {(renamed.get(score.subject, score.subject), *score.key): score for score in second.scores}

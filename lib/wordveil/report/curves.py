@@ -50,7 +50,7 @@ def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
     panels = [_draw(rows, title, name, number) for number, (title, name) in enumerate(_PANELS)]
     begin = next((row["step"] for row in rows if row["rewarded"]), None)
     steps = _steps(rows)
-    place = None if begin is None else round(make_scale(steps, _LEFT, _WIDTH - _RIGHT)(begin), 1)
+    begin_x = None if begin is None else round(make_scale(steps, _LEFT, _WIDTH - _RIGHT)(begin), 1)
     return render_page(
         "curves.svg",
         width=_WIDTH,
@@ -58,7 +58,7 @@ def draw_curves(rows: Sequence[Mapping[str, Any]]) -> str:
         panels=panels,
         left=_LEFT,
         right=_WIDTH - _RIGHT,
-        begin=place,
+        begin=begin_x,
     )
 
 

@@ -64,18 +64,18 @@ def read_evaluation(path: Path) -> Evaluation:
 
     Raises :class:`InputError` where there is none, or where it is not one. The message quotes nothing of the file.
     """
-    place = path / DATA if path.is_dir() else path
+    file = path / DATA if path.is_dir() else path
     try:
-        values = json.loads(place.read_text("utf-8"))
+        values = json.loads(file.read_text("utf-8"))
     except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror}. Name the {DATA} of an evaluation.") from None
+        raise InputError(f"{file}: cannot be read: {error.strerror}. Name the {DATA} of an evaluation.") from None
     except ValueError:
-        raise InputError(f"{place}: is not JSON. Name the {DATA} of an evaluation.") from None
+        raise InputError(f"{file}: is not JSON. Name the {DATA} of an evaluation.") from None
     try:
         return Evaluation.from_dict(values)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         kind = type(error).__name__
         raise InputError(
-            f"{place}: is not an evaluation of this version of wordveil ({kind}). Name the {DATA} of one, or evaluate "
+            f"{file}: is not an evaluation of this version of wordveil ({kind}). Name the {DATA} of one, or evaluate "
             "again."
         ) from None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wordveil.report.numbers import name_method
+from wordveil.report.values import name_method
 from wordveil.scores.score import Group, Score
 
 ACCURACY = "accuracy"
@@ -79,7 +79,9 @@ class Frontier:
     @property
     def optimal(self) -> tuple[Point, ...]:
         """The Pareto-optimal points, by utility."""
-        return tuple(sorted((one for one in self.points if one.is_optimal), key=lambda one: one.utility.value))
+        return tuple(
+            sorted((point for point in self.points if point.is_optimal), key=lambda point: point.utility.value)
+        )
 
 
 def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
@@ -91,18 +93,20 @@ def find_frontiers(scores: Sequence[Score]) -> tuple[Frontier, ...]:
     tasks have. Subjects whose chance levels differ in their first digit, such as among 10 authors and among 50, have a
     picture each.
     """
-    attacks = [one for one in scores if one.group == Group.ATTACK and one.chance is not None and _is_share(one)]
+    attacks = [
+        score for score in scores if score.group == Group.ATTACK and score.chance is not None and _is_share(score)
+    ]
     utilities = _utilities(scores)
-    found = []
-    for task in dict.fromkeys(one.task for one in attacks):
-        figures = [one.figure for one in attacks if one.task == task]
+    frontiers = []
+    for task in dict.fromkeys(attack.task for attack in attacks):
+        figures = [attack.figure for attack in attacks if attack.task == task]
         figure = ACCURACY if ACCURACY in figures else figures[0]
-        part = [one for one in attacks if (one.task, one.figure) == (task, figure)]
-        levels = dict.fromkeys(_level(one) for one in part)
+        part = [attack for attack in attacks if (attack.task, attack.figure) == (task, figure)]
+        levels = dict.fromkeys(_level(score) for score in part)
         for level in levels:
             name = task if len(levels) == 1 else f"{task}, chance {float(level):.3g}"
-            found.append(_find(name, figure, [one for one in part if _level(one) == level], utilities))
-    return tuple(one for one in found if one)
+            frontiers.append(_find(name, figure, [score for score in part if _level(score) == level], utilities))
+    return tuple(frontier for frontier in frontiers if frontier)
 
 
 def _level(score: Score) -> str:
@@ -119,24 +123,28 @@ def _is_share(score: Score) -> bool:
 
 
 def _utilities(scores: Sequence[Score]) -> list[Score]:
-    chosen = [one for one in scores if one.group == Group.UTILITY and one.higher_is_better and _is_share(one)]
-    names = [one.figure for one in chosen]
+    chosen = [score for score in scores if score.group == Group.UTILITY and score.higher_is_better and _is_share(score)]
+    names = [score.figure for score in chosen]
     figure = ACCURACY if ACCURACY in names else max(names, key=names.count, default="")
-    return [one for one in chosen if one.figure == figure]
+    return [score for score in chosen if score.figure == figure]
 
 
 def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[Score]) -> Frontier | None:
     useful = {score.subject for score in utilities}
     subjects = [name for name in dict.fromkeys(score.subject for score in attacks) if name in useful]
-    of = {subject: {one.key: one for one in utilities if one.subject == subject} for subject in subjects}
-    shared = [key for key in dict.fromkeys(one.key for one in utilities) if all(key in of[name] for name in subjects)]
+    of = {
+        subject: {utility.key: utility for utility in utilities if utility.subject == subject} for subject in subjects
+    }
+    shared = [
+        key for key in dict.fromkeys(utility.key for utility in utilities) if all(key in of[name] for name in subjects)
+    ]
     if len(subjects) < 2 or not shared:
         return None
     rows: list[tuple[str, Span, Score]] = []
     for subject in subjects:
         attack = _strongest([score for score in attacks if score.subject == subject])
         rows.append((subject, _mean([of[subject][key] for key in shared]), attack))
-    places = [(utility.value, _span(attack).value) for _, utility, attack in rows]
+    positions = [(utility.value, _span(attack).value) for _, utility, attack in rows]
     points = tuple(
         Point(
             subject,
@@ -144,22 +152,22 @@ def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[
             _span(attack),
             name_method(attack),
             is_bound=attack.variant == ADAPTIVE or is_original(subject),
-            is_optimal=not any(_is_better(other, place) for other in places),
+            is_optimal=not any(_is_better(other, position) for other in positions),
         )
-        for (subject, utility, attack), place in zip(rows, places, strict=True)
+        for (subject, utility, attack), position in zip(rows, positions, strict=True)
     )
-    chances = [one.chance for one in attacks if one.chance is not None]
+    chances = [attack.chance for attack in attacks if attack.chance is not None]
     names = tuple(dict.fromkeys(f"{of[subjects[0]][key].task} ({of[subjects[0]][key].method})" for key in shared))
     return Frontier(task, figure, names, max(chances, default=None), points)
 
 
-def _is_better(other: tuple[float, float], place: tuple[float, float]) -> bool:
-    return other != place and other[0] >= place[0] and other[1] <= place[1]
+def _is_better(other: tuple[float, float], position: tuple[float, float]) -> bool:
+    return other != position and other[0] >= position[0] and other[1] <= position[1]
 
 
 def _strongest(attacks: Sequence[Score]) -> Score:
-    chosen = [one for one in attacks if one.variant == ADAPTIVE] or attacks
-    return max(chosen, key=lambda one: one.value or 0.0)
+    chosen = [attack for attack in attacks if attack.variant == ADAPTIVE] or attacks
+    return max(chosen, key=lambda attack: attack.value or 0.0)
 
 
 def _span(score: Score) -> Span:

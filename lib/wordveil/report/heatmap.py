@@ -1,4 +1,4 @@
-"""Whom an attacker took for whom, as a map of shaded cells."""
+"""An attacker's confusions of labels, as a map of shaded cells."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.report.labels import estimate_width
-from wordveil.report.picture import shorten
+from wordveil.report.picture import estimate_width, shorten
 from wordveil.scores.evaluation import Confusion
 
 MOST_LABELS = 30
@@ -22,7 +21,7 @@ REFUSED = "no guess"
 
 @dataclass(frozen=True)
 class Shade:
-    """A cell: its place in pixels, its strength from 0 to 1, and what it says."""
+    """A cell: its corner in pixels, its strength from 0 to 1, and what it says."""
 
     x: float
     y: float
@@ -69,13 +68,13 @@ class Heatmap:
 def draw_heatmap(confusion: Confusion) -> Heatmap:
     """The map of a confusion: of all labels, or of the :data:`MOST_LABELS` with the most texts, the first where equal.
 
-    The strength of a cell is its share of its row. Guesses of labels that are not shown are one column.
+    The strength of a cell is its share of its row. Guesses of labels that are not shown share a column.
     """
     counts = np.array(confusion.counts, np.int64).reshape(len(confusion.names), -1)
     labels = len(confusion.names)
     chosen = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_LABELS])
     shown = counts[np.ix_(chosen, chosen)]
-    names = [confusion.names[place] for place in chosen]
+    names = [confusion.names[label] for label in chosen]
     columns = [str(number) for number in range(1, len(names) + 1)]
     for name, extra in (
         (OTHERS, counts[chosen, :labels].sum(axis=1) - shown.sum(axis=1)[: len(chosen)]),
@@ -121,7 +120,7 @@ def _shade(
 def _describe_pairs(counts: NDArray[np.int64], names: tuple[str, ...]) -> tuple[str, ...]:
     wrong = counts[:, : len(names)] * ~np.eye(len(names), dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_PAIRS]
-    pairs = [divmod(place, len(names)) for place in order.tolist()]
+    pairs = [divmod(cell, len(names)) for cell in order.tolist()]
     return tuple(
         f"{names[true]} taken for {names[guess]}: {wrong[true, guess]:,} of {counts[true].sum():,}"
         for true, guess in pairs

@@ -41,7 +41,7 @@ class Panel:
     title
         what it shows.
     label
-        all of it in words, for who does not see it.
+        the picture in words, for screen readers.
     left, right, top, bottom
         the ends of the axes in pixels.
     across, up
@@ -82,13 +82,13 @@ def draw_lines(
     """
     ends = _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM
     to_x = _make_axis(epsilons, ends[0], ends[1])
-    found = {
-        name: [(one, value) for one, value in zip(epsilons, values, strict=True) if value is not None]
+    points_of = {
+        name: [(epsilon, value) for epsilon, value in zip(epsilons, values, strict=True) if value is not None]
         for name, values in figures.items()
     }
-    up = choose_ticks([0.0, *(value for pairs in found.values() for _, value in pairs)])
+    up = choose_ticks([0.0, *(value for pairs in points_of.values() for _, value in pairs)])
     to_y = make_scale(up, ends[3], ends[2])
-    lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in found.items())
+    lines = tuple(_draw_line(name, pairs, to_x, to_y, show) for name, pairs in points_of.items())
     said = "; ".join(f"{line.name}: {', '.join(spot.text for spot in line.spots)}" for line in lines)
     ticks = tuple(Tick(round(to_y(value), 1), show(value)) for value in up)
     return Panel(title, f"{title}. {said}.", *ends, _name_epsilons(epsilons, to_x), ticks, lines)
@@ -105,10 +105,10 @@ def _name_epsilons(epsilons: Sequence[float], to_x: Callable[[float], float]) ->
     ticks: list[Tick] = []
     last = -math.inf
     for epsilon in epsilons:
-        place = round(to_x(epsilon), 1)
-        is_free = place - last >= _APART
-        last = place if is_free else last
-        ticks.append(Tick(place, f"{epsilon:g}" if is_free else ""))
+        x = round(to_x(epsilon), 1)
+        is_free = x - last >= _APART
+        last = x if is_free else last
+        ticks.append(Tick(x, f"{epsilon:g}" if is_free else ""))
     return tuple(ticks)
 
 
@@ -120,6 +120,7 @@ def _draw_line(
     show: Callable[[float], str],
 ) -> Line:
     spots = tuple(
-        Spot(round(to_x(one), 1), round(to_y(value), 1), f"{show(value)} at epsilon {one:g}") for one, value in pairs
+        Spot(round(to_x(epsilon), 1), round(to_y(value), 1), f"{show(value)} at epsilon {epsilon:g}")
+        for epsilon, value in pairs
     )
     return Line(name, spots, " ".join(f"{spot.x},{spot.y}" for spot in spots))

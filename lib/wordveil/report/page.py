@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wordveil.report.frontier import Frontier, find_frontiers
-from wordveil.report.headline import write_headline
+from wordveil.report.frontier import ACCURACY, ADAPTIVE, ORIGINAL, Frontier, find_frontiers
 from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
-from wordveil.report.numbers import show_interval, show_number
 from wordveil.report.picture import Picture, describe_point, draw_frontier
-from wordveil.report.tables import make_sections
+from wordveil.report.tables import is_above_chance, make_sections
 from wordveil.report.templates import render_page
+from wordveil.report.values import show_figure, show_interval, show_number
 from wordveil.scores.evaluation import Evaluation
-from wordveil.scores.score import Score
+from wordveil.scores.score import Group, Score
+
+_MOST_SUBJECTS = 4
 
 
 def render_evaluation(evaluation: Evaluation) -> str:
@@ -43,22 +44,64 @@ def draw_frontiers(scores: Sequence[Score]) -> list[dict[str, Any]]:
 def _describe(frontier: Frontier, pictures: tuple[Picture, Picture]) -> dict[str, Any]:
     rows = [
         {
-            "subject": one.subject,
-            "utility": show_number(one.utility.value),
-            "utility_interval": show_interval(one.utility.low, one.utility.high),
-            "attack": show_number(one.attack.value),
-            "attack_interval": show_interval(one.attack.low, one.attack.high),
-            "attacker": one.attacker,
-            "is_optimal": one.is_optimal,
+            "subject": point.subject,
+            "utility": show_number(point.utility.value),
+            "utility_interval": show_interval(point.utility.low, point.utility.high),
+            "attack": show_number(point.attack.value),
+            "attack_interval": show_interval(point.attack.low, point.attack.high),
+            "attacker": point.attacker,
+            "is_optimal": point.is_optimal,
         }
-        for one in frontier.points
+        for point in frontier.points
     ]
     return {
         "frontier": frontier,
         "pictures": pictures,
         "rows": rows,
-        "has_static": not all(one.is_bound for one in frontier.points),
+        "has_static": not all(point.is_bound for point in frontier.points),
         "chance": show_number(frontier.chance) if frontier.chance is not None else "",
         "label": f"Attack {frontier.figure} on {frontier.task} against utility. "
-        + "; ".join(describe_point(one) for one in frontier.points),
+        + "; ".join(describe_point(point) for point in frontier.points),
     }
+
+
+def write_headline(scores: Sequence[Score]) -> tuple[str, ...]:
+    """Sentences about each sanitised subject: the strongest attack and the best result of each task, in accuracy.
+
+    Empty where there are too many subjects for sentences.
+    """
+    subjects = [name for name in dict.fromkeys(score.subject for score in scores) if name != ORIGINAL]
+    if len(subjects) > _MOST_SUBJECTS:
+        return ()
+    return tuple(sentence for subject in subjects for sentence in _write_sentences(subject, scores))
+
+
+def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
+    sentences = []
+    for group in (Group.ATTACK, Group.UTILITY):
+        chosen = [
+            score for score in scores if score.group == group and score.figure == ACCURACY and score.value is not None
+        ]
+        for task in dict.fromkeys(score.task for score in chosen if score.subject == subject):
+            best = _find_best([score for score in chosen if score.task == task and score.subject == subject])
+            clean = [score for score in chosen if score.task == task and score.subject == ORIGINAL]
+            sentences.append(_say(best, _find_best(clean) if clean else None))
+    return sentences
+
+
+def _find_best(scores: Sequence[Score]) -> Score:
+    adaptive = [score for score in scores if score.variant == ADAPTIVE]
+    return max(adaptive or scores, key=lambda score: score.value or 0.0)
+
+
+def _say(best: Score, clean: Score | None) -> str:
+    beside = "" if best.chance is None else f"; chance is {show_number(best.chance)}"
+    if clean is not None:
+        beside += f"; on the {ORIGINAL} it is {show_number(clean.value)} ({clean.method})"
+    if best.group == Group.UTILITY:
+        return f"{best.subject}: {best.task} by {best.method} has accuracy {show_figure(best)}{beside}."
+    verdict = "still finds" if is_above_chance(best) else "is not clearly better than chance on"
+    attack = " ".join(filter(None, ("The strongest", best.variant, "attack")))
+    return (
+        f"{best.subject}: {attack.lower()} ({best.method}) {verdict} {best.task}: accuracy {show_figure(best)}{beside}."
+    )

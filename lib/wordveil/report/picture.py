@@ -1,27 +1,118 @@
-"""The frontier as lines, points and labels in pixels, for a wide and for a narrow screen."""
+"""The frontier as lines, points and labels in pixels, for a wide and for a narrow screen. No label covers another."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 from wordveil.report.frontier import Frontier, Point, Span
-from wordveil.report.labels import HEIGHT, Box, place_labels
-from wordveil.report.numbers import show_number
+from wordveil.report.values import show_number
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 14.0, 26.0, 40.0
 _CHANCE = 46.0
 _LONGEST = 26
 _TICKS = 6
+HEIGHT = 14.0
+"""Of a line of text, in pixels."""
+_CHARACTER = 7.2
+# What separates two labels of one line.
+_SPACE = 5.0
+_GAPS = (9.0, 20.0, 34.0)
+_RADIUS = 6.0
+# The penalty of a label that lies across a line.
+_CROSSED = 6.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether the two share a point inside."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def holds(self, other: Box) -> bool:
+        """Whether the other one lies inside."""
+        across = self.left <= other.left and other.right <= self.right
+        return across and self.top <= other.top and other.bottom <= self.bottom
+
+
+def estimate_width(text: str) -> float:
+    """The width of a text of 12 pixels, in pixels, rather too large."""
+    return _CHARACTER * len(text)
+
+
+def place_labels(
+    points: Sequence[tuple[float, float]],
+    labels: Sequence[str],
+    frame: Box,
+    lines: Sequence[Box],
+    blocked: Sequence[Box] = (),
+    reach: int = len(_GAPS),
+    first: Sequence[int] = (),
+) -> tuple[Box | None, ...]:
+    """A box for each label, beside its point and inside the frame; None for one that does not fit.
+
+    Boxes never meet each other, a point, or what is ``blocked``. Of the positions left, each label takes a near one
+    that crosses few of the ``lines``, such as error bars.
+
+    Parameters
+    ----------
+    points
+        the centres, in pixels.
+    labels
+        their texts.
+    frame, lines, blocked
+        the area of labels, what they avoid crossing, and what they never cover.
+    reach
+        how many distances from the point are tried, from 1 to 3.
+    first
+        the numbers of the points that come first. Of the others, those in a crowd do.
+    """
+    discs = [Box(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in points]
+    crowd = [sum(math.dist(point, other) for other in points) for point in points]
+    placed: dict[int, Box] = {}
+    for number in sorted(range(len(points)), key=lambda number: (number not in first, crowd[number])):
+        taken = [*blocked, *discs, *(_widen(box) for box in placed.values())]
+        options = [
+            (rank + _CROSSED * sum(box.meets(line) for line in lines), box)
+            for rank, box in enumerate(_candidates(points[number], estimate_width(labels[number]), reach))
+            if frame.holds(box) and not any(box.meets(other) for other in taken)
+        ]
+        if options:
+            placed[number] = min(options, key=lambda option: option[0])[1]
+    return tuple(placed.get(number) for number in range(len(points)))
+
+
+def _widen(box: Box) -> Box:
+    return Box(box.left - _SPACE, box.top, box.right + _SPACE, box.bottom)
+
+
+def _candidates(point: tuple[float, float], width: float, reach: int) -> list[Box]:
+    """Boxes around a point: right, left, above, below and the corners; near ones first."""
+    x, y = point
+    boxes = []
+    for gap in _GAPS[:reach]:
+        across, down = (x + gap, x - width / 2, x - gap - width), (y - HEIGHT / 2, y - gap - HEIGHT, y + gap)
+        pairs = [(across[0], down[0]), (across[2], down[0]), (across[1], down[1]), (across[1], down[2])]
+        pairs += [pair for pair in product((across[0], across[2]), down[1:]) if pair not in pairs]
+        boxes += [Box(left, top, left + width, top + HEIGHT) for left, top in pairs]
+    return boxes
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark of an axis: its place in pixels and its text."""
+    """A mark of an axis: its position in pixels and its text."""
 
-    place: float
+    position: float
     text: str
 
 
@@ -40,7 +131,7 @@ class Dot:
     label
         the text beside it: its name, or its number where names do not fit; empty where that does not either.
     label_x, label_y, anchor
-        a place on the text's base line, and which part of the text is there: ``start``, ``middle`` or ``end``.
+        a point on the text's base line, and which part of the text is there: ``start``, ``middle`` or ``end``.
     leader
         whether a line joins the label to the point, since it lies away from it.
     leader_x, leader_y
@@ -87,10 +178,10 @@ def draw_frontier(frontier: Frontier) -> tuple[Picture, Picture]:
 def _draw(frontier: Frontier, kind: str, width: int, height: int) -> Picture:
     plot = Box(_LEFT, _TOP, width - _RIGHT, height - _BOTTOM)
     chance = () if frontier.chance is None else (frontier.chance,)
-    across = choose_ticks([end for one in frontier.points for end in _ends(one.utility)])
-    up = choose_ticks([*(end for one in frontier.points for end in _ends(one.attack)), *chance])
+    across = choose_ticks([end for point in frontier.points for end in _ends(point.utility)])
+    up = choose_ticks([*(end for point in frontier.points for end in _ends(point.attack)), *chance])
     to_x, to_y = make_scale(across, plot.left, plot.right), make_scale(up, plot.bottom, plot.top)
-    line = " ".join(f"{to_x(one.utility.value):.1f},{to_y(one.attack.value):.1f}" for one in frontier.optimal)
+    line = " ".join(f"{to_x(point.utility.value):.1f},{to_y(point.attack.value):.1f}" for point in frontier.optimal)
     dots, is_numbered = _place(frontier, plot, to_x, to_y)
     return Picture(
         kind,
@@ -132,62 +223,62 @@ def _place(
     frontier: Frontier, plot: Box, to_x: Callable[[float], float], to_y: Callable[[float], float]
 ) -> tuple[tuple[Dot, ...], bool]:
     points = frontier.points
-    places = [(to_x(one.utility.value), to_y(one.attack.value)) for one in points]
-    names = [shorten(one.subject) for one in points]
-    lines = [*_bars(points, to_x, to_y), *_segments([places[points.index(one)] for one in frontier.optimal])]
+    centres = [(to_x(point.utility.value), to_y(point.attack.value)) for point in points]
+    names = [shorten(point.subject) for point in points]
+    lines = [*_bars(points, to_x, to_y), *_segments([centres[points.index(point)] for point in frontier.optimal])]
     blocked = []
     if frontier.chance is not None:
         y = to_y(frontier.chance)
         lines.append(Box(plot.left, y - 1, plot.right, y + 1))
         blocked.append(Box(plot.right - _CHANCE, y - HEIGHT - 2, plot.right, y))
     # A name that lies far away could be taken for a neighbour's.
-    boxes = place_labels(places, names, plot, lines, blocked, reach=2)
+    boxes = place_labels(centres, names, plot, lines, blocked, reach=2)
     if is_numbered := None in boxes:
         names = [str(number) for number in range(1, len(points) + 1)]
-        optimal = [number for number, one in enumerate(points) if one.is_optimal]
-        boxes = place_labels(places, names, plot, lines, blocked, first=optimal)
+        optimal = [number for number, point in enumerate(points) if point.is_optimal]
+        boxes = place_labels(centres, names, plot, lines, blocked, first=optimal)
     dots = [
-        _dot(point, place, label, box, to_x, to_y)
-        for point, place, label, box in zip(points, places, names, boxes, strict=True)
+        _dot(point, centre, label, box, to_x, to_y)
+        for point, centre, label, box in zip(points, centres, names, boxes, strict=True)
     ]
     return tuple(dots), is_numbered
 
 
 def shorten(name: str) -> str:
-    """A name as a label has it."""
+    """A name, cut to the length of a label."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _bars(points: Sequence[Point], to_x: Callable[[float], float], to_y: Callable[[float], float]) -> list[Box]:
-    found = []
-    for one in points:
-        x, y = to_x(one.utility.value), to_y(one.attack.value)
-        found.append(Box(to_x(one.utility.low), y - 1, to_x(one.utility.high), y + 1))
-        found.append(Box(x - 1, to_y(one.attack.high), x + 1, to_y(one.attack.low)))
-    return found
+    bars = []
+    for point in points:
+        x, y = to_x(point.utility.value), to_y(point.attack.value)
+        bars.append(Box(to_x(point.utility.low), y - 1, to_x(point.utility.high), y + 1))
+        bars.append(Box(x - 1, to_y(point.attack.high), x + 1, to_y(point.attack.low)))
+    return bars
 
 
-def _segments(places: Sequence[tuple[float, float]]) -> list[Box]:
-    """Small boxes along the line that joins places."""
-    found = []
-    for (x, y), (a, b) in pairwise(places):
+def _segments(centres: Sequence[tuple[float, float]]) -> list[Box]:
+    """Small boxes along the line through the points."""
+    boxes = []
+    for (x, y), (a, b) in pairwise(centres):
         pieces = max(1, round(max(abs(a - x), abs(b - y)) / HEIGHT))
         for piece in range(pieces + 1):
             share = piece / pieces
             at_x, at_y = x + share * (a - x), y + share * (b - y)
-            found.append(Box(at_x - 2, at_y - 2, at_x + 2, at_y + 2))
-    return found
+            boxes.append(Box(at_x - 2, at_y - 2, at_x + 2, at_y + 2))
+    return boxes
 
 
 def _dot(
     point: Point,
-    place: tuple[float, float],
+    centre: tuple[float, float],
     label: str,
     box: Box | None,
     to_x: Callable[[float], float],
     to_y: Callable[[float], float],
 ) -> Dot:
-    x, y = place
+    x, y = centre
     if box is None:
         label, box = "", Box(x, y, x, y)
     anchor, label_x = _anchor(x, box)
@@ -204,7 +295,7 @@ def _dot(
         label_x=round(label_x, 1),
         label_y=round(box.top + 0.8 * HEIGHT, 1),
         anchor=anchor,
-        leader=bool(label) and math.dist(place, (end_x, end_y)) > 14,
+        leader=bool(label) and math.dist(centre, (end_x, end_y)) > 14,
         leader_x=round(end_x, 1),
         leader_y=round(end_y, 1),
     )

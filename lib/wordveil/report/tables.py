@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from wordveil.report.numbers import name_method, show_interval, show_number, show_span
+from wordveil.report.values import name_method, show_interval, show_number, show_span
 from wordveil.scores.score import Group, Score
 
 TITLES = {
@@ -95,7 +95,7 @@ class ScoreTable:
     def direction(self) -> str:
         """Which way is better for all measures; empty where they differ."""
         first = self.measures[0].direction
-        return first if all(one.direction == first for one in self.measures) else ""
+        return first if all(measure.direction == first for measure in self.measures) else ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ def make_sections(scores: Sequence[Score]) -> tuple[Section, ...]:
     Where many subjects have many measures, each task has a table of its own.
     """
     return tuple(
-        _make_section(group, chosen) for group in Group if (chosen := [one for one in scores if one.group == group])
+        _make_section(group, chosen)
+        for group in Group
+        if (chosen := [score for score in scores if score.group == group])
     )
 
 
@@ -123,7 +125,7 @@ def _make_section(group: Group, scores: Sequence[Score]) -> Section:
     parts: dict[str, list[Score]] = {"": list(scores)}
     if by_subject and len({score.key for score in scores}) > _WIDEST:
         parts = {
-            task: [score for score in scores if score.task == task] for task in _unique(one.task for one in scores)
+            task: [score for score in scores if score.task == task] for task in _unique(score.task for score in scores)
         }
     tables = tuple(_make_table(heading, part, by_subject=by_subject) for heading, part in parts.items())
     has_intervals = any(show_interval(score.low, score.high) for score in scores)
@@ -133,10 +135,10 @@ def _make_section(group: Group, scores: Sequence[Score]) -> Section:
 def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> ScoreTable:
     keys, subjects = _order(scores), _unique(score.subject for score in scores)
     notes = _unique(score.note for score in scores if score.note)
-    number = {note: place for place, note in enumerate(notes, 1)}
-    places: dict[tuple[tuple[str, ...], str], Score] = {(score.key, score.subject): score for score in scores}
+    number = {note: number for number, note in enumerate(notes, 1)}
+    by_key: dict[tuple[tuple[str, ...], str], Score] = {(score.key, score.subject): score for score in scores}
     figures = tuple(
-        tuple(_show(found, number) if (found := places.get((key, subject))) else None for subject in subjects)
+        tuple(_show(score, number) if (score := by_key.get((key, subject))) else None for subject in subjects)
         for key in keys
     )
     measures = tuple(_measure([score for score in scores if score.key == key]) for key in keys)
@@ -146,9 +148,11 @@ def _make_table(heading: str, scores: Sequence[Score], *, by_subject: bool) -> S
 def _order(scores: Sequence[Score]) -> tuple[tuple[str, ...], ...]:
     """The measures in the order of the report, but those of one task and method together."""
     methods = _unique((score.task, score.method) for score in scores)
-    place = {method: number for number, method in enumerate(methods)}
+    order = {method: number for number, method in enumerate(methods)}
     tasks = {task: number for number, task in enumerate(_unique(task for task, _ in methods))}
-    return _unique(one.key for one in sorted(scores, key=lambda one: (tasks[one.task], place[one.task, one.method])))
+    return _unique(
+        score.key for score in sorted(scores, key=lambda score: (tasks[score.task], order[score.task, score.method]))
+    )
 
 
 def _measure(scores: Sequence[Score]) -> Measure:

@@ -1,4 +1,4 @@
-"""The templates of pages for people, of which each makes one file that loads nothing from elsewhere."""
+"""The templates of pages for people. Each makes one file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,13 +1,20 @@
-"""Values of others in what people read: names of authors, records, columns and paths may hold anything."""
+"""Figures and foreign values in what people read: names of authors, records, columns and paths may hold anything."""
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from wordveil.privacy.recovery import Recovered
+    from wordveil.scores.score import Score
+
+INFINITE, NOT_MEASURED = "infinite", "not measured"
 # Controls, formatting that nobody sees (directions of text among it), surrogates, separators of lines and paragraphs.
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-# They join and part letters, as Persian and emoji need it.
+# They join and separate letters, which Persian and emoji need.
 _JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 # What a spreadsheet takes for a formula, also in full width, and the mark that says that a cell is none.
 _FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -21,7 +28,9 @@ def show_value(value: object, keep: str = "") -> str:
     text = str(value)
     if text.isprintable():
         return text
-    return "".join(ascii(one)[1:-1] if _is_hidden(one) and one not in keep else one for one in text)
+    return "".join(
+        ascii(character)[1:-1] if _is_hidden(character) and character not in keep else character for character in text
+    )
 
 
 def _is_hidden(character: str) -> bool:
@@ -30,9 +39,77 @@ def _is_hidden(character: str) -> bool:
 
 def show_cell(value: Any) -> Any:
     """A value for a cell of CSV. A text gets an apostrophe before it where a spreadsheet would execute it, and where it
-    begins with one, so that whoever takes one away has the text again. Numbers stay numbers.
+    begins with one, so that removing it restores the text. Numbers stay numbers.
     """
     if not isinstance(value, str):
         return value
     shown = show_value(value)
     return _GUARD + shown if shown.lstrip().startswith((*_FORMULAS, _GUARD)) else shown
+
+
+def show_number(value: float | None) -> str:
+    """A figure with three decimals where it is small, without any where it is large."""
+    if value is None:
+        return NOT_MEASURED
+    if math.isinf(value):
+        return INFINITE if value > 0 else f"minus {INFINITE}"
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2g}" if 0 < size < 0.001 else f"{value:.3f}"
+
+
+def show_recovered(recovered: Recovered) -> str:
+    """The share of words that a guesser gets right, with what is not known of it."""
+    low = show_share(recovered.at_least)
+    if recovered.at_most is None:
+        return f"at least {low}"
+    high = show_share(recovered.at_most)
+    return low if low == high else f"{low} to {high}"
+
+
+def show_share(share: float) -> str:
+    """A share in three digits, as a percentage."""
+    return f"{100 * share:.3g}%"
+
+
+def show_difference(value: float | None) -> str:
+    """A difference with its sign; empty where there is none."""
+    if value is None:
+        return ""
+    if value == 0:
+        return show_number(0.0)
+    return ("+" if value > 0 else "\N{MINUS SIGN}") + show_number(abs(value))
+
+
+def show_interval(low: float | None, high: float | None) -> str:
+    """An interval; empty where there is none, or where it has no width."""
+    if low is None or high is None or low == high:
+        return ""
+    return f"{show_number(low)} to {show_number(high)}"
+
+
+def show_span(values: Iterable[float | None]) -> str:
+    """What several subjects have: one figure where it is the same for all, else the least and the largest."""
+    shown = sorted({value for value in values if value is not None})
+    if not shown:
+        return ""
+    first, last = _show_whole(shown[0]), _show_whole(shown[-1])
+    return first if first == last else f"{first} to {last}"
+
+
+def _show_whole(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else show_number(value)
+
+
+def name_method(score: Score) -> str:
+    """By what a figure was found: the method, the variant of an attacker, and what was counted."""
+    return ", ".join(filter(None, (score.method, score.variant, score.figure)))
+
+
+def show_figure(score: Score) -> str:
+    """A figure with its interval."""
+    interval = show_interval(score.low, score.high)
+    return f"{show_number(score.value)} ({interval})" if interval else show_number(score.value)

@@ -118,9 +118,9 @@ class Repeat(StrEnum):
     """What happens to a hidden word that a record has more than once (:mod:`wordveil.text.repetition`)."""
 
     EACH = "each"
-    """Each of its places is drawn on its own."""
+    """Each occurrence is drawn on its own."""
     SAME = "same"
-    """It is drawn once, and all its places have that draw."""
+    """It is drawn once, and all occurrences have that draw."""
 
 
 class Refused(StrEnum):
@@ -152,7 +152,7 @@ class Slots(StrEnum):
 
 
 class Names(StrEnum):
-    """Whether words of public lists of names are told apart (:mod:`wordveil.text.types.names`)."""
+    """Whether words of public lists of names are classes of their own (:mod:`wordveil.text.types.names`)."""
 
     WORDS = "words"
     """They are words like any."""

@@ -119,34 +119,36 @@ class Codec:
         """``texts``: string array without nulls, valid UTF-8. ``other``: what :meth:`find_other` says; None: ask it."""
         other = self.find_other(texts) if other is None else other
         texts, barred = self._treat_controls(self._foreign.blank(texts, other))
-        found = self._scan(texts) if self._compiled else self._cut(texts)
-        action, refused = found.action, found.refused
-        masked = self._foreign.mask(found.ids, found.offsets, other)
-        unknown = count_in_records(found.unlisted, self._vocabulary.unknown, found.offsets)
-        over = self._foreign.refuse(refused, unknown, found.offsets, other)
+        tokens = self._scan(texts) if self._compiled else self._cut(texts)
+        action, refused = tokens.action, tokens.refused
+        masked = self._foreign.mask(tokens.ids, tokens.offsets, other)
+        unknown = count_in_records(tokens.unlisted, self._vocabulary.unknown, tokens.offsets)
+        over = self._foreign.refuse(refused, unknown, tokens.offsets, other)
         refused[barred] = CONTROLS_REFUSED
         if action is not None and masked is not None:
             action[masked] = _HIDE
         if over.any():
-            action = np.zeros(len(found.ids), np.int8) if action is None else action
-            action[np.repeat(over, np.diff(found.offsets))] = _DROP
+            action = np.zeros(len(tokens.ids), np.int8) if action is None else action
+            action[np.repeat(over, np.diff(tokens.offsets))] = _DROP
         if action is None:
-            ids, offsets = self._fit(found.ids, found.offsets)
-            pattern = self._find_pattern(found.forms, found.offsets)
-            forms = self._find_forms(found.forms, found.offsets)
-            return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, None, pattern, forms)
+            ids, offsets = self._fit(tokens.ids, tokens.offsets)
+            pattern = self._find_pattern(tokens.forms, tokens.offsets)
+            forms = self._find_forms(tokens.forms, tokens.offsets)
+            return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, None, pattern, forms)
         if self._policy.unknown == UnknownWords.QUARANTINE:
-            hidden_ids = np.where(action == _HIDE, found.unlisted, np.int32(-1))
-            stops = count_in_records(hidden_ids, self._vocabulary.unknown, found.offsets) > 0
+            hidden_ids = np.where(action == _HIDE, tokens.unlisted, np.int32(-1))
+            stops = count_in_records(hidden_ids, self._vocabulary.unknown, tokens.offsets) > 0
             refused[stops] = UNKNOWN_REFUSED
-            action[np.repeat(stops, np.diff(found.offsets))] = _DROP
+            action[np.repeat(stops, np.diff(tokens.offsets))] = _DROP
         hidden = action == _HIDE
-        skeleton = self._skeleton(found.pieces, action, found.typed) if found.pieces and self._policy.copies else None
-        bounds = np.concatenate([[0], np.cumsum(hidden)])[found.offsets]
-        ids, offsets = self._fit(found.ids[hidden], bounds)
-        pattern = self._find_pattern(found.forms, bounds, hidden)
-        forms = self._find_forms(found.forms, bounds, hidden)
-        return Encoded(ids, offsets, np.diff(found.offsets), unknown, refused, skeleton, pattern, forms)
+        skeleton = (
+            self._skeleton(tokens.pieces, action, tokens.typed) if tokens.pieces and self._policy.copies else None
+        )
+        bounds = np.concatenate([[0], np.cumsum(hidden)])[tokens.offsets]
+        ids, offsets = self._fit(tokens.ids[hidden], bounds)
+        pattern = self._find_pattern(tokens.forms, bounds, hidden)
+        forms = self._find_forms(tokens.forms, bounds, hidden)
+        return Encoded(ids, offsets, np.diff(tokens.offsets), unknown, refused, skeleton, pattern, forms)
 
     def _treat_controls(self, texts: pa.StringArray) -> tuple[pa.StringArray, NDArray[np.bool_]]:
         """The texts to cut into words, and which are refused for a character that shows nothing: those are empty."""
@@ -192,13 +194,13 @@ class Codec:
         """Which texts have a typed token with a character that the scanner does not know, bool ``(records,)``: in
         normalisation form C it may be another token. Emoji are in that form.
         """
-        found = np.zeros(len(texts), np.bool_)
+        is_long = np.zeros(len(texts), np.bool_)
         tokens = cut_spans(texts, spans)
         asked = ~pc.string_is_ascii(tokens).to_numpy(zero_copy_only=False) & (spans.kinds != _EMOJI)
         if asked.any():
             records = np.repeat(np.arange(len(texts)), np.diff(spans.offsets))[asked]
-            found[records[self._scanner.scan(tokens.filter(pa.array(asked))).hard]] = True
-        return found
+            is_long[records[self._scanner.scan(tokens.filter(pa.array(asked))).hard]] = True
+        return is_long
 
     def _cut(self, texts: pa.StringArray) -> CutWords:
         """By Arrow's regular expressions."""
@@ -266,19 +268,19 @@ class Codec:
     def explain(self, text: str) -> list[TokenReading]:
         """Say what each token of ``text`` is taken for, and what happens to it. Empty where the text is refused."""
         texts, barred = self._treat_controls(pa.array([text], pa.string()))
-        found = self._cut(texts)
-        if barred.any() or found.refused[0] is not None or found.pieces is None:
+        tokens = self._cut(texts)
+        if barred.any() or tokens.refused[0] is not None or tokens.pieces is None:
             return []
-        words, labels = found.pieces.words, np.where(found.ids == self._vocabulary.unknown, UNKNOWN_WORD, WORD)
-        action = np.zeros(len(words), np.int8) if found.action is None else found.action
+        words, labels = tokens.pieces.words, np.where(tokens.ids == self._vocabulary.unknown, UNKNOWN_WORD, WORD)
+        action = np.zeros(len(words), np.int8) if tokens.action is None else tokens.action
         done = np.array(TREATMENTS)[action]
-        if found.typed is not None:
-            words = found.typed.restore(words, "")
-            kinds = found.typed.kinds[found.typed.is_typed]
+        if tokens.typed is not None:
+            words = tokens.typed.restore(words, "")
+            kinds = tokens.typed.kinds[tokens.typed.is_typed]
             labels = labels.astype(object)
-            labels[found.typed.is_typed] = [str(TYPES[kind]) for kind in kinds]
+            labels[tokens.typed.is_typed] = [str(TYPES[kind]) for kind in kinds]
             done = done.astype(object)
-            done[found.typed.is_typed] = [str(self._policy.type_actions[TYPES[kind]]) for kind in kinds]
+            done[tokens.typed.is_typed] = [str(self._policy.type_actions[TYPES[kind]]) for kind in kinds]
         return [TokenReading(*row) for row in zip(words.to_pylist(), labels.tolist(), done.tolist(), strict=True)]
 
     def decode(
@@ -378,10 +380,10 @@ class Codec:
 
 
 def _splice(
-    values: NDArray[Any], places: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
+    values: NDArray[Any], rows: NDArray[np.int64], inserted: NDArray[Any], offsets: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Insert slice j of ``inserted`` into ``values`` before place ``places[j]``; places rise. One step a slice."""
-    edges = [0, *places.tolist(), len(values)]
+    """Insert slice j of ``inserted`` into ``values`` before row ``rows[j]``; rows rise. One step a slice."""
+    edges = [0, *rows.tolist(), len(values)]
     parts = [values[: edges[1]]]
     for slice_number, (start, stop) in enumerate(pairwise(edges[1:])):
         parts += [inserted[offsets[slice_number] : offsets[slice_number + 1]], values[start:stop]]

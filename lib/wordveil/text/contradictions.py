@@ -68,13 +68,13 @@ def _list_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 def _digit_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
     """List classes of figures that ``digits`` would treat otherwise."""
-    found = [kind for kind in DIGIT_TYPES if kind in policy.type_actions]
-    if policy.digits != Digits.HIDE and found:
+    digit_types = [kind for kind in DIGIT_TYPES if kind in policy.type_actions]
+    if policy.digits != Digits.HIDE and digit_types:
         yield (
             "digits",
             (
-                f"{policy.digits} contradicts types.{found[0]}: {policy.type_actions[found[0]]}, which decides about "
-                f"words with digits. Remove digits, or set {', '.join(found)} to words."
+                f"{policy.digits} contradicts types.{digit_types[0]}: {policy.type_actions[digit_types[0]]}, which "
+                f"decides about words with digits. Remove digits, or set {', '.join(digit_types)} to words."
             ),
         )
 
@@ -135,8 +135,8 @@ def _repeat_faults(policy: DraftPolicy) -> Iterator[tuple[str, str]]:
 
 
 def find_context_faults(mechanism: str, policy: DraftPolicy) -> Iterator[tuple[str, str]]:
-    """List settings that destroy a text for a mechanism that reads the words around a place, as (setting, what is wrong
-    and how to fix it).
+    """List settings that destroy a text for a mechanism that reads the words around a position, as (setting, what is
+    wrong and how to fix it).
     """
     reads = f"contradicts mechanism.name: {mechanism}, which draws a text as a whole:"
     if policy.draws_once:

@@ -18,14 +18,14 @@ _FORMAT = r"\p{Cf}"
 
 def find_controls(texts: pa.StringArray) -> NDArray[np.bool_]:
     """Which texts hold such a character: bool ``(records,)``."""
-    found = pc.match_substring_regex(texts, f"{_CONTROL}|{_FORMAT}")
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+    has_control = pc.match_substring_regex(texts, f"{_CONTROL}|{_FORMAT}")
+    return np.asarray(has_control.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def drop_controls(texts: pa.StringArray) -> pa.StringArray:
     """``texts`` with a space for each control character, and without format characters.
 
-    A control character ends a word. A format character has no width, so a word goes on after it.
+    A control character ends a word. A format character has no width, so a word continues after it.
     """
     if not find_controls(texts).any():
         return texts

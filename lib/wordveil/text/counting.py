@@ -59,8 +59,8 @@ class CountGrams:
         grams = Grams(self.settings.max_n)
         for batch in batches:
             cut, _ = _cut(self.settings, batch)
-            found = grams.encode(index.numbers(fold_words(cut.words)), cut.offsets)
-            counted: Any = pa.table({"gram": found}).group_by("gram", use_threads=False).aggregate([([], "count_all")])
+            keys = grams.encode(index.numbers(fold_words(cut.words)), cut.offsets)
+            counted: Any = pa.table({"gram": keys}).group_by("gram", use_threads=False).aggregate([([], "count_all")])
             columns = [counted.column("gram").cast(pa.binary()), counted.column("count_all")]
             yield from pa.Table.from_arrays(columns, schema=pa.schema(GRAM_FIELDS)).to_batches()
 

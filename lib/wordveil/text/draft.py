@@ -70,7 +70,7 @@ class DraftPolicy:
         what happens to a record that is refused because of its text.
     repeat : Repeat
         whether a word that a record has more than once is drawn once. The words are those that are hidden, in the form
-        in which they are looked up: words outside the vocabulary are told apart too.
+        in which they are looked up: words outside the vocabulary are distinguished too.
     slots : Slots
         whether the words of carrier phrases are copied.
     ngrams : str or None
@@ -82,7 +82,7 @@ class DraftPolicy:
     types : tuple of (TokenType, TypeAction), or a mapping
         what happens to the tokens of each class. A class that is not named is not told apart (``words``).
     names : Names
-        whether words of public lists of names are told apart. They are resampled where ``types`` does not say
+        whether words of public lists of names are classes of their own. They are resampled where ``types`` does not say
         otherwise; unknown words where the length is hidden.
     language : str
         the language of the mechanism's words, as a code of ISO 639-1.
@@ -120,7 +120,7 @@ class DraftPolicy:
 
     @property
     def type_actions(self) -> dict[TokenType, TypeAction]:
-        """What happens to each class that is told apart, in the order of the classes.
+        """What happens to each class that is distinguished, in the order of the classes.
 
         Raises :class:`ValueError` for an unknown class or action.
         """

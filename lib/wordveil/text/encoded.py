@@ -58,7 +58,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Forms:
-    """Which words are the same: ``codes``, int32 ``(tokens,)``, the places of their look-up forms among ``words``."""
+    """Which words are the same: ``codes``, int32 ``(tokens,)``, the indices of their look-up forms in ``words``."""
 
     codes: NDArray[np.int32]
     words: pa.StringArray
@@ -73,7 +73,7 @@ class CutWords:
     """All words of texts: their ids, what happens to each, and why a text is refused; ``pieces`` where Arrow cut them.
 
     ``action`` is None where every word is hidden, ``forms`` where it does not matter which words are the same.
-    ``is_typed``: bool ``(tokens,)``, None where no class is told apart; ``typed`` where Arrow cut the texts.
+    ``is_typed``: bool ``(tokens,)``, None where no class is distinguished; ``typed`` where Arrow cut the texts.
     """
 
     ids: NDArray[np.int32]

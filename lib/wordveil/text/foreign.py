@@ -43,15 +43,15 @@ class ForeignTexts:
         return pc.if_else(pa.array(other), "", texts) if self._rule == OtherLanguage.QUARANTINE else texts
 
     def mask(
-        self, found: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
+        self, numbers: NDArray[np.int32], offsets: NDArray[np.int64], other: NDArray[np.bool_]
     ) -> NDArray[np.bool_] | None:
-        """Which words are masked, bool ``(tokens,)``; None where none is. Their ids, ``found`` int32 ``(tokens,)``,
+        """Which words are masked, bool ``(tokens,)``; None where none is. Their ids, ``numbers`` int32 ``(tokens,)``,
         become the unknown word's.
         """
         if self._rule != OtherLanguage.MASK or not other.any():
             return None
         masked = np.repeat(other, np.diff(offsets))
-        found[masked] = self._unknown
+        numbers[masked] = self._unknown
         return masked
 
     def refuse(

@@ -81,7 +81,7 @@ def find_packages(policy: DraftPolicy) -> str | None:
     None where none is needed or installed.
     """
     names = [name for packages in list_needed(policy).values() for name in packages.names]
-    return ", ".join(f"{name} {found}" for name in names if (found := find_version(name))) or None
+    return ", ".join(f"{name} {version}" for name in names if (version := find_version(name))) or None
 
 
 def find_version(name: str) -> str | None:
@@ -149,11 +149,6 @@ def _load_model() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-def list_identified() -> frozenset[str]:
-    """The languages that the installed identifier knows, by their codes of two letters and more."""
-    return frozenset(_load_model().labels)
 
 
 def is_other(text: str, language: str) -> bool:

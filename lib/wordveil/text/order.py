@@ -48,7 +48,7 @@ def draw_order(
 ) -> NDArray[np.int64]:
     """A uniformly random order of each record's tokens, independent of what they are: int64 ``(tokens,)``.
 
-    At each place is the place in the batch of the token that comes there. ``bounds``, int64 ``(texts + 1,)``, where
+    Entry ``i`` is the index in the batch of the token that comes ``i``-th. ``bounds``, int64 ``(texts + 1,)``, where
     records have several texts: the tokens of each text, which stay in their text.
     """
     record, word = _stream(key, contexts, offsets)

@@ -1,4 +1,4 @@
-"""Which places of a record hold the same word, and one draw for all of them (``text.repeat: same``).
+"""Which positions of a record hold the same word, and one draw for all of them (``text.repeat: same``).
 
 Two words are the same if they have the same form after the look-up's folding. So two words outside the vocabulary are
 told apart, although the mechanism sees one symbol for both.
@@ -19,12 +19,12 @@ from wordveil.crypto.streams import Payload, id_payload
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The pattern of equal places of each record of a batch.
+    """The pattern of equal positions of each record of a batch.
 
     Attributes
     ----------
     firsts
-        int64 ``(tokens,)``: for each token the place in its record, from 0, of the first token with the same form.
+        int64 ``(tokens,)``: for each token the position in its record, from 0, of the first token with the same form.
     offsets
         int64 ``(records + 1,)``, the tokens of each record.
     """
@@ -39,7 +39,7 @@ class Pattern:
 
     @cached_property
     def _leaders(self) -> NDArray[np.int64]:
-        """The same places counted over the batch."""
+        """The same positions counted over the batch."""
         return self.firsts + np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @cached_property
@@ -54,7 +54,7 @@ class Pattern:
 
     @cached_property
     def _numbers(self) -> NDArray[np.int64]:
-        """How many distinct words there are before each place of the batch: int64 ``(tokens + 1,)``."""
+        """How many distinct words there are before each position of the batch: int64 ``(tokens + 1,)``."""
         return np.concatenate([[0], np.cumsum(self._leads)]).astype(np.int64)
 
     @property
@@ -79,11 +79,11 @@ class Pattern:
         return ids[self._leads]
 
     def spread(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The inverse: what each place has of ``values``, int32 ``(distinct,)``, one for each distinct word."""
+        """The inverse: what each position has of ``values``, int32 ``(distinct,)``, one for each distinct word."""
         return values[self._numbers[self._leaders]]
 
     def unify(self, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-        """``ids``, int32 ``(tokens,)``, with that of the first place of its word at every place."""
+        """``ids``, int32 ``(tokens,)``, with that of the first position of its word at every position."""
         return ids[self._leaders]
 
     def reorder(self, order: NDArray[np.int64]) -> Self:
@@ -93,7 +93,7 @@ class Pattern:
 
 @compiled
 def find_firsts(forms: NDArray[np.int64], offsets: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The place in its record of the first token with the same form: int64 ``(tokens,)``.
+    """The position in its record of the first token with the same form: int64 ``(tokens,)``.
 
     ``forms``: int64 ``(tokens,)``, from 0 to ``count - 1``.
     """

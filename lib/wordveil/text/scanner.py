@@ -109,16 +109,16 @@ class Scanner:
         data = np.frombuffer(texts.buffers()[2] or b"\0", np.uint8)
         # A word takes a byte and all but the last of a text another to end it.
         largest = (int(offsets[-1]) - int(offsets[0]) + len(texts)) // 2 + 1
-        found = Tokens(
+        tokens = Tokens(
             np.empty(largest, np.int32),
             np.empty(largest, np.bool_),
             np.zeros(len(texts) + 1, np.int64),
             np.zeros(len(texts), np.bool_),
         )
         room = np.empty(2 * int(np.diff(offsets).max(initial=0)) + 8, np.uint8)
-        scan_texts(data, offsets, self._characters, self._index, room, found)
-        count = found.bounds[-1]
-        return Scanned(found.ids[:count], found.digits[:count], found.bounds, found.hard)
+        scan_texts(data, offsets, self._characters, self._index, room, tokens)
+        count = tokens.bounds[-1]
+        return Scanned(tokens.ids[:count], tokens.digits[:count], tokens.bounds, tokens.hard)
 
 
 def join_words(words: pa.StringArray, ids: Int32, offsets: Int64) -> pa.StringArray | None:
@@ -159,24 +159,26 @@ def _find_characters(tokeniser: Tokeniser, *, lower: bool) -> Characters:
 
 
 @compiled
-def _read(data: UInt8, place: Whole, kinds: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The character at a place: where the next one is, its code point, its row in the tables of characters, its
+def _read(data: UInt8, offset: Whole, kinds: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
+    """The character at an offset: where the next one is, its code point, its row in the tables of characters, its
     class.
     """
-    point = np.int64(data[place])
+    point = np.int64(data[offset])
     if point < 0x80:
-        return place + 1, point, point, np.int64(kinds[point])
+        return offset + 1, point, point, np.int64(kinds[point])
     if point < 0xE0:
-        point = ((point & 0x1F) << 6) | (np.int64(data[place + 1]) & 0x3F)
+        point = ((point & 0x1F) << 6) | (np.int64(data[offset + 1]) & 0x3F)
         if point < _LOW:
-            return place + 2, point, point, np.int64(kinds[point])
-        return place + 2, point, 0, _HARD
+            return offset + 2, point, point, np.int64(kinds[point])
+        return offset + 2, point, 0, _HARD
     if point < 0xF0:
-        point = ((point & 0x0F) << 12) | ((np.int64(data[place + 1]) & 0x3F) << 6) | (np.int64(data[place + 2]) & 0x3F)
+        point = (
+            ((point & 0x0F) << 12) | ((np.int64(data[offset + 1]) & 0x3F) << 6) | (np.int64(data[offset + 2]) & 0x3F)
+        )
         if _PUNCTUATION <= point < _PUNCTUATION_END:
             known = _LOW + point - _PUNCTUATION
-            return place + 3, point, known, np.int64(kinds[known])
-    return place + 3, point, 0, _HARD
+            return offset + 3, point, known, np.int64(kinds[known])
+    return offset + 3, point, 0, _HARD
 
 
 @compiled
@@ -197,34 +199,34 @@ def _append(room: UInt8, length: int, code: np.uint64, point: Whole) -> tuple[in
 
 @compiled
 def _plain_run(
-    data: UInt8, place: Whole, end: Whole, characters: Characters, room: UInt8, length: int, code: np.uint64
+    data: UInt8, offset: Whole, end: Whole, characters: Characters, room: UInt8, length: int, code: np.uint64
 ) -> tuple[Whole, int, np.uint64, Whole]:
-    """Single-byte letters and digits from a place on, by far the most there is, added to the word; and whether there
+    """Single-byte letters and digits from an offset on, by far the most there is, added to the word; and whether there
     was a digit.
     """
     kinds, digit, _, plain = characters
     numeric: Whole = False
-    while place < end and data[place] < 0x80 and kinds[data[place]] == _WORD:
-        room[length] = plain[data[place]]
+    while offset < end and data[offset] < 0x80 and kinds[data[offset]] == _WORD:
+        room[length] = plain[data[offset]]
         code = mix_byte(code, room[length])
-        numeric |= digit[data[place]]
+        numeric |= digit[data[offset]]
         length += 1
-        place += 1
-    return place, length, code, numeric
+        offset += 1
+    return offset, length, code, numeric
 
 
 @compiled
 def scan_texts(
-    data: UInt8, offsets: Int32, characters: Characters, index: IndexArrays, room: UInt8, found: Tokens
+    data: UInt8, offsets: Int32, characters: Characters, index: IndexArrays, room: UInt8, tokens: Tokens
 ) -> None:
     """See :class:`Scanner`. ``room`` takes the longest word in the form in which it is looked up."""
     kinds, digit, lower, _ = characters
     words, word_offsets, slots = index
-    ids, digits, bounds, hard = found
+    ids, digits, bounds, hard = tokens
     token = 0
     for record in range(len(offsets) - 1):
         first = token
-        place: Whole = np.int64(offsets[record])
+        offset: Whole = np.int64(offsets[record])
         end = np.int64(offsets[record + 1])
         length, kept = 0, 0  # of the word so far; and up to its last letter, so that a mark at its end is left out
         code, kept_code = SEED, SEED
@@ -234,16 +236,16 @@ def scan_texts(
             kind: Whole = _OTHER
             point: Whole = 0
             known: Whole = 0
-            ended = place >= end
+            ended = offset >= end
             if not ended:
-                before = place
-                place, length, code, has_digit = _plain_run(data, place, end, characters, room, length, code)
-                if place > before:
+                before = offset
+                offset, length, code, has_digit = _plain_run(data, offset, end, characters, room, length, code)
+                if offset > before:
                     kept, kept_code = length, code
                     numeric |= has_digit
                     after_inner = False
                     continue
-                place, point, known, kind = _read(data, place, kinds)
+                offset, point, known, kind = _read(data, offset, kinds)
             if kind == _WORD:
                 length, code = _append(room, length, code, lower[known])
                 kept, kept_code = length, code
@@ -301,13 +303,13 @@ def write_texts(data: UInt8, starts: Int32, ids: Int32, offsets: Int64, bounds: 
     """The bytes of the texts."""
     words = len(starts) - 1
     for record in range(len(offsets) - 1):
-        place = bounds[record]
+        offset = bounds[record]
         for token in range(offsets[record], offsets[record + 1]):
             word = ids[token]
             if word < words:
-                if place > bounds[record]:
-                    out[place] = 0x20
-                    place += 1
+                if offset > bounds[record]:
+                    out[offset] = 0x20
+                    offset += 1
                 for byte in range(starts[word], starts[word + 1]):
-                    out[place] = data[byte]
-                    place += 1
+                    out[offset] = data[byte]
+                    offset += 1

@@ -25,8 +25,8 @@ def cut_run(run: str, kind: TokeniserKind) -> list[str]:
     words: list[str] = []
     for start in range(0, len(run), _BLOCK):
         block = run[start : start + _BLOCK]
-        found = [word for word in cut(block) if word]
-        words += found if "".join(found) == block else block
+        pieces = [word for word in cut(block) if word]
+        words += pieces if "".join(pieces) == block else block
     return words
 
 

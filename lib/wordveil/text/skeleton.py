@@ -1,4 +1,4 @@
-"""What a policy copies of a text, and the places in it of all that is drawn."""
+"""What a policy copies of a text, and where in it the drawn words and values go."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wordveil.text.types.found import ShownTokens
 
 @dataclass(frozen=True)
 class Skeleton:
-    """What a policy copies: the pieces of each text, the places of hidden words among them, and what joins them.
+    """What a policy copies: the pieces of each text, the positions of hidden words among them, and what joins them.
 
     ``case``: how the hidden words are written; None as they are drawn. ``shown``: the tokens whose class shows, in the
-    places ``shown_slots``.
+    positions ``shown_slots``.
     """
 
     pieces: pa.StringArray
@@ -45,7 +45,7 @@ class Skeleton:
         return memoryview(texts.buffers()[2] or b""), bounds.astype(np.int64)
 
     def fill(self, words: pa.StringArray, values: pa.StringArray | None = None) -> pa.StringArray:
-        """Put ``words`` in the place of the hidden ones, and ``values`` in that of the tokens whose class shows. Raises
+        """Fill in ``words`` for the hidden ones, and ``values`` for the tokens whose class shows. Raises
         :class:`ValueError` where these are missing: the tokens themselves would stand there.
         """
         if values is None and self.shown is not None:

@@ -173,9 +173,9 @@ def find_parents(grams: Int32, length: int, words: Int32, first: Int64, out: Int
     """
     for row in range(len(grams)):
         node: Any = np.int64(grams[row, 0])
-        for place in range(1, length - 1):
+        for middle in range(1, length - 1):
             if node >= 0:
-                node = find_child(node, grams[row, place], words, first)
+                node = find_child(node, grams[row, middle], words, first)
         out[row] = node
 
 
@@ -196,8 +196,8 @@ def keep_phrases(numbers: Int32, offsets: Int64, trie: Trie, rule: Rule, kept: N
                 while length > 0 and (ends[length] < 0 or threshold * counts[ends[length]] < min_count):
                     length -= 1
                 if length > 0:
-                    found = find_child(ends[length], word, words, first)
-                    keep = found >= 0 and counts[found] >= threshold * counts[ends[length]]
+                    child = find_child(ends[length], word, words, first)
+                    keep = child >= 0 and counts[child] >= threshold * counts[ends[length]]
                 else:
                     keep = counts[word] >= start_count
             kept[token] = keep
@@ -240,8 +240,8 @@ class Grams:
             whole = whole[:-1] & known[length - 1 :] & (record[: 1 - length] == record[length - 1 :])
             starts = np.flatnonzero(whole)
             part = np.zeros((len(starts), self.max_n), ">u4")
-            for place in range(length):
-                part[:, place] = digits[starts + place]
+            for step in range(length):
+                part[:, step] = digits[starts + step]
             rows = np.full((len(starts), self.width), length, np.uint8)
             rows[:, 1:] = part.view(np.uint8).reshape(len(starts), -1)
             parts.append(rows)

@@ -44,7 +44,7 @@ _RUN = rf"(?:(?:{_letter_of(_SEGMENTED_SCRIPTS)}|[{_RUN_SIGNS}])\p{{M}}*)+"
 _RUN_SPACED = rf"(?:\p{{M}}|[^\P{{N}}{_RUN_SIGNS}]|[^\P{{L}}{''.join(_SPACELESS_SCRIPTS)}{_RUN_SIGNS}])"
 _SEGMENTED = (TokeniserKind.CHINESE, TokeniserKind.JAPANESE)
 MARK = "\x01"
-"""What stands between words while a text is cut; texts have a space in its place."""
+"""What stands between words while a text is cut; texts have a space instead."""
 PLACEHOLDER = "\x02"
 """What stands in a text for a typed token (:mod:`wordveil.text.types.found`): a word of its own."""
 
@@ -63,13 +63,15 @@ class _Patterns:
 
 
 def _patterns(tokeniser: TokeniserKind, hyphens: Hyphens, *, placeholders: bool) -> _Patterns:
-    found = _word_patterns(tokeniser, hyphens)
+    patterns = _word_patterns(tokeniser, hyphens)
     if not placeholders:
-        return found
+        return patterns
     # A character class that is negated, and knows no placeholder yet, gets it.
-    other = found.other if tokeniser == TokeniserKind.WHITESPACE else found.other.replace("[^", f"[^{PLACEHOLDER}")
-    word = found.word.replace("[^", f"[^{PLACEHOLDER}") if tokeniser == TokeniserKind.WHITESPACE else found.word
-    return _Patterns(f"{PLACEHOLDER}|{word}", other, None, found.strip)
+    other = (
+        patterns.other if tokeniser == TokeniserKind.WHITESPACE else patterns.other.replace("[^", f"[^{PLACEHOLDER}")
+    )
+    word = patterns.word.replace("[^", f"[^{PLACEHOLDER}") if tokeniser == TokeniserKind.WHITESPACE else patterns.word
+    return _Patterns(f"{PLACEHOLDER}|{word}", other, None, patterns.strip)
 
 
 def _word_patterns(tokeniser: TokeniserKind, hyphens: Hyphens) -> _Patterns:
@@ -101,7 +103,7 @@ class Pieces:
     all
         string array of words and gaps in order, so that joining them restores the text; None unless asked for.
     slots
-        int64 ``(tokens,)``, the place of each word in ``all``; None where ``all`` is None.
+        int64 ``(tokens,)``, the index of each word in ``all``; None where ``all`` is None.
     all_offsets
         int64 ``(records + 1,)`` into ``all``; None where ``all`` is None.
     """

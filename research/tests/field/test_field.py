@@ -15,7 +15,7 @@ from wordveil_research.field.experiment import Field
 from wordveil_research.field.lines import list_lines
 from wordveil_research.field.parts import FILES, AuthorPart, TaskPart, load_authors, load_task
 from wordveil_research.field.rows import AS_IT_IS, Block, find_row, list_blocks, list_rows
-from wordveil_research.field.summary import GAIN, add_gains, average_seeds, name_small_parts
+from wordveil_research.field.summary import GAIN, add_gains, average_seeds, find_relative_gain, name_small_parts
 from wordveil_research.runner.base import Surroundings
 
 BLOCK = Block("loss", 8.0)
@@ -155,3 +155,10 @@ def test_a_row_is_measured_on_real_texts(tmp_path):
     assert found[subject, "accuracy", "c50", "adaptive"] <= found["original", "accuracy", "c50", "adaptive"]
     assert 0 < found[subject, "recovered", "public", ""] < found["original", "recovered", "public", ""]
     assert AS_IT_IS.name == ""
+
+
+def test_relative_gain():
+    assert find_relative_gain(0.6, 0.8, 0.3, 0.6) == pytest.approx(0.25)
+    assert find_relative_gain(0.8, 0.8, 0.6, 0.6) == 0
+    with pytest.raises(ValueError, match="original_attack=0"):
+        find_relative_gain(0.5, 0.5, 0.5, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,20 @@ import pytest
 from data_sets import DATA, needs_data
 from support.corpora import load_sentences
 from support.random_words import RandomWords
+from support.topics import topic_texts
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.sentences import SentenceVectors
 from wordveil.evaluation.utility.tasks import measure_task
-from wordveil_research.tasks.sentences import SENTENCE_TASKS, SentenceTask, load_sentence_task, measure_sentences
+from wordveil_research.tasks.sentences import (
+    SENTENCE_TASKS,
+    SentenceTask,
+    load_sentence_task,
+    measure_folds,
+    measure_sentences,
+    predict_folds,
+)
 from wordveil_research.tasks.slots import load_intents
 
 
@@ -78,3 +87,16 @@ def test_tasks_are_read_in_the_parts_that_they_have(tmp_path: Path):
 def test_sentence_tasks_are_named():
     with pytest.raises(ValueError, match="Expected one of mr, cr"):
         load_sentence_task(Path(), "mpqa")
+
+
+def test_cross_validation_guesses_each_text_once_without_having_seen_it():
+    """Where each text is there twice, a classifier that had seen what it is asked would know all labels."""
+    clean = topic_texts(120, 1)
+    texts = replace(clean, labels=np.random.default_rng(2).permutation(clean.labels))
+    assert np.mean(predict_folds(LinearWords(cost=100.0), texts, 0) == texts.labels) < 0.5
+    fitted = LinearWords(cost=100.0).fit(texts, 0)
+    assert np.mean(fitted.predict(texts.texts) == texts.labels) > 0.9
+    (score,) = measure_folds(LinearWords(), clean, "original", "made", 0)
+    assert score.value > 0.85
+    assert score.count == 120
+    assert "10 folds" in score.note

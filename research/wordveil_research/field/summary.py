@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wordveil.evaluation.attacks.authorship import ADAPTIVE, find_relative_gain
+from wordveil.evaluation.attacks.authorship import ADAPTIVE
 from wordveil.scores.intervals import find_t_half
 from wordveil.scores.score import Group, Score
 from wordveil_research.field.rows import ORIGINAL, SMALL_PARTS
@@ -125,3 +125,26 @@ def _find_gains(subject: str, table: Mapping[Key, Score]) -> list[Score]:
 
 def _half(score: Score) -> float:
     return 0.0 if score.low is None or score.high is None else (score.high - score.low) / 2
+
+
+def find_relative_gain(utility: float, original_utility: float, attack: float, original_attack: float) -> float:
+    """``U_r / U_o - P_r / P_o``: how much more of the utility than of the attack is left.
+
+    Mattern, Weggenmann and Kerschbaum 2022, "The limits of word level differential privacy", call it the trade-off.
+    Above 0 a mechanism takes more from the attacker than from the task; 0 is what the original has.
+
+    Parameters
+    ----------
+    utility, original_utility
+        a figure of a task on sanitised and on original text, such as its accuracy.
+    attack, original_attack
+        the same of an attacker.
+
+    Raises
+    ------
+    ValueError
+        where an original figure is not positive.
+    """
+    if not (original_utility > 0 and original_attack > 0):
+        raise ValueError(f"Expected positive figures of the original, got {original_utility=}, {original_attack=}.")
+    return utility / original_utility - attack / original_attack

@@ -127,7 +127,7 @@ def relative_gain(scores: Sequence[Score], subject: str, attack: str, tasks: Seq
     """What is left of a row's utility less what is left of the attack, each above chance and as a share of that of the
     row ``base``.
 
-    It is :func:`wordveil.evaluation.attacks.authorship.find_relative_gain` with chance levels taken off, since ratios
+    It is :func:`wordveil_research.field.summary.find_relative_gain` with chance levels taken off, since ratios
     of raw accuracies favour the task whose chance level is higher. ``attack`` and ``tasks``: their tasks' names; of
     each the best is taken. None where one is missing, or not above chance in ``base``.
     """

@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.utility.tasks import measure_folds, measure_task
-from wordveil.scores.documents import Documents
+from wordveil.evaluation.packages import load_package
+from wordveil.evaluation.utility.tasks import make_task_score, measure_task
+from wordveil.scores.documents import UNKNOWN, Documents, Int64
 from wordveil.scores.score import Score
 from wordveil_research.tasks.datasets import load_documents
 
@@ -67,3 +70,36 @@ def measure_sentences(classifier: TextClassifier, task: SentenceTask, subject: s
     if task.test is None:
         return measure_folds(classifier, task.train, subject, task.name, seed, FOLDS)
     return measure_task(classifier, task.train, task.test, subject, task.name, seed)
+
+
+def measure_folds(
+    classifier: TextClassifier, documents: Documents, subject: str, task: str, seed: int, folds: int = 10
+) -> list[Score]:
+    """The same by cross-validation, for a data set without a test part.
+
+    Each fold in turn is the test part, and the classifier learns from the others. Folds are drawn with the seed and
+    have each label in its share. The accuracy is over all texts. The interval takes them as independent, which is a
+    little too narrow as folds share their training texts.
+
+    Raises
+    ------
+    ValueError
+        as :func:`measure_task`, and where no label has as many texts as there are folds.
+    """
+    guessed = predict_folds(classifier, documents, seed, folds)
+    note = f"Cross-validated in {folds} folds."
+    return [make_task_score(classifier, guessed, documents.labels, subject, task, seed, note)]
+
+
+def predict_folds(classifier: TextClassifier, documents: Documents, seed: int, folds: int = 10) -> Int64:
+    """What is guessed for each text by a classifier that has not seen it: int64 ``(texts,)``. Raises
+    :class:`ValueError`.
+    """
+    selection = load_package("sklearn.model_selection")
+    splits = selection.StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)
+    known = np.flatnonzero(documents.labels != UNKNOWN)
+    guessed = np.full(len(documents), UNKNOWN, np.int64)
+    for learned, held in splits.split(known, documents.labels[known]):
+        fitted = classifier.fit(documents.take(known[learned]), seed)
+        guessed[known[held]] = fitted.predict(documents.take(known[held]).texts)
+    return guessed

@@ -261,18 +261,18 @@ def test_bins_of_known_values(values: list[int], bins: tuple[Bin, ...]):
     assert count_bins(np.array(values, np.int64)) == bins
 
 
-def test_columns_of_a_chart_have_places_in_order_and_heights_by_count():
+def test_columns_of_a_chart_have_positions_in_order_and_heights_by_count():
     bins = (Bin(0, 9, 2), Bin(10, 19, 4), Bin(20, None, 1))
     chart = draw_histogram(bins, {"n_max": 15})
     assert chart is not None
     assert [(one["x"], one["height"]) for one in chart["columns"]] == [(0, 75), (33.333, 150), (66.667, 37.5)]
     assert [one["label"] for one in chart["columns"]] == ["0 to 9", "10 to 19", "20 or more"]
-    mark = {"name": "n_max", "place": 50.0, "anchor": "start"}
+    mark = {"name": "n_max", "position": 50.0, "anchor": "start"}
     assert (chart["marks"], chart["top"]) == ([mark], "4"), "15 of 20, which take two thirds of the width"
     for beyond in (20, 10**6):
         assert draw_histogram(bins, {"n_max": beyond})["marks"] == []
         in_tail = draw_histogram(bins, {"worst": beyond, "mean": 15}, tail=True)["marks"]
-        assert [one["place"] for one in in_tail] == [83.333, 50.0], "the middle of the open bin"
+        assert [mark["position"] for mark in in_tail] == [83.333, 50.0], "the middle of the open bin"
     assert draw_histogram(bins[:2], {"worst": 20}, tail=True)["marks"] == []
     assert draw_histogram((Bin(0, 0, 0),))["columns"][0]["height"] == 0
     assert draw_histogram(()) is None

@@ -81,7 +81,7 @@ def test_epsilons_that_are_alone_or_near_are_drawn(epsilons: tuple[float, ...]):
     assert len(panel.lines[0].spots) == len(epsilons)
     ticks = [tick for tick in panel.across if tick.text]
     assert ticks
-    assert all(later.place - one.place >= 26 for one, later in pairwise(ticks))
+    assert all(later.position - earlier.position >= 26 for earlier, later in pairwise(ticks))
 
 
 def test_the_page_is_one_file_with_all_of_it():
@@ -108,7 +108,7 @@ def test_the_page_is_one_file_with_all_of_it():
     assert page.count("<polyline") == 5
     chart = draw_histograms(CALIBRATION.meanings)[0][1][0]["chart"]
     average = next(mark for mark in chart["marks"] if mark["name"].startswith("average"))
-    assert 30 < average["place"] < 40, "126 of 1,000 draws, where the columns end at 380"
+    assert 30 < average["position"] < 40, "126 of 1,000 draws, where the columns end at 380"
     assert page.count("Histogram: N_w") == len(EPSILONS)
 
 

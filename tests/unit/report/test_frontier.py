@@ -10,8 +10,7 @@ import pytest
 
 from support.evaluations import make_attack, make_score
 from wordveil.report.frontier import Frontier, find_frontiers
-from wordveil.report.labels import Box, estimate_width, place_labels
-from wordveil.report.picture import draw_frontier
+from wordveil.report.picture import Box, draw_frontier, estimate_width, place_labels
 from wordveil.scores.evaluation import Evaluation
 from wordveil.scores.score import Group, Score
 
@@ -133,7 +132,7 @@ def test_everything_lies_inside_the_picture(count):
         for dot in picture.dots:
             assert picture.plot.left <= dot.left <= dot.x <= dot.right <= picture.plot.right
             assert picture.plot.top <= dot.top <= dot.y <= dot.bottom <= picture.plot.bottom
-        assert picture.plot.left < picture.across[0].place < picture.across[-1].place < picture.plot.right
+        assert picture.plot.left < picture.across[0].position < picture.across[-1].position < picture.plot.right
         assert picture.chance is not None and picture.plot.top < picture.chance < picture.plot.bottom
 
 

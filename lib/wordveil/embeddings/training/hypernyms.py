@@ -152,9 +152,9 @@ def _number_words(names: list[str], edges: NDArray[np.int64]) -> Hierarchy:
     """Number the words in their order and build the graph."""
     links = np.bincount(edges.ravel(), minlength=len(names))
     order = sorted(np.flatnonzero(links), key=lambda row: (-links[row], names[row]))
-    place = np.zeros(len(names), np.int64)
-    place[order] = np.arange(len(order))
-    edges = place[edges]
+    rank_of = np.zeros(len(names), np.int64)
+    rank_of[order] = np.arange(len(order))
+    edges = rank_of[edges]
     return Hierarchy(tuple(names[row] for row in order), edges[np.lexsort(edges.T[::-1])])
 
 

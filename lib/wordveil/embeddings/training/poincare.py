@@ -42,12 +42,12 @@ def train_or_load(
     ``read`` returns the pairs as a table of :data:`wordveil.embeddings.training.hypernyms.PAIR_SCHEMA`. Raises
     :class:`EmbeddingError`.
     """
-    place = kept / settings.digest(embeddings.digest_source(str(path)))
-    if not place.exists():
+    trained = kept / settings.digest(embeddings.digest_source(str(path)))
+    if not trained.exists():
         work.progress(f"reading the pairs of {path}")
         made = embed(build_hierarchy(read(path, settings), settings, str(path)), settings, str(path), work)
-        _keep(made, place)
-    return embeddings.load(str(place), "wordveil")
+        _keep(made, trained)
+    return embeddings.load(str(trained), "wordveil")
 
 
 def embed(graph: Hierarchy, settings: TrainingSettings, source: str, work: BuildContext) -> Embedding:
@@ -117,16 +117,16 @@ def project_to_ball(points: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.where(norms[:, None] > LARGEST_NORM, shrunk, points).astype(np.float32)
 
 
-def _keep(made: Embedding, place: Path) -> None:
+def _keep(made: Embedding, path: Path) -> None:
     """Write the embedding atomically. One that another process wrote meanwhile is the same."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".training-", dir=place.parent))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".training-", dir=path.parent))
     try:
-        made.save(draft / place.name)
+        made.save(draft / path.name)
         try:
-            (draft / place.name).rename(place)
+            (draft / path.name).rename(path)
         except OSError:
-            if not place.exists():
+            if not path.exists():
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)

@@ -67,7 +67,7 @@ def measure_authorship(
     tuple
         The accuracy of each attacker, with its interval and the chance level: an attacker that can refuse to answer is
         made to answer. Of one that can refuse (:class:`wordveil.evaluation.attacks.koppel.Koppel`) also the share of
-        snippets that it answers for, and the precision of these answers. And whom each took for whom; refusals to
+        snippets that it answers for, and the precision of these answers. And the confusions of each; refusals to
         answer stand in the last column.
 
     Raises
@@ -90,9 +90,9 @@ def measure_authorship(
     confusions: list[Confusion] = []
     for fitted, texts, whose, variant in runs:
         if isinstance(fitted, FittedKoppel):
-            found = fitted.score(texts)
-            answers = np.where(found.shares > fitted.threshold, found.labels, UNKNOWN)
-            guesses = _Guesses(attack, whose, variant, found.labels, snippets, seed)
+            votes = fitted.score(texts)
+            answers = np.where(votes.shares > fitted.threshold, votes.labels, UNKNOWN)
+            guesses = _Guesses(attack, whose, variant, votes.labels, snippets, seed)
             scores += [guesses.score_accuracy(), *guesses.score_answers(answers, fitted.threshold)]
         else:
             answers = fitted.predict(texts)
@@ -111,7 +111,7 @@ def measure_authorship(
 
 @dataclass(frozen=True)
 class _Guesses:
-    """What one attacker took each snippet for."""
+    """The author that one attacker names for each snippet."""
 
     attack: TextClassifier
     subject: str
@@ -121,9 +121,11 @@ class _Guesses:
     seed: int
 
     def score_accuracy(self) -> Score:
-        found = measure_accuracy(self.labels, self.snippets.labels, self.seed)
+        accuracy = measure_accuracy(self.labels, self.snippets.labels, self.seed)
         definition = "The share of snippets whose author is named."
-        return self._make(ACCURACY, (found.value, found.low, found.high), found.chance, found.count, definition)
+        return self._make(
+            ACCURACY, (accuracy.value, accuracy.low, accuracy.high), accuracy.chance, accuracy.count, definition
+        )
 
     def score_answers(self, answers: Int64, threshold: float) -> list[Score]:
         """How often the attacker answers, and how often it is right then."""
@@ -179,26 +181,3 @@ def count_confusions(answers: Int64, labels: Int64, names: int) -> tuple[tuple[i
     columns = np.where(answers[known] == UNKNOWN, names, answers[known])
     flat = np.bincount(labels[known] * (names + 1) + columns, minlength=names * (names + 1))
     return tuple(tuple(row) for row in flat.reshape(names, names + 1).tolist())
-
-
-def find_relative_gain(utility: float, original_utility: float, attack: float, original_attack: float) -> float:
-    """``U_r / U_o - P_r / P_o``: how much more of the utility than of the attack is left.
-
-    Mattern, Weggenmann and Kerschbaum 2022, "The limits of word level differential privacy", call it the trade-off.
-    Above 0 a mechanism takes more from the attacker than from the task; 0 is what the original has.
-
-    Parameters
-    ----------
-    utility, original_utility
-        a figure of a task on sanitised and on original text, such as its accuracy.
-    attack, original_attack
-        the same of an attacker.
-
-    Raises
-    ------
-    ValueError
-        where an original figure is not positive.
-    """
-    if not (original_utility > 0 and original_attack > 0):
-        raise ValueError(f"Expected positive figures of the original, got {original_utility=}, {original_attack=}.")
-    return utility / original_utility - attack / original_attack

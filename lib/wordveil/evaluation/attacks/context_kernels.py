@@ -117,17 +117,17 @@ def list_candidates(
 @compiled
 def _keep_largest(value: Float64, who: Int32, chance: Float64, words: Int32, chances: Float64) -> None:
     """The words with the largest values above 0, as many as there is room for; of equal ones the first."""
-    wanted, place, least = len(words), 0, 0.0
+    wanted, size, least = len(words), 0, 0.0
     if len(value) > wanted:
         least = np.partition(value, len(value) - wanted)[len(value) - wanted]
     for entry in range(len(value)):
         if value[entry] > least:
-            words[place], chances[place] = who[entry], chance[entry]
-            place += 1
+            words[size], chances[size] = who[entry], chance[entry]
+            size += 1
     for entry in range(len(value)):
-        if least > 0 and value[entry] == least and place < wanted:
-            words[place], chances[place] = who[entry], chance[entry]
-            place += 1
+        if least > 0 and value[entry] == least and size < wanted:
+            words[size], chances[size] = who[entry], chance[entry]
+            size += 1
 
 
 @compiled
@@ -159,17 +159,17 @@ def decode_likeliest(rows: Int32, offsets: Int64, table: Candidates, model: Lang
         first, length = offsets[record], offsets[record + 1] - offsets[record]
         count = 1
         before[0], spent[0] = start, 0
-        for place in range(length):
-            row = rows[first + place]
+        for step in range(length):
+            row = rows[first + step]
             here, words = table.counts[row], table.words[row]
-            _extend(before[:count], spent, words[:here], cost, back[place], model)
+            _extend(before[:count], spent, words[:here], cost, back[step], model)
             for j in range(here):
                 before[j], spent[j] = words[j], cost[j] + table.costs[row, j]
             count = here
         best = np.argmin(spent[:count])
-        for place in range(length - 1, -1, -1):
-            out[first + place] = table.words[rows[first + place], best]
-            best = np.int64(back[place, best])
+        for step in range(length - 1, -1, -1):
+            out[first + step] = table.words[rows[first + step], best]
+            best = np.int64(back[step, best])
     return out
 
 
@@ -202,7 +202,7 @@ def _extend(before: Int32, spent: Int64, words: Int32, cost: Int64, back: Int32,
 
 @compiled
 def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: LanguageCosts, start: int) -> Int32:
-    """The likeliest word of each place, given all of its record: int32 ``(tokens,)``, but for words that are next to
+    """The likeliest word at each position, given its whole record: int32 ``(tokens,)``, but for words that are next to
     impossible given all before them.
 
     Parameters as in :func:`decode_likeliest`. Of equally likely words the one with the lowest id is taken.
@@ -219,26 +219,26 @@ def decode_marginals(rows: Int32, offsets: Int64, table: Candidates, model: Lang
     for record in range(len(offsets) - 1):
         first, length = offsets[record], offsets[record + 1] - offsets[record]
         words, weights = opening, opened
-        for place in range(length):
-            row = rows[first + place]
+        for step in range(length):
+            row = rows[first + step]
             here = table.counts[row]
-            now, chances = table.words[row, :here], seen[place, :here]
+            now, chances = table.words[row, :here], seen[step, :here]
             for j in range(here):
                 chances[j] = powers[min(table.costs[row, j], _POWERS - 1)]
-            _step_forward(words, weights, now, chances, forward[place, :here], powers, model)
-            words, weights = now, forward[place, :here]
+            _step_forward(words, weights, now, chances, forward[step, :here], powers, model)
+            words, weights = now, forward[step, :here]
         backward = np.ones(width)
-        for place in range(length - 1, -1, -1):
-            row = rows[first + place]
+        for step in range(length - 1, -1, -1):
+            row = rows[first + step]
             here = table.counts[row]
-            best = np.argmax(forward[place, :here] * backward[:here])
-            out[first + place] = table.words[row, best]
-            if place > 0:
-                earlier = rows[first + place - 1]
+            best = np.argmax(forward[step, :here] * backward[:here])
+            out[first + step] = table.words[row, best]
+            if step > 0:
+                earlier = rows[first + step - 1]
                 count = table.counts[earlier]
                 for j in range(here):
-                    onward[j] = seen[place, j] * backward[j]
-                words, weights = table.words[earlier, :count], forward[place - 1, :count]
+                    onward[j] = seen[step, j] * backward[j]
+                words, weights = table.words[earlier, :count], forward[step - 1, :count]
                 _step_back(words, weights, table.words[row, :here], onward[:here], backward, powers, model)
     return out
 

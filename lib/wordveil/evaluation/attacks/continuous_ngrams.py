@@ -2,7 +2,7 @@
 
 Sari, Vlachos and Stevenson 2017, "Continuous n-gram representations for authorship attribution" (EACL, short papers):
 each n-gram has a vector, a text is the mean of its n-grams' vectors, and a softmax over authors learns together with
-the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.utility.floret_model`), and the attacker of
+the vectors. This is fastText's supervised model (:mod:`wordveil.evaluation.utility.fasttext`), and the attacker of
 Bo, Ding, Fung and Iqbal 2021.
 """
 
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
-from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
+from wordveil.evaluation.utility.fasttext import FloretClassifier
+from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.scores.documents import Documents
 
 _SPACE = "\u2581"
 """What a space is written as where characters stand between spaces."""
@@ -39,7 +40,7 @@ class ContinuousNgrams(TextClassifier):
         what n-grams are made of: single words and pairs, single characters up to four, or single words and pairs with
         two to four characters inside words.
     dim, epochs, lr
-        see :class:`wordveil.evaluation.utility.floret_model.FloretClassifier`.
+        see :class:`wordveil.evaluation.utility.fasttext.FloretClassifier`.
     """
 
     unit: NgramUnit = NgramUnit.WORDS
@@ -59,28 +60,18 @@ class ContinuousNgrams(TextClassifier):
             f"{units}, trained by floret."
         )
 
-    def fit(self, known: Documents, seed: int) -> FittedContinuousNgrams:
-        """As the protocol has it. Raises :class:`PlatformError` where floret is not installed."""
+    def fit(self, known: Documents, seed: int) -> FittedModel:
+        """See :class:`TextClassifier`. Raises :class:`PlatformError` where floret is not installed."""
         used = take_known(known)
         inside = (2, 4) if self.unit == NgramUnit.BOTH else (0, 0)
         longest = 4 if self.unit == NgramUnit.CHARACTERS else 2
         model = FloretClassifier(self.dim, self.epochs, self.lr, longest, *inside)
-        return FittedContinuousNgrams(model.train(_write(used.texts, self.unit), used.labels, seed), self.unit)
-
-
-@dataclass(frozen=True)
-class FittedContinuousNgrams(FittedClassifier):
-    """A trained :class:`ContinuousNgrams`."""
-
-    model: FittedFloret
-    unit: NgramUnit
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        return self.model.predict(_write(texts, self.unit))
+        write = partial(_write, unit=self.unit)
+        return FittedModel(write, model.train(write(used.texts), used.labels, seed))
 
 
 def _write(texts: Sequence[str], unit: NgramUnit) -> list[str]:
     """Texts as the units between spaces."""
     if unit == NgramUnit.CHARACTERS:
         return [" ".join(_SPACE.join(text.lower().split())) for text in texts]
-    return cut_words(texts).join()
+    return join_words(texts)

@@ -45,7 +45,7 @@ class Weights(StrEnum):
 
 
 class Scored(NamedTuple):
-    """Authors with the share of rounds that they won.
+    """The named authors, and the share of rounds that each won.
 
     ``labels``: int64 ``(texts,)``, numbers of names, or :data:`wordveil.scores.documents.UNKNOWN` where no author
     won any round. ``shares``: float64 ``(texts,)``, from 0 to 1.
@@ -79,7 +79,7 @@ class Winners(NamedTuple):
 
 @dataclass(frozen=True)
 class Subspace:
-    """The features that are looked at, and in which rounds.
+    """The features, and the rounds that look at each.
 
     Attributes
     ----------
@@ -206,13 +206,16 @@ class Profiles:
         ``counts``: :meth:`Subspace.count` of the texts. ``labels``: int64 ``(texts,)``, their authors. Raises
         :class:`ValueError` where a sum of squares reaches 2^53: such texts are too long for exact sums.
         """
-        present, places = np.unique(labels, return_inverse=True)
-        grouping = coo_array((np.ones(len(labels)), (places, np.arange(len(labels)))), (len(present), len(labels)))
+        # An author's profile is one long text: the sum of the counts, as a product with a 0/1 matrix.
+        present, numbers = np.unique(labels, return_inverse=True)
+        grouping = coo_array((np.ones(len(labels)), (numbers, np.arange(len(labels)))), (len(present), len(labels)))
         sums = (grouping.tocsr() @ counts).tocsr()
+        # Weights are squared already, so a product of plain counts with weighted ones is the weighted inner product.
         weighted = sums.multiply(space.weights[None, :]).tocsr()
         squares = weighted.multiply(sums).tocsr()
         if squares.sum(axis=1).max(initial=0.0) >= _EXACT:
             raise ValueError("Expected known texts whose sum of squared counts is below 2^53. Use less of each author.")
+        # A round's length covers only the features that it looks at. Infinity gives empty profiles the cosine 0.
         norms = np.sqrt((squares @ space.masks.astype(np.float64)).T)
         norms[norms == 0] = np.inf
         entries = weighted.T.tocsr()
@@ -231,9 +234,9 @@ class Profiles:
             features = counts.indices[part]
             entries = self.entries[features]
             products = counts.data[part, None] * (entries.toarray() if isinstance(entries, csr_array) else entries)
-            found = (self.space.masks[features].T.astype(np.float64) @ products) / self.norms
-            best = found.argmax(axis=1)
-            cosines[row] = found[np.arange(len(best)), best]
+            similarities = (self.space.masks[features].T.astype(np.float64) @ products) / self.norms
+            best = similarities.argmax(axis=1)
+            cosines[row] = similarities[np.arange(len(best)), best]
             labels[row] = np.where(cosines[row] > 0, self.labels[best], UNKNOWN)
         return Winners(cosines, labels)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,7 @@ import pyarrow as pa
 
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.attacks.context_kernels import STEPS, Float64, Int32, LanguageCosts
-from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.encoders import find_frequencies
-from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.inputs import Bigrams, rank_frequencies
 from wordveil.mechanisms.tree.fluent import DISCOUNT
 from wordveil.text.slots import START
@@ -82,15 +79,6 @@ class PublicLanguage:
             beyond=_costs_of(left),
         )
         return cls(frequencies, costs)
-
-    @classmethod
-    def of_texts(cls, texts: Sequence[str], words: pa.StringArray) -> PublicLanguage:
-        """The language of texts that the attacker has, of the same kind as those that were sanitised.
-
-        ``words``: string array ``(size,)``, the vocabulary.
-        """
-        bigrams = count_bigrams(cut_words(texts), words)
-        return cls.of(bigrams, words, find_frequencies(words, bigrams))
 
     @property
     def size(self) -> int:

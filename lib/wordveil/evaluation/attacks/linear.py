@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.scores.documents import Documents
 
 
 class Unit(StrEnum):
@@ -77,8 +77,8 @@ class LinearSvm(TextClassifier):
             f"{self.unit}, by scikit-learn."
         )
 
-    def fit(self, known: Documents, seed: int) -> FittedSvm:
-        """As the protocol has it. Raises :class:`PlatformError` where scikit-learn is not installed."""
+    def fit(self, known: Documents, seed: int) -> FittedModel:
+        """See :class:`TextClassifier`. Raises :class:`PlatformError` where scikit-learn is not installed."""
         used = take_known(known)
         vectoriser = load_package("sklearn.feature_extraction.text").TfidfVectorizer(
             analyzer="char" if self.unit == Unit.CHARACTERS else "word",
@@ -88,24 +88,11 @@ class LinearSvm(TextClassifier):
             sublinear_tf=True,
             dtype=np.float32,
         )
-        table = vectoriser.fit_transform(_prepare(used.texts, self.unit))
         machine = load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
-        return FittedSvm(vectoriser, machine.fit(table, used.labels), self.unit)
+        model = load_package("sklearn.pipeline").make_pipeline(vectoriser, machine)
+        prepare = partial(_prepare, unit=self.unit)
+        return FittedModel(prepare, model.fit(prepare(used.texts), used.labels))
 
 
 def _prepare(texts: Sequence[str], unit: Unit) -> Sequence[str]:
-    return cut_words(texts).join() if unit == Unit.WORDS else texts
-
-
-@dataclass(frozen=True)
-class FittedSvm(FittedClassifier):
-    """A trained :class:`LinearSvm`: scikit-learn's vectoriser and machine."""
-
-    vectoriser: Any
-    machine: Any
-    unit: Unit
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        if not len(texts):
-            return np.empty(0, np.int64)
-        return np.asarray(self.machine.predict(self.vectoriser.transform(_prepare(texts, self.unit))), np.int64)
+    return join_words(texts) if unit == Unit.WORDS else texts

@@ -6,7 +6,7 @@ own. A record is *linked* where its own original is ranked first.
 **By laws.** Where the order of words shows, an original ``x`` of the record's length has the score ``sum over positions
 of ln P(y_i | x_i)``, and an original of another length, or with other copied words, is impossible. With each text of
 the pool as likely as any other this is the logarithm of the posterior probability but for a constant, so no attacker
-links more records on average. Words that are drawn once for all their places count once.
+links more records on average. Words that are drawn once for all their occurrences count once.
 
 Where the order is hidden, the exact score is the logarithm of a permanent, which nobody knows how to compute for long
 texts. In its place stands ``sum over outputs of ln mean over i of P(y | x_i)``: outputs as independent draws from the
@@ -97,11 +97,11 @@ def link_by_laws(redrawn: Redrawn) -> Links:
     hidden, drawn = _take_first(redrawn.hidden, redrawn.drawn, redrawn.is_first)
     texts = _fill_empty(redrawn.whole, redrawn.size + 1) if redrawn.is_sampled else hidden
     scorer = _OrderedScorer(laws, drawn, texts) if redrawn.shows_order else _BagScorer(laws, drawn, texts)
-    found = np.empty((2, len(texts)), np.int64)
+    ranks = np.empty((2, len(texts)), np.int64)
     for group in _split_groups(redrawn.shows):
-        for places, scores in scorer.score(group):
-            found[:, group[places]] = _rank(scores, np.arange(places.start, places.start + len(scores)))
-    return Links(found[0], found[1], len(texts))
+        for rows, scores in scorer.score(group):
+            ranks[:, group[rows]] = _rank(scores, np.arange(rows.start, rows.start + len(scores)))
+    return Links(ranks[0], ranks[1], len(texts))
 
 
 def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.floating]) -> Links:
@@ -112,17 +112,17 @@ def link_by_vectors(originals: NDArray[np.floating], sanitised: NDArray[np.float
     pool, records = np.asarray(originals, np.float64), np.asarray(sanitised, np.float64)
     squares = np.einsum("ij,ij->i", pool, pool)
     scale = _UNIT / max(float(squares.max(initial=0)), _LEAST)
-    found = np.empty((2, len(records)), np.int64)
+    ranks = np.empty((2, len(records)), np.int64)
     step = max(1, _SCORES // max(len(pool), 1))
     for start in range(0, len(records), step):
         part = slice(start, min(start + step, len(records)))
         scores = np.rint((2 * records[part] @ pool.T - squares) * scale)
-        found[:, part] = _rank(scores, np.arange(part.start, part.stop))
-    return Links(found[0], found[1], len(pool))
+        ranks[:, part] = _rank(scores, np.arange(part.start, part.stop))
+    return Links(ranks[0], ranks[1], len(pool))
 
 
 def link_by_what_shows(redrawn: Redrawn) -> Links:
-    """Link by nothing but what shows beside the words that were drawn: the length, copied words."""
+    """Link only by what shows besides the drawn words: the length and copied words."""
     counts = np.bincount(redrawn.shows)[redrawn.shows]
     return Links(np.zeros_like(counts), counts, len(counts))
 
@@ -167,7 +167,7 @@ def measure_linkage(
         links.append((BY_LENGTH, link_by_what_shows(redrawn)))
         if redrawn.laws is not None:
             links.append((BY_LAWS if redrawn.laws.is_exact else BY_FITTED_LAWS, link_by_laws(redrawn)))
-    return [score for method, found in links for score in _summarise(found, method, subject, seed)]
+    return [score for method, ranks in links for score in _summarise(ranks, method, subject, seed)]
 
 
 _ATTACKERS = {
@@ -196,7 +196,7 @@ def _summarise(links: Links, method: str, subject: str, seed: int) -> Iterator[S
 
 
 def _take_first(hidden: Ragged, drawn: Int32, is_first: NDArray[np.bool_]) -> tuple[Ragged, Ragged]:
-    """The tokens that were drawn for themselves."""
+    """The tokens that had a draw of their own."""
     offsets = np.concatenate([[0], np.cumsum(is_first)])[hidden.offsets]
     return Ragged(hidden.ids[is_first], offsets), Ragged(drawn[is_first], offsets)
 
@@ -209,7 +209,7 @@ def _fill_empty(texts: Ragged, unknown: int) -> Ragged:
 
 
 def _split_groups(labels: Int64) -> list[Int64]:
-    """The places of each label."""
+    """The rows of each label."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
 
@@ -229,14 +229,14 @@ class _OrderedScorer:
 
     def score(self, group: Int64) -> Iterator[tuple[slice, Int64]]:
         """The scores of all texts of a group for some of its records at a time."""
-        places = self._texts.offsets[group][:, None] + np.arange(self._texts.lengths[group[0]])
-        words = np.ascontiguousarray(self._texts.ids[places].T)
+        entries = self._texts.offsets[group][:, None] + np.arange(self._texts.lengths[group[0]])
+        words = np.ascontiguousarray(self._texts.ids[entries].T)
         base = self._floors[words].sum(axis=0)
         step = max(1, _SCORES // len(group))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
-            scores = np.tile(base, (len(places[part]), 1))
-            outputs = self._drawn.ids[places[part]]
+            scores = np.tile(base, (len(entries[part]), 1))
+            outputs = self._drawn.ids[entries[part]]
             _add_gains(self._starts, self._words, self._gains, outputs, words, len(self._floors), scores)
             yield part, scores
 
@@ -251,11 +251,11 @@ def _add_gains(
     gained = np.zeros(symbols, np.int64)
     for record in range(len(outputs)):
         row = scores[record]
-        for place in range(outputs.shape[1]):
-            start, end = starts[outputs[record, place]], starts[outputs[record, place] + 1]
+        for step in range(outputs.shape[1]):
+            start, end = starts[outputs[record, step]], starts[outputs[record, step] + 1]
             for entry in range(start, end):
                 gained[words[entry]] = gains[entry]
-            column = texts[place]
+            column = texts[step]
             for text in range(len(column)):
                 row[text] += gained[column[text]]
             for entry in range(start, end):
@@ -263,7 +263,10 @@ def _add_gains(
 
 
 class _BagScorer:
-    """Scores of texts by the mean of their words' laws."""
+    """Scores of texts whose words were sampled: by the mean of their words' laws, whatever the order.
+
+    A law has few entries beyond the common one, so ``P(output | text)`` is a sparse product plus a rank-one term.
+    """
 
     def __init__(self, laws: WordLaws, drawn: Ragged, texts: Ragged) -> None:
         self._laws, self._drawn, self._texts = laws, drawn, texts
@@ -274,13 +277,16 @@ class _BagScorer:
         """As :meth:`_OrderedScorer.score`."""
         outputs, counts = self._count(self._drawn, group, len(self._laws.common))
         symbols, texts = self._count(self._texts, group, len(self._laws.shares))
+        # Row t of ``means`` is the law by which text t picks the word that is drawn for.
         means = texts.multiply(1 / np.maximum(texts.sum(axis=1), 1)[:, None]).tocsr()
+        # Only symbols and outputs of this group take part, which keeps the products small.
         listed = self._entries[outputs][:, symbols]
         common, shares = self._laws.common[outputs], means @ self._laws.shares[symbols]
         step = max(1, _SCORES // len(group))
         for start in range(0, len(group), step):
             part = slice(start, start + step)
             scores = np.empty((len(group[part]), len(group)), np.int64)
+            # Blocks of texts bound the memory of the dense laws. Rounding to _UNIT makes equal texts tie exactly.
             for first in range(0, len(group), _TEXTS):
                 block = slice(first, first + _TEXTS)
                 law = (listed @ means[block].T).toarray() + common[:, None] * shares[block]
@@ -291,8 +297,8 @@ class _BagScorer:
         """Which symbols occur in a group, and how often in each of its texts: float64 ``(texts, occurring)``."""
         lengths = texts.lengths[group]
         ends = np.cumsum(lengths)
-        places = np.arange(ends[-1]) + np.repeat(texts.offsets[group] - ends + lengths, lengths)
-        ids = texts.ids[places]
+        entries = np.arange(ends[-1]) + np.repeat(texts.offsets[group] - ends + lengths, lengths)
+        ids = texts.ids[entries]
         occurring = np.flatnonzero(np.bincount(ids, minlength=symbols))
         columns = np.searchsorted(occurring, ids)
         shape = len(group), len(occurring)

@@ -42,7 +42,7 @@ class NearestAuthor(TextClassifier):
         )
 
     def fit(self, known: Documents, seed: int) -> FittedNearestAuthor:  # noqa: ARG002 - nothing is drawn
-        """As the protocol has it; raises :class:`ValueError` also where no text has a word of the embedding."""
+        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word of the embedding."""
         used = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         bags = vectors.make_bags(used.texts)

@@ -105,7 +105,7 @@ class Redrawn:
     size, words
         the vocabulary, and how many words it has.
     rows
-        int64 ``(records,)``: the places of the texts that are not refused, rising.
+        int64 ``(records,)``: the indices of the texts that are not refused, rising.
     hidden
         the ids that were drawn for, of these texts.
     drawn
@@ -141,15 +141,15 @@ class Redrawn:
     @cached_property
     def laws(self) -> SymbolLaws | None:
         """The laws of all symbols: exact, or estimated from draws that anyone can make; None of a generator."""
-        found, is_exact = self.mechanism.word_laws(), True
-        if found is None:
+        laws, is_exact = self.mechanism.word_laws(), True
+        if laws is None:
             try:
-                found, is_exact = fit_laws(self.mechanism, rank_frequencies(self.size)), False
+                laws, is_exact = fit_laws(self.mechanism, rank_frequencies(self.size)), False
             except OtherLengthError:
                 return None
         padding = self.mechanism.probabilities(self.size) if is_exact and self.policy.pads else None
         rows = [padding, self.mechanism.probabilities(self.size + 1) if is_exact else None]
-        return SymbolLaws(_add_rows(found, rows), is_exact)
+        return SymbolLaws(_add_rows(laws, rows), is_exact)
 
     @property
     def can_be_hidden(self) -> Bool:
@@ -161,7 +161,7 @@ class Redrawn:
 
     @property
     def shows_order(self) -> bool:
-        """Whether the place of an output says which word it was drawn for."""
+        """Whether the position of an output says which word it was drawn for."""
         return self.policy.output == Output.SEQUENCE and not self.is_sampled
 
     @property
@@ -231,7 +231,7 @@ def _make_keys(seed: int | None) -> ReleaseKeys:
 
 
 def _find_accepted(codec: ColumnsCodec, texts: pa.StringArray, policy: TextPolicy, max_tokens: int) -> Int64:
-    """The places of the texts that a release would have."""
+    """The indices of the texts that a release would keep."""
     encoded = codec.encode([texts])
     is_refused = np.asarray(encoded.refused != None, np.bool_)  # noqa: E711 - elementwise
     if policy.refused == Refused.EMPTY:

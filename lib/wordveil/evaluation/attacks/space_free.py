@@ -49,19 +49,19 @@ def find_features(texts: Sequence[str], *, lower: bool) -> Iterator[tuple[Int64,
     Yields
     ------
     tuple
-        the place of a feature's text in ``texts``, and the feature's number: int64 ``(features,)`` each.
+        the index of a feature's text in ``texts``, and the feature's number: int64 ``(features,)`` each.
     """
     start, size = 0, 0
-    for place, text in enumerate(texts):
+    for number, text in enumerate(texts):
         size += len(text) + 1
-        if size >= _BATCH or place == len(texts) - 1:
-            numbers, codes = _cut([text.lower() if lower else text for text in texts[start : place + 1]])
+        if size >= _BATCH or number == len(texts) - 1:
+            numbers, codes = _cut([text.lower() if lower else text for text in texts[start : number + 1]])
             yield numbers + start, codes
-            start, size = place + 1, 0
+            start, size = number + 1, 0
 
 
 def _cut(texts: Sequence[str]) -> tuple[Int64, Int64]:
-    # Four characters can be read from every place, also from the last.
+    # Four characters can be read from every offset, including the last.
     raw = ("\0".join(texts) + "\0" * LENGTH).encode("utf-32-le", "surrogatepass")
     points = _KEPT[np.minimum(np.frombuffer(raw, np.uint32), _PLANE - 1)]
     first, second, third, fourth = (points[step : len(points) - LENGTH + 1 + step] for step in range(LENGTH))
@@ -71,9 +71,9 @@ def _cut(texts: Sequence[str]) -> tuple[Int64, Int64]:
     third = np.where(second > 0, third, np.uint64(0))  # what follows a space belongs to the next word
     fourth = np.where(whole, fourth, np.uint64(0))
     codes = (first << np.uint64(48)) | (second << np.uint64(32)) | (third << np.uint64(16)) | fourth
-    found = np.flatnonzero(whole | short)
+    starts = np.flatnonzero(whole | short)
     numbers = np.repeat(np.arange(len(texts)), [len(text) + 1 for text in texts])
-    return numbers[found], codes[found].view(np.int64)
+    return numbers[starts], codes[starts].view(np.int64)
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ class FeatureCounts:
 
     def add(self, other: Self) -> Self:
         """The counts of both."""
-        codes, places = np.unique(np.concatenate([self.codes, other.codes]), return_inverse=True)
+        codes, columns = np.unique(np.concatenate([self.codes, other.codes]), return_inverse=True)
         sums = [
-            np.bincount(places, np.concatenate(pair), len(codes)).astype(np.int64)
+            np.bincount(columns, np.concatenate(pair), len(codes)).astype(np.int64)
             for pair in ((self.counts, other.counts), (self.texts, other.texts))
         ]
         return type(self)(codes, *sums)
@@ -142,13 +142,15 @@ def count_features(texts: Sequence[str], codes: Int64, *, lower: bool) -> csr_ar
     codes
         int64 ``(features,)``, rising: the numbers of the features. Others are left out.
     lower
-        as :func:`find_features` has it.
+        as in :func:`find_features`.
     """
     parts: list[tuple[Int64, Int64]] = []
-    for numbers, found in find_features(texts, lower=lower):
-        places = np.searchsorted(codes, found)
-        known = codes[np.minimum(places, len(codes) - 1)] == found if len(codes) else np.zeros(len(found), np.bool_)
-        parts.append((numbers[known], places[known].astype(np.int64)))
+    for numbers, features in find_features(texts, lower=lower):
+        slots = np.searchsorted(codes, features)
+        known = (
+            codes[np.minimum(slots, len(codes) - 1)] == features if len(codes) else np.zeros(len(features), np.bool_)
+        )
+        parts.append((numbers[known], slots[known].astype(np.int64)))
     rows = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, np.int64)
     columns = np.concatenate([part[1] for part in parts]) if parts else np.empty(0, np.int64)
     table = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(texts), len(codes))).tocsr()

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass
-from textwrap import fill
 
 from wordveil.text.stop_words import ENGLISH, load_stop_words
 
@@ -98,38 +97,3 @@ FEATURES: tuple[Feature, ...] = (
     ),
 )  # fmt: skip
 NAMES = tuple(feature.name for feature in FEATURES)
-
-
-def write_page() -> str:
-    """Write the page of all features, as Markdown."""
-    families: dict[tuple[str, str, str], int] = {}
-    for feature in FEATURES:
-        key = feature.group, feature.family, feature.definition
-        families[key] = families.get(key, 0) + 1
-    rows = [f"| {group} | `{family}` | {count} | {text} |" for (group, family, text), count in families.items()]
-    words = fill(", ".join(FUNCTION_WORDS) + ".", 118)
-    return "\n".join(
-        [
-            "# Features of style",
-            "",
-            f"Version {VERSION}, {len(FEATURES)} features. `wordveil.evaluation.stylometry.features` writes this page.",
-            "",
-            "C is the number of characters of a text, M that of its words, V that of its distinct words in lower",
-            "case, and V(i) that of the words that occur i times. A share of nothing is 0, and so is every feature of",
-            "an empty text.",
-            "After Zheng, Li, Chen, Huang 2006 and Iqbal, Binsalleeh, Fung, Debbabi 2013.",
-            "",
-            "| group | feature | features | definition |",
-            "| --- | --- | --- | --- |",
-            *rows,
-            "",
-            f"Special characters: `{' '.join(SPECIAL)}`",
-            "",
-            f"Punctuation marks: `{' '.join(PUNCTUATION)}`",
-            "",
-            "Function words:",
-            "",
-            words,
-            "",
-        ]
-    )

@@ -113,16 +113,16 @@ def measure_style_change(
 def _measure(texts: Sequence[str]) -> Float64:
     count = len(texts)
     characters = np.array([len(text) for text in texts], np.float64)
-    found = {"characters": characters}
-    found |= _count_characters(texts, characters)
+    counts = {"characters": characters}
+    counts |= _count_characters(texts, characters)
     column = pa.array(texts, pa.large_string())
-    found |= _count_structure(column)
-    found |= _count_words(column, count, characters)
-    found["sentences"] = np.where(found["words"] > 0, np.maximum(found["sentences"], 1), 0)
+    counts |= _count_structure(column)
+    counts |= _count_words(column, count, characters)
+    counts["sentences"] = np.where(counts["words"] > 0, np.maximum(counts["sentences"], 1), 0)
     for part, whole in (("sentence", "sentences"), ("paragraph", "paragraphs")):
         for name in ("characters", "words", "sentences"):
-            found[f"{part}-{name}"] = _divide(found[name], found[whole])
-    return np.stack([found[name] for name in NAMES], axis=1)
+            counts[f"{part}-{name}"] = _divide(counts[name], counts[whole])
+    return np.stack([counts[name] for name in NAMES], axis=1)
 
 
 def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Float64]:
@@ -134,18 +134,18 @@ def _count_characters(texts: Sequence[str], characters: Float64) -> dict[str, Fl
     listed = np.full(highest, len(_LISTED), np.int64)
     kinds = np.zeros((len(_KINDS), highest), np.bool_)
     for code, sign in present:
-        place = _LISTED.find(sign.lower() if sign.isascii() else sign)
-        listed[code] = place if place >= 0 else len(_LISTED)
+        index = _LISTED.find(sign.lower() if sign.isascii() else sign)
+        listed[code] = index if index >= 0 else len(_LISTED)
         kinds[:, code] = (sign.isalpha(), sign.isupper(), sign.isdigit(), sign.isspace(), sign == "\t")
     width = len(_LISTED) + 1
     counts = np.bincount(text * width + listed[codes], minlength=len(texts) * width).reshape(-1, width)
     shares = _divide(counts.T, characters)
     names = [*(f"letter-{sign}" for sign in LETTERS), *(f"special-{sign}" for sign in SPECIAL)]
     names += [f"sign-{sign}" for sign in PUNCTUATION]
-    found = dict(zip(names, shares, strict=False))
+    shares_of = dict(zip(names, shares, strict=False))
     for name, kind in zip(_KINDS, kinds, strict=True):
-        found[name] = _divide(np.bincount(text[kind[codes]], minlength=len(texts)), characters)
-    return found
+        shares_of[name] = _divide(np.bincount(text[kind[codes]], minlength=len(texts)), characters)
+    return shares_of
 
 
 def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str, Float64]:
@@ -155,23 +155,23 @@ def _count_words(column: pa.Array, count: int, characters: Float64) -> dict[str,
     text = np.repeat(np.arange(count), np.diff(pieces.offsets))
     lengths = np.asarray(pc.utf8_length(pieces.words), np.int64)
     words = np.diff(pieces.offsets).astype(np.float64)
-    found = {
+    counts = {
         "words": words,
         "short-words": _share(text[lengths <= _SHORT], words),
         "characters-in-words": _divide(np.bincount(text, lengths, count), characters),
         "word-length": _divide(np.bincount(text, lengths, count), words),
     }
     sizes = np.minimum(lengths, LONGEST)
-    found |= {f"length-{size}": _share(text[sizes == size], words) for size in range(1, LONGEST + 1)}
+    counts |= {f"length-{size}": _share(text[sizes == size], words) for size in range(1, LONGEST + 1)}
     forms = fold_words(pieces.words).dictionary_encode()
     codes, kinds = forms.indices.to_numpy().astype(np.int64), max(len(forms.dictionary), 1)
-    place = pc.index_in(forms.dictionary, pa.array(FUNCTION_WORDS, forms.dictionary.type)).fill_null(-1)
-    function = np.asarray(place, np.int64)[codes]
+    indices = pc.index_in(forms.dictionary, pa.array(FUNCTION_WORDS, forms.dictionary.type)).fill_null(-1)
+    function = np.asarray(indices, np.int64)[codes]
     width = len(FUNCTION_WORDS)
     of_text = np.bincount((text * width + function)[function >= 0], minlength=count * width).reshape(-1, width)
-    found |= {f"word-{word}": _divide(row, words) for word, row in zip(FUNCTION_WORDS, of_text.T, strict=True)}
+    counts |= {f"word-{word}": _divide(row, words) for word, row in zip(FUNCTION_WORDS, of_text.T, strict=True)}
     pairs, times = np.unique(text * kinds + codes, return_counts=True)
-    return found | _measure_richness(pairs // kinds, times.astype(np.float64), words)
+    return counts | _measure_richness(pairs // kinds, times.astype(np.float64), words)
 
 
 def _measure_richness(text: Int64, times: Float64, words: Float64) -> dict[str, Float64]:

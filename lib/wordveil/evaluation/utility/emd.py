@@ -42,7 +42,7 @@ def measure_emd(first: Float64, second: Float64, costs: Float64) -> float:
     PlatformError
         where POT is not installed.
     """
-    if min(len(first), len(second)) == 1:  # there is but one way to move
+    if min(len(first), len(second)) == 1:  # there is only one way to move
         return float(first @ costs @ second)
     # POT takes masses of equal sums alone. Its `emd2` takes four times as long for texts of ten words.
     scaled = second * (first.sum() / second.sum())
@@ -60,7 +60,7 @@ class Nearest:
     Attributes
     ----------
     texts
-        int64 ``(count,)``: places among the known texts, the nearest first; of equal distances the first text first.
+        int64 ``(count,)``: indices among the known texts, the nearest first; of equal distances the first text first.
     distances
         float64 ``(count,)``: their Earth Mover's distances.
     solved
@@ -130,11 +130,11 @@ class MoverIndex:
                 if not len(batch):
                     break
             tighter = np.maximum(bounds[batch], self._bound_back(batch, shares, costs))
-            for place in np.argsort(tighter, kind="stable").tolist():
-                if len(best) == count and tighter[place] > _loosen(best[-1][0]):
+            for row in np.argsort(tighter, kind="stable").tolist():
+                if len(best) == count and tighter[row] > _loosen(best[-1][0]):
                     break
                 solved += 1
-                text = int(batch[place])
+                text = int(batch[row])
                 best = sorted([*best, (self._solve(text, shares, costs), text)])[:count]
         texts = self._filled[np.array([text for _, text in best], np.int64)]
         return Nearest(texts, np.array([distance for distance, _ in best]), solved)

@@ -2,7 +2,7 @@
 
 The default needs no download: means of word vectors with the weights ``a / (a + p(w))`` of smooth inverse frequency
 (Arora, Liang, Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017). The paper then takes away
-the first principal component of all sentences at hand. Here the direction is that of words drawn by their public
+the first principal component of all sentences. Here the direction is that of words drawn by their public
 frequency, ``sum of p(w) weight(w)^2 v v^T``, so that a text's vector does not depend on the other texts.
 
 Others are used by name where their library is installed.
@@ -42,7 +42,7 @@ class SentenceEncoder(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is in configurations and reports."""
+        """Its name in configurations and reports."""
 
     def encode(self, texts: Sequence[str]) -> Float32:
         """The vectors: float32 ``(texts, dimension)``. Zeros where nothing is known of a text."""

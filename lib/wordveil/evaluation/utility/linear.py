@@ -6,16 +6,15 @@ Joachims 1998, "Text categorization with support vector machines". A word counts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.evaluation.utility.words import join_words, take_known
+from wordveil.scores.documents import Documents
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,13 @@ class LinearWords(TextClassifier):
         features = "words" if self.word_ngrams == 1 else f"runs of 1 to {self.word_ngrams} words"
         return f"{kind} (C = {self.cost:g}) over TF-IDF weights of {features}, by scikit-learn."
 
-    def fit(self, known: Documents, seed: int) -> FittedLinearWords:
-        """As the protocol has it; raises :class:`ValueError` also where no text has a word, and :class:`PlatformError`
-        where scikit-learn is not installed.
+    def fit(self, known: Documents, seed: int) -> FittedModel:
+        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word, and
+        :class:`PlatformError` where scikit-learn is not installed.
         """
         text = load_package("sklearn.feature_extraction.text")
         documents = take_known(known)
-        lines = cut_words(documents.texts).join()
+        lines = join_words(documents.texts)
         if not any(lines):
             raise ValueError("Expected at least one text with a word to learn from.")
         counter = text.TfidfVectorizer(
@@ -64,23 +63,10 @@ class LinearWords(TextClassifier):
             ngram_range=(1, self.word_ngrams),
             dtype=np.float64,
         )
-        features = counter.fit_transform(lines)
-        return FittedLinearWords(counter, self._make_model(seed).fit(features, documents.labels))
+        model = load_package("sklearn.pipeline").make_pipeline(counter, self._make_model(seed))
+        return FittedModel(join_words, model.fit(lines, documents.labels))
 
     def _make_model(self, seed: int) -> Any:
         if self.model == "svm":
             return load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
         return load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
-
-
-@dataclass(frozen=True)
-class FittedLinearWords(FittedClassifier):
-    """A trained :class:`LinearWords`: scikit-learn's vectoriser and model."""
-
-    counter: Any
-    model: Any
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        if not len(texts):
-            return np.empty(0, np.int64)
-        return np.asarray(self.model.predict(self.counter.transform(cut_words(texts).join())), np.int64)

@@ -53,7 +53,7 @@ class NearestTexts(TextClassifier):
         return f"The label of most of the {self.count} nearest training texts by {by}, as in Fernandes et al. 2019."
 
     def fit(self, known: Documents, seed: int) -> FittedNearestTexts:  # noqa: ARG002 -- nothing is drawn
-        """As the protocol has it; raises :class:`ValueError` also where no text has a word of the embedding."""
+        """See :class:`TextClassifier`; raises :class:`ValueError` also where no text has a word of the embedding."""
         documents = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
         bags = vectors.make_bags(documents.texts)
@@ -107,17 +107,17 @@ class FittedNearestTexts(FittedClassifier):
 
 
 def find_nearest(asked: Float64, known: Float64, count: int) -> Int64:
-    """The places of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. Of equal
-    distances the lower place comes first.
+    """The indices of the nearest known points, the nearest first: int64 ``(asked, min(count, known))``. Of equal
+    distances the lower index comes first.
 
     ``asked``, ``known``: float64 ``(points, dimension)``.
     """
     lengths, step = np.einsum("ij,ij->i", known, known), max(1, _CELLS // max(1, len(known)))
-    found = np.empty((len(asked), min(count, len(known))), np.int64)
+    nearest = np.empty((len(asked), min(count, len(known))), np.int64)
     for start in range(0, len(asked), step):
         squares = lengths - 2 * (asked[start : start + step] @ known.T)
-        found[start : start + step] = np.argsort(squares, axis=1, kind="stable")[:, :count]
-    return found
+        nearest[start : start + step] = np.argsort(squares, axis=1, kind="stable")[:, :count]
+    return nearest
 
 
 def count_votes(labels: Int64) -> Int64:

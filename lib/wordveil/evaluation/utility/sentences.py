@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from wordveil.embeddings.embedding import DEMO, Embedding, load
-from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
+from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
@@ -42,26 +39,12 @@ class SentenceVectors(TextClassifier):
             "measures bags of vectors, by scikit-learn."
         )
 
-    def fit(self, known: Documents, seed: int) -> FittedSentenceVectors:  # noqa: ARG002 -- nothing is drawn
-        """As the protocol has it; raises :class:`PlatformError` where scikit-learn is not installed."""
+    def fit(self, known: Documents, seed: int) -> FittedModel:  # noqa: ARG002 -- nothing is drawn
+        """See :class:`TextClassifier`; raises :class:`PlatformError` where scikit-learn is not installed."""
         documents = take_known(known)
         vectors = WordVectors(self.embedding or load(DEMO))
-        return FittedSentenceVectors(
-            vectors, fit_logistic(vectors.average(documents.texts), documents.labels, self.cost)
-        )
-
-
-@dataclass(frozen=True)
-class FittedSentenceVectors(FittedClassifier):
-    """A trained :class:`SentenceVectors`: scikit-learn's model of mean vectors."""
-
-    vectors: WordVectors
-    model: Any
-
-    def predict(self, texts: Sequence[str]) -> Int64:
-        if not len(texts):
-            return np.empty(0, np.int64)
-        return np.asarray(self.model.predict(self.vectors.average(texts)), np.int64)
+        model = fit_logistic(vectors.average(documents.texts), documents.labels, self.cost)
+        return FittedModel(vectors.average, model)
 
 
 def fit_logistic(features: Any, labels: Int64, cost: float = 1.0) -> Any:

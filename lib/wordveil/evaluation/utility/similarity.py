@@ -53,7 +53,7 @@ def measure_similarity(
     require_pairs(originals, sanitised)
     vectors = encoder.encode(originals)
     cosines = find_cosines(vectors, encoder.encode(sanitised))
-    # Each text beside the one after it in a random circle: no text beside itself.
+    # Each text is compared with the next one in a random circle, so none with itself.
     circle = np.random.default_rng(seed).permutation(len(originals))
     chance = float(find_cosines(vectors[circle], vectors[np.roll(circle, -1)]).mean()) if len(circle) > 1 else None
     return [

@@ -1,4 +1,4 @@
-"""Which terms and topics a release has beside its original.
+"""Terms and topics of a release, compared with those of its original.
 
 Terms are compared by how often they occur. Topics are lists of terms, and those of a release are matched with those of
 the original so that they share as many terms as possible (Kuhn 1955, the Hungarian method, by SciPy).
@@ -79,43 +79,45 @@ def compare_terms(
     words = [cut_words(texts).words for texts in (original, released)]
     terms = pc.unique(pa.concat_arrays(words))
     terms = terms.take(pc.sort_indices(terms))
-    one, other = (
+    before, after = (
         np.bincount(pc.index_in(part, terms).to_numpy().astype(np.int64), minlength=len(terms)) for part in words
     )
-    orders = [np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] for counts in (one, other)]
+    orders = [np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] for counts in (before, after)]
     tops = [terms.take(pa.array(order[:top])).to_pylist() for order in orders]
     variation = None
-    if one.any() and other.any():
-        variation = float(np.abs(one / one.sum() - other / other.sum()).sum() / 2)
+    if before.any() and after.any():
+        variation = float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
     most = orders[0][:ranked]
-    return TermAgreement(find_overlap(*tops), correlate_ranks(one[most], other[most]), variation, len(most), len(terms))
+    return TermAgreement(
+        find_overlap(*tops), correlate_ranks(before[most], after[most]), variation, len(most), len(terms)
+    )
 
 
-def make_term_scores(found: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
+def make_term_scores(agreement: TermAgreement, subject: str, task: str = TERMS) -> list[Score]:
     """The figures of a release's terms, which are exact."""
     measurement = Measurement(subject, task, COUNTS)
     return [
         measurement.make_score(
             "top-overlap",
-            found.overlap,
+            agreement.overlap,
             None,
-            found.terms,
+            agreement.terms,
             "Jaccard's index of the most frequent terms of the release and of the original.",
         ),
         measurement.make_score(
             "rank-correlation",
-            found.rank_correlation,
+            agreement.rank_correlation,
             None,
-            found.ranked,
+            agreement.ranked,
             "Spearman's correlation of how often the original's most frequent terms occur in the release and in the "
             "original.",
             chance=0.0,
         ),
         measurement.make_score(
             "total-variation",
-            found.variation,
+            agreement.variation,
             None,
-            found.terms,
+            agreement.terms,
             "Half the sum of the differences of the terms' shares: 0 where all are as frequent as in the original, 1 "
             "where no term is left.",
             higher_is_better=False,
@@ -152,19 +154,19 @@ def match_topics(original: Sequence[Sequence[str]], released: Sequence[Sequence[
     """
     if not len(original):
         return TopicMatch((), ())
-    overlaps = np.array([[len(set(one) & set(other)) / len(set(one)) for other in released] for one in original])
+    overlaps = np.array([[len(set(topic) & set(other)) / len(set(topic)) for other in released] for topic in original])
     rows, columns = linear_sum_assignment(overlaps.reshape(len(original), len(released)), maximize=True)
     partner = dict(zip(rows.tolist(), columns.tolist(), strict=True))
     pairs = tuple((number, partner.get(number, -1)) for number in range(len(original)))
-    return TopicMatch(pairs, tuple(float(overlaps[one, other]) if other >= 0 else 0.0 for one, other in pairs))
+    return TopicMatch(pairs, tuple(float(overlaps[topic, other]) if other >= 0 else 0.0 for topic, other in pairs))
 
 
-def make_topic_score(found: TopicMatch, subject: str, note: str = "") -> Score:
+def make_topic_score(match: TopicMatch, subject: str, note: str = "") -> Score:
     """The figure of a release's topics."""
     definition = (
         "The mean share of a topic's terms with the highest weights in the original that the matching topic of the "
         "release has; topics by latent Dirichlet allocation (Blei, Ng, Jordan 2003), matched by the Hungarian method."
     )
     return Measurement(subject, TOPICS, LDA).make_score(
-        "topic-overlap", found.mean, None, len(found.pairs), definition, note=note
+        "topic-overlap", match.mean, None, len(match.pairs), definition, note=note
     )

@@ -65,8 +65,8 @@ def _count_terms(texts: Sequence[str], stop_words: Sequence[str]) -> tuple[pa.St
     words = cut_words(texts)
     is_term = pc.invert(pc.is_in(words.words, pa.array(stop_words, pa.string()))).to_numpy(zero_copy_only=False)
     coded = words.words.filter(pa.array(is_term)).dictionary_encode()
-    places = (words.text_of[is_term], coded.indices.to_numpy().astype(np.int64))
-    counts = csr_array((np.ones(len(coded)), places), shape=(len(words), len(coded.dictionary)))
+    cells = (words.text_of[is_term], coded.indices.to_numpy().astype(np.int64))
+    counts = csr_array((np.ones(len(coded)), cells), shape=(len(words), len(coded.dictionary)))
     counts.sum_duplicates()
     documents = np.bincount(counts.indices, minlength=counts.shape[1])
     order = np.lexsort((pc.rank(coded.dictionary).to_numpy(), -np.asarray(counts.sum(axis=0)).ravel()))
@@ -113,8 +113,8 @@ def measure_terms(
     if not topics:
         return scores
     first, again, other = (
-        find_topics(texts, topics, one, stop_words)
-        for texts, one in ((originals, seed), (originals, seed + 1), (released, seed))
+        find_topics(texts, topics, topic_seed, stop_words)
+        for texts, topic_seed in ((originals, seed), (originals, seed + 1), (released, seed))
     )
     most = make_topic_score(match_topics(first, again), ORIGINAL, "Topics of the original under two seeds.")
     return [*scores, make_topic_score(match_topics(first, other), subject), most]

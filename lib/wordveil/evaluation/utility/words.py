@@ -14,7 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.embeddings.vocabulary import WordIndex
+from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil.text.slots import START
 from wordveil.text.tokeniser import Tokeniser, fold_words
 
 _TOKENISER = Tokeniser()
@@ -56,6 +59,11 @@ def cut_words(texts: Sequence[str]) -> Words:
     return Words(fold_words(pieces.words), pieces.offsets)
 
 
+def join_words(texts: Sequence[str]) -> list[str]:
+    """Each text as its words with single spaces between them."""
+    return cut_words(texts).join()
+
+
 def take_known(documents: Documents) -> Documents:
     """The texts whose label is known, to learn from. Raises :class:`ValueError` where fewer than two labels have
     texts.
@@ -65,3 +73,25 @@ def take_known(documents: Documents) -> Documents:
     if labels < 2:
         raise ValueError(f"Expected texts of at least two labels to learn from, got {labels}.")
     return documents if known.all() else documents.take(np.flatnonzero(known))
+
+
+def count_bigrams(texts: Words, words: pa.StringArray) -> Bigrams:
+    """Count words and pairs of consecutive words of texts, over the words of a vocabulary, string array ``(size,)``.
+
+    A word that the vocabulary lacks separates those around it.
+    """
+    # Number 0 is the beginning of a text, which stands before each text.
+    known = WordIndex(words).numbers(texts.words)
+    numbers = np.insert(known + 1, texts.offsets[:-1], START)
+    is_unknown = np.insert(known < 0, texts.offsets[:-1], values=False)
+    size = len(words) + 1
+    before, after = numbers[:-1].astype(np.int64), numbers[1:].astype(np.int64)
+    is_pair = ~is_unknown[:-1] & ~is_unknown[1:] & (after != START)
+    pairs, counts = np.unique(before[is_pair] * size + after[is_pair], return_counts=True)
+    return Bigrams(
+        words=pa.concat_arrays([pa.array([""]), words]),
+        counts=np.bincount(numbers[~is_unknown], minlength=size).astype(np.int64),
+        first=np.searchsorted(pairs, np.arange(size + 1) * size).astype(np.int64),
+        followers=(pairs % size).astype(np.int32),
+        pair_counts=counts.astype(np.int64),
+    )

@@ -14,17 +14,17 @@ from wordveil.generators.shape import GeneratorShape
 from wordveil.generators.training.settings import TrainingSettings
 
 
-class Places(NamedTuple):
-    """The places of a batch that have a loss, then others with weight 0. The first axis is places.
+class Positions(NamedTuple):
+    """The positions of a batch that have a loss, then others with weight 0. The first axis is positions.
 
     Attributes
     ----------
     order
-        int32: the place, counted over all rows of the batch.
+        int32: the position, counted over all rows of the batch.
     columns
         int32: the column of the target.
     explored
-        int32 ``(places, explored)``: words drawn uniformly.
+        int32 ``(positions, explored)``: words drawn uniformly.
     target, word
         float32, the weights of both losses: one over the number of targets, or of words among them, or 0.
     """
@@ -47,11 +47,11 @@ class Batch(NamedTuple):
         bool ``(count, steps)``: the symbols that it reads; the others are the padding at the end.
     read
         int32 ``(count, steps)``: what the generator reads.
-    places
+    positions
         what it should write. Words and the end have a loss. An unknown word cannot be written, and what is written
         after the end does not count.
     counted
-        how many places have a loss.
+        how many positions have a loss.
     reward
         the weight of the reward, which a training begins without.
     """
@@ -59,7 +59,7 @@ class Batch(NamedTuple):
     sequences: Any
     live: Any
     read: Any
-    places: Places
+    positions: Positions
     counted: Any
     reward: Any
 
@@ -96,9 +96,9 @@ def prepare_batch(
     before = _disturb(shape, targets[:, :-1], settings, random) if disturb else targets[:, :-1]
     read = np.concatenate([np.full_like(targets[:, :1], shape.start), before], axis=1)
     counted = (steps <= lengths) & (targets != shape.unknown)
-    places = _arrange(shape, targets, counted, settings, random)
+    positions = _arrange(shape, targets, counted, settings, random)
     reward = np.float32(settings.reward.reward if rewarded else 0)
-    return Batch(sequences, steps < lengths, read, places, np.int32(counted.sum()), reward)
+    return Batch(sequences, steps < lengths, read, positions, np.int32(counted.sum()), reward)
 
 
 def _disturb(
@@ -106,9 +106,9 @@ def _disturb(
 ) -> NDArray[np.int32]:
     choice = random.random(symbols.shape)
     others = random.integers(0, shape.size, symbols.shape, np.int32)
-    found = np.where(choice < settings.corruption, others, symbols)
-    found = np.where(choice >= 1 - settings.word_dropout, np.int32(shape.unknown), found)
-    return np.where(symbols < shape.size, found, symbols)
+    corrupted = np.where(choice < settings.corruption, others, symbols)
+    corrupted = np.where(choice >= 1 - settings.word_dropout, np.int32(shape.unknown), corrupted)
+    return np.where(symbols < shape.size, corrupted, symbols)
 
 
 def _arrange(
@@ -117,8 +117,8 @@ def _arrange(
     counted: NDArray[np.bool_],
     settings: TrainingSettings,
     random: np.random.Generator,
-) -> Places:
-    """Put the places that count first, and fill up to a multiple of a chunk."""
+) -> Positions:
+    """Put the positions that count first, and fill up to a multiple of a chunk."""
     chunk = min(settings.chunk, targets.size)
     explored = random.integers(0, shape.size, (targets.size, settings.reward.explored), np.int32)
     order = np.argsort(~counted.ravel(), kind="stable").astype(np.int32)
@@ -127,6 +127,6 @@ def _arrange(
     known = counted.ravel()[order]
     target = known / np.float32(max(known.sum(), 1))
     word = words / np.float32(max(words.sum(), 1))
-    places = Places(order, np.where(known, columns, 0).astype(np.int32), explored, target, word)
+    positions = Positions(order, np.where(known, columns, 0).astype(np.int32), explored, target, word)
     filling = -targets.size % chunk
-    return Places(*(np.pad(array, [(0, filling)] + [(0, 0)] * (array.ndim - 1)) for array in places))
+    return Positions(*(np.pad(array, [(0, filling)] + [(0, 0)] * (array.ndim - 1)) for array in positions))

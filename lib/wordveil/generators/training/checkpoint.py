@@ -1,4 +1,4 @@
-"""What training needs to go on after an interruption: one file, replaced as a whole."""
+"""What training needs to resume after an interruption: one file, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass
 class Progress:
-    """How far training is.
+    """Progress of a training.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Progress:
     seconds
         spent.
     ended
-        why training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it goes on.
+        why training ended: ``epochs``, ``steps``, ``minutes`` or ``patience``; empty while it continues.
     """
 
     step: int = 0
@@ -58,7 +58,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All that decides the next step.
+    """Everything that decides the next step.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Checkpoint:
     best
         the parameters with the lowest validation loss; empty before the first measurement.
     identity
-        of corpus, words and settings: training goes on with the same alone.
+        of corpus, words and settings: training resumes only with the same ones.
     sums
         of the steps since the last row of the metrics: what a row shows the means of, and ``steps``.
     salt

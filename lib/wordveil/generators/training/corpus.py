@@ -110,9 +110,9 @@ class Corpus:
         begin, counts = self.offsets[numbers], self.offsets[numbers + 1] - self.offsets[numbers]
         step = -(-length // _WIDTHS)
         width = min(length, -(-(int(counts.max()) + 1) // step) * step)
-        places = np.arange(width)
-        found = self.ids[np.minimum(begin[:, None] + places, len(self.ids) - 1)]
-        return np.where(places < counts[:, None], found, np.int32(padding))
+        columns = np.arange(width)
+        ids = self.ids[np.minimum(begin[:, None] + columns, len(self.ids) - 1)]
+        return np.where(columns < counts[:, None], ids, np.int32(padding))
 
     def order(self, batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """The batches of an epoch, which depend on nothing but the arguments. Empty sequences are among them.
@@ -135,8 +135,8 @@ class Corpus:
         random = np.random.default_rng([seed, epoch])
         training = self.training
         empty = np.full(len(training) // _PER_EMPTY, len(self.validates) - 1)
-        found = self._form_batches(random.permutation(np.concatenate([training, empty])), batch)
-        return [found[number] for number in random.permutation(len(found))]
+        batches = self._form_batches(random.permutation(np.concatenate([training, empty])), batch)
+        return [batches[number] for number in random.permutation(len(batches))]
 
     def list_validation(self, batch: int) -> list[NDArray[np.int64]]:
         """Batches of sequences that validate, always the same, as :meth:`order` has them."""
@@ -147,12 +147,12 @@ class Corpus:
         batch = min(batch, len(numbers))
         numbers = np.concatenate([numbers, numbers[: -len(numbers) % batch]])
         lengths = self.offsets[numbers + 1] - self.offsets[numbers]
-        found: list[NDArray[np.int64]] = []
+        batches: list[NDArray[np.int64]] = []
         for start in range(0, len(numbers), _POOL * batch):
             pool = slice(start, start + _POOL * batch)
             ranked = numbers[pool][np.argsort(lengths[pool], kind="stable")]
-            found += np.split(ranked, len(ranked) // batch)
-        return found
+            batches += np.split(ranked, len(ranked) // batch)
+        return batches
 
 
 def write_corpus(

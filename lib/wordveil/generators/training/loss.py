@@ -1,14 +1,14 @@
 """The two losses of ER-AE and their gradient (Bo, Ding, Fung, Iqbal 2021, equations 7 and 8).
 
-At each place of a sequence the model gives a probability ``p`` to each symbol. The reconstruction loss is the mean of
-``-log p(target)``. The embedding reward looks at candidates: the likeliest symbols, and words drawn uniformly. The
+At each position of a sequence the model gives a probability ``p`` to each symbol. The reconstruction loss is the mean
+of ``-log p(target)``. The embedding reward looks at candidates: the likeliest symbols, and words drawn uniformly. The
 reward of a candidate is the cosine between its public vector and that of the target, clipped. The second loss is the
-mean of ``-reward * log p(candidate)`` over places and candidates: REINFORCE (Williams 1992), where a reward counts as a
-constant. Words that are like the target become likelier, and others less likely.
+mean of ``-reward * log p(candidate)`` over positions and candidates: REINFORCE (Williams 1992), where a reward counts
+as a constant. Words that are like the target become likelier, and others less likely.
 
-A vocabulary has 20,000 words, so the probabilities of all places at once do not fit into a cache or a small GPU.
-They are computed for some places at a time, and each part's gradient at once with them. Places that do not count are
-left out, which halves the work on sentences.
+A vocabulary has 20,000 words, so the probabilities of all positions at once do not fit into a cache or a small GPU.
+They are computed for some positions at a time, and each part's gradient at once with them. Positions that do not count
+are left out, which halves the work on sentences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flax import nnx
 from numpy.typing import NDArray
 
 from wordveil.generators.shape import GeneratorShape
-from wordveil.generators.training.batch import Batch, Places
+from wordveil.generators.training.batch import Batch, Positions
 from wordveil.generators.training.model import Generator, Multiply, make_product
 from wordveil.generators.training.settings import RewardSettings, TrainingSettings
 
@@ -70,52 +70,52 @@ _GROUP = 64
 
 
 def find_likeliest(logits: Any, count: int) -> Any:
-    """The likeliest symbols of each place, int ``(places, count)``, the likeliest first, the lower one where two are
-    alike. There are fewer than ``count`` where there are fewer symbols.
+    """The likeliest symbols of each position, int ``(positions, count)``, the likeliest first, the lower one where two
+    are alike. There are fewer than ``count`` where there are fewer symbols.
 
     XLA sorts all symbols for ``top_k`` within a loop, which takes ten times as long on a processor as the rest of the
     loss. Here groups of symbols are ranked by their largest logit: the likeliest symbols are in the first ``count``
     groups, so that all logits are read once.
     """
-    places, symbols = logits.shape
+    rows, symbols = logits.shape
     count = min(count, symbols)
     padded = jnp.pad(logits, ((0, 0), (0, -symbols % _GROUP)), constant_values=-jnp.inf)
-    groups = padded.reshape(places, -1, _GROUP)
+    groups = padded.reshape(rows, -1, _GROUP)
     # In the order of symbols, so that the first of equal logits is that of the lower symbol.
     kept = jnp.sort(_rank(groups.max(axis=2), min(count, groups.shape[1])), axis=1)
-    left = jnp.take_along_axis(groups, kept[:, :, None], axis=1).reshape(places, -1)
-    numbers = (kept[:, :, None] * _GROUP + jnp.arange(_GROUP)).reshape(places, -1)
+    left = jnp.take_along_axis(groups, kept[:, :, None], axis=1).reshape(rows, -1)
+    numbers = (kept[:, :, None] * _GROUP + jnp.arange(_GROUP)).reshape(rows, -1)
     return jnp.take_along_axis(numbers, _rank(left, count), axis=1)
 
 
 def _rank(values: Any, count: int) -> Any:
     """The columns of the largest values of each row, the largest first, the first one where two are alike."""
-    columns, found = jnp.arange(values.shape[1]), []
+    columns, maxima = jnp.arange(values.shape[1]), []
     for _ in range(count):
-        found.append(jnp.argmax(values, axis=1))
-        values = jnp.where(columns == found[-1][:, None], -jnp.inf, values)
-    return jnp.stack(found, axis=1)
+        maxima.append(jnp.argmax(values, axis=1))
+        values = jnp.where(columns == maxima[-1][:, None], -jnp.inf, values)
+    return jnp.stack(maxima, axis=1)
 
 
 def measure_part(
     rows: Any,
     output: Any,
     bias: Any,
-    part: Places,
+    part: Positions,
     weight: Any,
     units: Any,
     settings: RewardSettings,
     product: Multiply,
 ) -> tuple[Any, Sums]:
-    """The loss of some places, and what is reported of it.
+    """The loss of some positions, and what is reported of it.
 
     Parameters
     ----------
     rows : array
-        float ``(places, cells)``: the generator's states.
+        float ``(positions, cells)``: the generator's states.
     output, bias : array
         of the last layer.
-    part : Places
+    part : Positions
         the targets.
     weight : array
         of the reward, a scalar.
@@ -184,22 +184,24 @@ class Losses:
         return states.reshape(-1, states.shape[-1])
 
     def _sum(self, rows: Any, generator: Generator, batch: Batch, *, derive: bool) -> tuple[Sums, Any]:
-        """The sums over all places that count, and the gradients of the loss with regard to rows, output, bias."""
+        """The sums over all positions that count, and the gradients of the loss with regard to rows, output, bias."""
         chunk = min(self.settings.chunk, len(rows))
         output, bias = generator.output[...], generator.output_bias[...]
 
-        def measure(rows: Any, output: Any, bias: Any, part: Places) -> tuple[Any, Sums]:
+        def measure(rows: Any, output: Any, bias: Any, part: Positions) -> tuple[Any, Sums]:
             return measure_part(
                 rows, output, bias, part, batch.reward, self.units, self.settings.reward, self._multiply
             )
 
-        def step(number: Any, found: tuple[Sums, Any]) -> tuple[Sums, Any]:
-            before, gradients = found
-            part = jax.tree.map(lambda array: jax.lax.dynamic_slice_in_dim(array, number * chunk, chunk), batch.places)
+        def step(number: Any, carry: tuple[Sums, Any]) -> tuple[Sums, Any]:
+            before, gradients = carry
+            part = jax.tree.map(
+                lambda array: jax.lax.dynamic_slice_in_dim(array, number * chunk, chunk), batch.positions
+            )
             if derive:
                 differentiate = jax.value_and_grad(measure, (0, 1, 2), has_aux=True)
                 (_, sums), (to_rows, *others) = differentiate(rows[part.order], output, bias, part)
-                # Places that fill up the last part are the first one again, with weight 0: they add 0.
+                # Positions that fill up the last part are the first one again, with weight 0: they add 0.
                 to_rows = gradients[0].at[part.order].add(to_rows)
                 gradients = (to_rows, *jax.tree.map(jnp.add, tuple(gradients[1:]), tuple(others)))
             else:

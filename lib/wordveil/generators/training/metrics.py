@@ -1,4 +1,4 @@
-"""The figures of a training as JSON lines, which an interruption does not leave twice."""
+"""The figures of a training as JSON lines, which an interruption does not duplicate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MetricsFile:
     private: bool = False
 
     def cut(self, step: int) -> None:
-        """Remove the rows of later steps, which will be done again, and a row that was not written to its end."""
+        """Remove the rows of later steps, which will be repeated, and an incomplete last row."""
         rows = [row for row in self.read() if row["step"] <= step]
         draft = self.path.with_name(f".{self.path.name}.part")
         with create_file(draft, private=self.private) as stream:
@@ -35,6 +35,6 @@ class MetricsFile:
             stream.write(f"{json.dumps(dict(row))}\n")
 
     def read(self) -> list[dict[str, Any]]:
-        """All rows that are whole, in their order."""
+        """All complete rows, in order."""
         lines = self.path.read_text("utf-8").split("\n")[:-1] if self.path.exists() else []
         return [json.loads(line) for line in lines]

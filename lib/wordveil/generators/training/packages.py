@@ -1,4 +1,4 @@
-"""The packages of the extra ``er-ae``: asked for before a module that imports them."""
+"""The packages of the extra ``er-ae``: checked before a module imports them."""
 
 from __future__ import annotations
 

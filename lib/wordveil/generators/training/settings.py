@@ -1,4 +1,4 @@
-"""What decides how a generator is trained."""
+"""Settings of a generator's training."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The training of a generator: one function, on a CPU or a GPU, that an interruption does not harm.
 
 The batches of an epoch follow from the seed and the epoch, and the random numbers of a step from the seed and the
-step. So a training that goes on from a checkpoint takes the steps that it would have taken, and its weights are the
+step. So a training that resumes from a checkpoint takes the steps that it would have taken, and its weights are the
 same bit for bit on the same machine.
 """
 
@@ -91,7 +91,7 @@ class Trained:
 def train(
     task: Task, schedule: Schedule, directory: Path, observe: Callable[[Row, int], None] = lambda _row, _total: None
 ) -> Trained:
-    """Train a generator, or go on with a training.
+    """Train a generator, or resume a training.
 
     Parameters
     ----------
@@ -160,16 +160,16 @@ class _Trainer:
         return jax.jit(step, donate_argnums=(0, 1)), jax.jit(measure)
 
     def restore(self) -> bool:
-        """Go on from the checkpoint. False where there is none."""
-        found = load_checkpoint(self._directory / CHECKPOINT, self._task.identity)
-        self._metrics.cut(found.progress.step if found else -1)
-        if found is None:
+        """Resume from the checkpoint. False where there is none."""
+        checkpoint = load_checkpoint(self._directory / CHECKPOINT, self._task.identity)
+        self._metrics.cut(checkpoint.progress.step if checkpoint else -1)
+        if checkpoint is None:
             return False
-        self.progress, self._best = replace(found.progress, ended=""), found.best
-        self._sums, self._salt = Counter(found.sums), found.salt
-        _, self._state = nnx.split(_build(self._task.shape, found.parameters))
+        self.progress, self._best = replace(checkpoint.progress, ended=""), checkpoint.best
+        self._sums, self._salt = Counter(checkpoint.sums), checkpoint.salt
+        _, self._state = nnx.split(_build(self._task.shape, checkpoint.parameters))
         structure = jax.tree.structure(self._memory)
-        leaves = [jnp.asarray(found.optimiser[str(number)]) for number in range(structure.num_leaves)]
+        leaves = [jnp.asarray(checkpoint.optimiser[str(number)]) for number in range(structure.num_leaves)]
         self._memory = jax.tree.unflatten(structure, leaves)
         return True
 
@@ -199,7 +199,7 @@ class _Trainer:
         return self._task.corpus.order(settings.batch, settings.seed, self.progress.epoch)
 
     def _find_end(self) -> str:
-        """Why training ends now; empty where it goes on."""
+        """Why training ends now; empty where it continues."""
         progress, schedule = self.progress, self._schedule
         ends = {
             "epochs": progress.epoch >= schedule.epochs,
@@ -210,7 +210,7 @@ class _Trainer:
         return next((name for name, is_reached in ends.items() if is_reached), "")
 
     def _step(self, numbers: NDArray[np.int64]) -> None:
-        """Take a step, and go on to the next batch."""
+        """Take a step, and move to the next batch."""
         progress, begun = self.progress, time.monotonic()
         batch = self._prepare(numbers, _TRAINING, progress.step)
         self._state, self._memory, sums = self._take_step(self._state, self._memory, batch, self._units)
@@ -230,7 +230,7 @@ class _Trainer:
             self._report()
 
     def _report(self) -> None:
-        """Tell the means since the last report: single batches differ by more than a training improves."""
+        """Report the means since the last report: single batches differ by more than training improves."""
         sums, self._sums = dict(self._sums), Counter()
         steps, tokens, spent = (sums.pop(name) for name in ("steps", "tokens", "spent"))
         means = {name: value / steps for name, value in sums.items()}
@@ -245,13 +245,13 @@ class _Trainer:
 
     def _tell(self, figures: Row) -> None:
         progress = self.progress
-        place = {"step": progress.step, "epoch": progress.epoch, "rewarded": progress.rewarded}
-        row = {**place, "seconds": round(progress.seconds, 1), **figures}
+        where = {"step": progress.step, "epoch": progress.epoch, "rewarded": progress.rewarded}
+        row = {**where, "seconds": round(progress.seconds, 1), **figures}
         self._metrics.add(row)
         self._observe(row, self._schedule.epochs * self._epoch_steps)
 
     def _measure_and_save(self) -> None:
-        """Measure, begin the reward and save, where it is time to."""
+        """Measure, begin the reward and save when they are due."""
         progress, schedule = self.progress, self._schedule
         if progress.step % schedule.validate_every == 0:
             self._validate()

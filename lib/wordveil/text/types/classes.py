@@ -117,14 +117,14 @@ LISTED_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 
 
 class TypeSpans(NamedTuple):
-    """Tokens found in a string array, in the order of their places; none overlap.
+    """Tokens found in a string array, in the order of the text; none overlap.
 
     Attributes
     ----------
     starts, ends
         int64 ``(found,)``, byte offsets into the array's data buffer. A span never cuts a character.
     kinds
-        int8 ``(found,)``, places in :data:`TYPES`.
+        int8 ``(found,)``, indices in :data:`TYPES`.
     offsets
         int64 ``(records + 1,)``, the spans of each record.
     """

@@ -70,7 +70,7 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
     pieces = _PIECE.findall(shape)
     between = _PIECE.split(shape)
     named = any(piece.startswith("Mon") for piece in pieces)
-    numbers = [place for place, piece in enumerate(pieces) if piece[0] == "0"]
+    numbers = [index for index, piece in enumerate(pieces) if piece[0] == "0"]
     if named:
         roles = dict.fromkeys(numbers, "d")
         if len(numbers) == 2 and "0000" not in pieces:  # 00-Mon-00
@@ -81,17 +81,17 @@ def _form_of(shape: str, *, month_first: bool) -> _Form:
         roles = dict(zip(numbers, "ymd", strict=True))
     else:
         roles = dict(zip(numbers, "mdy" if month_first and "." not in shape else "dmy", strict=True))
-    roles |= {place: "y" for place in numbers if pieces[place] == "0000"}
+    roles |= {index: "y" for index in numbers if pieces[index] == "0000"}
     parts = [between[0]]
     calendar = _range()
     fits = np.ones(len(calendar.years), np.bool_)
-    for place, piece in enumerate(pieces):
-        role = roles.get(place, "")
+    for index, piece in enumerate(pieces):
+        role = roles.get(index, "")
         width = len(piece.removesuffix("th"))
         if role in ("m", "d") and width == 1:
             fits &= (calendar.months if role == "m" else calendar.days) < 10
         ending = ["th"] if role and piece.endswith("th") else []
-        parts += [f"{role}{width}" if role else piece, *ending, between[place + 1]]
+        parts += [f"{role}{width}" if role else piece, *ending, between[index + 1]]
     written = set(roles.values())
     if "y" not in written:
         fits &= calendar.years == _LEAP_YEAR

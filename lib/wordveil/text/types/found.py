@@ -34,7 +34,7 @@ class TypedWords:
     Attributes
     ----------
     kinds
-        int8 ``(tokens,)``, places in :data:`TYPES`; -1 for words.
+        int8 ``(tokens,)``, indices in :data:`TYPES`; -1 for words.
     originals
         string array ``(typed,)``, the typed tokens as the texts have them. They stay in this process's memory.
     """
@@ -45,11 +45,11 @@ class TypedWords:
     @property
     def is_typed(self) -> NDArray[np.bool_]:
         """Bool ``(tokens,)``."""
-        found: NDArray[np.bool_] = self.kinds != _NONE
-        return found
+        is_typed: NDArray[np.bool_] = self.kinds != _NONE
+        return is_typed
 
     def restore(self, words: pa.StringArray, prefix: str = PLACEHOLDER) -> pa.StringArray:
-        """``words``, string array ``(tokens,)``, with each typed token as a text has it in the place of what stands
+        """``words``, string array ``(tokens,)``, with each typed token as a text has it instead of what stands
         for it, behind ``prefix``: with a placeholder it equals no word.
         """
         marked = pc.binary_join_element_wise(prefix, self.originals, "")
@@ -63,9 +63,9 @@ class ShownTokens:
     Attributes
     ----------
     kinds
-        int8 ``(shown,)``, places in :data:`TYPES`.
+        int8 ``(shown,)``, indices in :data:`TYPES`.
     shapes
-        string array ``(shown,)``, what shows beside the class.
+        string array ``(shown,)``, what shows besides the class.
     offsets
         int64 ``(records + 1,)``, those of each record.
     pattern
@@ -170,13 +170,13 @@ def compile_finder(policy: TextPolicy) -> None:
 
 
 def remove_placeholders(texts: pa.StringArray) -> pa.StringArray:
-    """``texts`` with a space in the place of each placeholder that they hold themselves, and of each mark of the
+    """``texts`` with a space instead of each placeholder that they hold themselves, and of each mark of the
     tokeniser's.
     """
     data = texts.buffers()[2]
-    found = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    data_bytes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     for sign in (MARK, PLACEHOLDER):
-        if (found == ord(sign)).any():
+        if (data_bytes == ord(sign)).any():
             texts = pc.replace_substring(texts, sign, " ")
     return texts
 

@@ -111,12 +111,12 @@ class PublicLists:
             if kind not in rows or len(fields) != (2 if kind in _NAMES else 1):
                 raise ValueError(f"Line {number} of the public lists cannot be read.")
             rows[kind].append(fields)
-        if empty := [kind for kind, found in rows.items() if not found]:
+        if empty := [kind for kind, entries in rows.items() if not entries]:
             raise ValueError(f"The public lists have no {' and no '.join(empty)}.")
         if any(level not in ("0", "1", "2", "3") for kind in _NAMES for _, level in rows[kind]):
             raise ValueError("The public lists have a name whose level is not 0, 1, 2 or 3.")
         first, sur, places = (np.array([int(level) for _, level in rows[kind]], np.int64) for kind in _NAMES)
-        strings = {kind: pa.array([fields[0] for fields in found], pa.string()) for kind, found in rows.items()}
+        strings = {kind: pa.array([fields[0] for fields in entries], pa.string()) for kind, entries in rows.items()}
         return cls(
             language=lines[1].split("\t")[1],
             first_names=strings["first_name"],
@@ -182,9 +182,9 @@ def key_of(text: NDArray[np.uint8], start: int, stop: int) -> Any:
     length = stop - start
     code = np.uint64(length)
     every = np.uint8(0)
-    for place in range(start, min(start + 4, stop)):
-        every |= text[place]
-        code = (code << np.uint64(8)) | np.uint64(text[place] | 0x20)
+    for offset in range(start, min(start + 4, stop)):
+        every |= text[offset]
+        code = (code << np.uint64(8)) | np.uint64(text[offset] | 0x20)
     last = text[stop - 1]
     code = (code << np.uint64(8)) | np.uint64(last | 0x20)
     if (every | last) & 0x80 or (length > 2 and (text[stop - 2] == 0x27 or text[stop - 2] & 0x80)):

@@ -14,8 +14,9 @@ A word of the lists is a name
 
 With a capital, any surname of the lists is one right after a first name, also with initials between (``Will Smith``,
 ``John F. Kennedy``), and after a form of address (``Mrs. May``). Any first name with a capital is one right before a
-surname that is found. A word that is both a first name and a surname is a surname in these places, else a first name.
-A word that is a name and a place is a place after a word such as "in"; else a first name if it is one, else a place.
+surname that is found. A word that is both a first name and a surname is a surname in these positions, else a first
+name. A word that is a name and a place is a place after a word such as "in"; else a first name if it is one, else a
+place.
 
 ``Alice's`` is found as ``Alice`` is: the ending is a part of the token.
 """
@@ -63,7 +64,7 @@ class _Names(NamedTuple):
 def find_names(pieces: Pieces, lists: PublicLists) -> NDArray[np.int8]:
     """The class of each word of ``pieces`` that is a name: int8 ``(words,)``.
 
-    It is the place of FIRST_NAME, SURNAME or PLACE in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is
+    It is the index of FIRST_NAME, SURNAME or PLACE in :data:`wordveil.text.types.classes.TYPES`, or -1. The work is
     linear in the bytes. ``pieces`` come from :meth:`wordveil.text.tokeniser.Tokeniser.cut_pieces`; raises
     :class:`ValueError` for pieces without gaps.
     """
@@ -88,12 +89,12 @@ def _kind_of_gap(text: UInt8, start: int, stop: int) -> int:
         return _SPACE
     if length == 2 and text[start] == 0x2E and text[start + 1] == 0x20:
         return _POINT
-    for place in range(start, stop):
-        byte = text[place]
+    for offset in range(start, stop):
+        byte = text[offset]
         # . ! ? : " newline and return, and U+201C to U+201F
         if byte in (0x2E, 0x21, 0x3F, 0x3A, 0x22, 0x0A, 0x0D):
             return _END
-        if byte == 0xE2 and place + 2 < stop and text[place + 1] == 0x80 and 0x9C <= text[place + 2] <= 0x9F:
+        if byte == 0xE2 and offset + 2 < stop and text[offset + 1] == 0x80 and 0x9C <= text[offset + 2] <= 0x9F:
             return _END
     return _OTHER
 
@@ -106,17 +107,17 @@ def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, b
     length = 0
     capital = False
     lower = False
-    place = start
-    while place < stop:
-        byte = text[place]
+    offset = start
+    while offset < stop:
+        byte = text[offset]
         if byte < 0x80:
             up = 0x41 <= byte <= 0x5A
             lower |= 0x61 <= byte <= 0x7A
             room[length] = byte + 0x20 if up else byte
             length += 1
             width = 1
-        elif 0xC3 <= byte <= 0xC5 and place + 1 < stop:
-            point = (np.int64(byte & 0x1F) << 6) | np.int64(text[place + 1] & 0x3F)
+        elif 0xC3 <= byte <= 0xC5 and offset + 1 < stop:
+            point = (np.int64(byte & 0x1F) << 6) | np.int64(text[offset + 1] & 0x3F)
             up = False
             if point < 0x100:
                 up = point <= 0xDE and point != 0xD7
@@ -137,9 +138,9 @@ def _fold(text: UInt8, start: int, stop: int, room: UInt8) -> tuple[int, bool, b
             room[length] = byte
             length += 1
             width = 1
-        if place == start:
+        if offset == start:
             capital = up
-        place += width
+        offset += width
     return length, capital, lower
 
 
@@ -158,8 +159,8 @@ def _stem(room: UInt8, length: int) -> int:
 def _look_up(room: UInt8, length: int, data: UInt8, offsets: Int64, slots: NDArray[np.int32]) -> int:
     """The number of a folded word, -1 for one that is no name."""
     code = SEED
-    for place in range(length):
-        code = mix_byte(code, room[place])
+    for offset in range(length):
+        code = mix_byte(code, room[offset])
     return find(code, room, length, data, offsets, slots)
 
 
@@ -195,9 +196,9 @@ def _find(text: UInt8, bounds: Int64, slots: Int64, offsets: Int64, names: _Name
             if stop - start <= _ROOM and (key < 0 or keys[key] or stop - start == 1):
                 length, capital, lower = _fold(text, start, stop, room)
                 length = _stem(room, length)
-                found = _look_up(room, length, data, name_offsets, name_slots)
-                if found >= 0:
-                    roles, level = all_roles[found], all_levels[found]
+                listing = _look_up(room, length, data, name_offsets, name_slots)
+                if listing >= 0:
+                    roles, level = all_roles[listing], all_levels[listing]
             gap = _NONE
             if word > offsets[record] and (is_open or roles & _NAMES):
                 gap = _kind_of_gap(text, bounds[slot - 1], start)

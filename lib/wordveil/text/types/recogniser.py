@@ -66,7 +66,7 @@ class Recogniser:
     def __init__(self, types: Collection[TokenType]) -> None:
         if listed := sorted(_LISTED.intersection(types)):
             raise ValueError(f"types: {', '.join(listed)} are found in lists of words, not here.")
-        self._wanted = np.array([one in types for one in TYPES], np.bool_)
+        self._wanted = np.array([kind in types for kind in TYPES], np.bool_)
         self._tables: Tables | None = None
 
     def find(self, texts: pa.StringArray) -> TypeSpans:
@@ -86,7 +86,7 @@ class Recogniser:
 
 
 def replace_spans(texts: pa.StringArray, spans: TypeSpans, mark: bytes) -> pa.StringArray:
-    """The texts with ``mark`` in the place of each span.
+    """The texts with ``mark`` instead of each span.
 
     ``spans``: what was found in ``texts``. ``texts`` itself is returned where nothing was.
 
@@ -149,24 +149,24 @@ def write_replaced(
     data: UInt8, offsets: Int32, starts: Int64, ends: Int64, records: Int64, replacement: UInt8, out: UInt8
 ) -> None:
     """The bytes of the texts with their spans replaced."""
-    place = np.int64(0)
+    offset = np.int64(0)
     source = np.int64(offsets[0])
     for span in range(len(starts)):
         kept = starts[span] - source
-        out[place : place + kept] = data[source : source + kept]
-        place += kept
+        out[offset : offset + kept] = data[source : source + kept]
+        offset += kept
         for i in range(len(replacement)):
-            out[place + i] = replacement[i]
-        place += len(replacement)
+            out[offset + i] = replacement[i]
+        offset += len(replacement)
         source = ends[span]
-    out[place:] = data[source : np.int64(offsets[len(records) - 1])]
+    out[offset:] = data[source : np.int64(offsets[len(records) - 1])]
 
 
 @compiled
 def write_spans(data: UInt8, starts: Int64, ends: Int64, out: UInt8) -> None:
     """The bytes of the spans, one after the other."""
-    place = np.int64(0)
+    offset = np.int64(0)
     for span in range(len(starts)):
         for i in range(starts[span], ends[span]):
-            out[place] = data[i]
-            place += 1
+            out[offset] = data[i]
+            offset += 1

@@ -120,7 +120,7 @@ def find_shapes(
     Parameters
     ----------
     kinds
-        int8 ``(tokens,)``, places in :data:`wordveil.text.types.classes.TYPES`.
+        int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`.
     actions
         what happens to each class. Only ``resample`` shows a shape.
     originals
@@ -132,9 +132,9 @@ def find_shapes(
         ``(tokens,)``, one of few strings for each class and form.
     """
     groups, order = [pa.array([], pa.string())], []
-    for place in np.unique(kinds):
-        kind = TYPES[place]
-        rows = np.flatnonzero(kinds == place)
+    for number in np.unique(kinds):
+        kind = TYPES[number]
+        rows = np.flatnonzero(kinds == number)
         order.append(rows)
         if actions.get(kind) == TypeAction.RESAMPLE and kind in DEFAULTS:
             groups.append(_shapes_of(kind, originals.take(pa.array(rows))))
@@ -151,13 +151,13 @@ def are_shapes(kind: TokenType, shapes: pa.StringArray) -> pa.BooleanArray:
 
 
 def scatter(groups: list[pa.StringArray], order: list[NDArray[np.int64]]) -> pa.StringArray:
-    """Groups of strings put in one array: the strings of ``groups`` in a row have the places ``order`` in a row."""
+    """Groups of strings put in one array: the strings of ``groups`` in a row go to the rows ``order`` in a row."""
     joined = pa.concat_arrays(groups)
     if not order:
         return joined
-    places = np.concatenate(order)
-    back = np.empty(len(places), np.int64)
-    back[places] = np.arange(len(places))
+    rows = np.concatenate(order)
+    back = np.empty(len(rows), np.int64)
+    back[rows] = np.arange(len(rows))
     return joined.take(pa.array(back))
 
 
@@ -182,7 +182,7 @@ def _shapes_of(kind: TokenType, originals: pa.StringArray) -> pa.StringArray:
 
 
 def _strike(strings: pa.StringArray, table: NDArray[np.uint8]) -> pa.StringArray:
-    """Each byte as ``table`` has it. ``strings`` begin with their buffer."""
+    """Each byte translated by ``table``. ``strings`` begin with their buffer."""
     data = np.frombuffer(strings.buffers()[2] or b"", np.uint8)
     return pa.StringArray.from_buffers(len(strings), strings.buffers()[1], pa.py_buffer(table[data]))
 
@@ -207,8 +207,8 @@ def _of_addresses(originals: pa.StringArray) -> pa.StringArray:
 
 def _of_markup(originals: pa.StringArray) -> pa.StringArray:
     pattern = r"^<(?P<end>/?)\s*(?P<name>[A-Za-z][A-Za-z0-9]*)(?:[\s/][^>]*?)??(?P<empty>/?)>$"
-    found = pc.extract_regex(originals, pattern)
-    end, name, empty = (pc.struct_field(found, field) for field in ("end", "name", "empty"))
+    groups = pc.extract_regex(originals, pattern)
+    end, name, empty = (pc.struct_field(groups, field) for field in ("end", "name", "empty"))
     name = pc.utf8_lower(name)
     known = pc.if_else(pc.is_in(name, pa.array(ELEMENTS)), name, "span")
     tags = pc.binary_join_element_wise("<", end, known, pc.if_else(pc.equal(end, "/"), "", empty), ">", "")

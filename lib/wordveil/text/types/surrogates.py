@@ -1,4 +1,4 @@
-"""Values drawn from public finite sets, in the places of tokens that are not words.
+"""Values drawn from public finite sets, which replace tokens that are not words.
 
 A value is a function of the token's class, action and shape and of uniform words of its noise stream: given class and
 shape, it tells nothing about the original. Most of the sets hold only what is nobody's: addresses under the names that
@@ -44,14 +44,14 @@ def draw_values(
     words: UInt64,
     lists: PublicLists | None,
 ) -> pa.StringArray:
-    """What is written in the place of each token.
+    """What replaces each token.
 
     Parameters
     ----------
     kinds
-        int8 ``(tokens,)``, places in :data:`wordveil.text.types.classes.TYPES`.
+        int8 ``(tokens,)``, indices in :data:`wordveil.text.types.classes.TYPES`.
     actions
-        what happens to each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` has it, ``resample``.
+        what happens to each class: ``tag``, ``surrogate`` or, where :data:`ALLOWED` permits it, ``resample``.
     shapes
         string array ``(tokens,)`` from :func:`wordveil.text.types.shapes.find_shapes`.
     words
@@ -71,9 +71,9 @@ def draw_values(
         For an action that draws no value, and for a shape that no token has.
     """
     groups, order = [pa.array([], pa.string())], []
-    for place in np.unique(kinds):
-        kind = TYPES[place]
-        rows = np.flatnonzero(kinds == place)
+    for number in np.unique(kinds):
+        kind = TYPES[number]
+        rows = np.flatnonzero(kinds == number)
         order.append(rows)
         action = _action_of(kind, actions)
         if action == TypeAction.TAG:
@@ -141,8 +141,8 @@ def _draw_shaped(
     if kind in _TEMPLATES:
         return fill_templates([compile_shape(kind, shape) for shape in distinct], which, words)
     groups, order = [pa.array([], pa.string())], []
-    for place, shape in enumerate(distinct):
-        rows = np.flatnonzero(which == place)
+    for row, shape in enumerate(distinct):
+        rows = np.flatnonzero(which == row)
         order.append(rows)
         if kind == TokenType.DATE:
             groups.append(draw_dates(shape, words[rows, 0], lists.language))
@@ -201,7 +201,7 @@ def _hex_groups() -> pa.StringArray:
 
 def _draw_v6(words: UInt64) -> pa.StringArray:
     """Addresses under 2001:db8::/32, RFC 3849."""
-    groups = [_pick(_hex_groups(), words[:, place]) for place in range(3)]
+    groups = [_pick(_hex_groups(), words[:, index]) for index in range(3)]
     return pc.binary_join_element_wise(
         "2001:db8", groups[0], groups[1], pc.binary_join_element_wise("", groups[2], ":"), ":"
     )

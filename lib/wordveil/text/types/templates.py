@@ -87,15 +87,15 @@ def fill_templates(templates: list[bytes], which: NDArray[np.int64], words: NDAr
 
 
 def _code(shape: str, codes: dict[int, int]) -> bytes:
-    """The shape's bytes, with codes in the places of some characters, and a digit in those of other zeros."""
+    """The shape's bytes, with codes for some characters, and a digit for other zeros."""
     return b"".join(
-        bytes([codes[place]]) if place in codes else bytes([DIGIT]) if sign == "0" else sign.encode()
-        for place, sign in enumerate(shape)
+        bytes([codes[index]]) if index in codes else bytes([DIGIT]) if sign == "0" else sign.encode()
+        for index, sign in enumerate(shape)
     )
 
 
 def _zeros(shape: str) -> list[int]:
-    return [place for place, sign in enumerate(shape) if sign == "0"]
+    return [index for index, sign in enumerate(shape) if sign == "0"]
 
 
 def _of_number(shape: str) -> bytes:
@@ -118,11 +118,11 @@ def _of_phone(shape: str) -> bytes:
         return _code(shape, {first: NONZERO} if "+" in shape else {first: ord("0"), second: NONZERO})
     codes = {"N": AREA, "x": DIGIT}
     signs = zip(_zeros(number), pattern, strict=True)
-    return _code(shape, {place: codes.get(sign, ord(sign)) for place, sign in signs})
+    return _code(shape, {index: codes.get(sign, ord(sign)) for index, sign in signs})
 
 
 def _of_account(shape: str) -> bytes:
-    codes = {place: LETTER for place, sign in enumerate(shape) if sign == "A"}
+    codes = {index: LETTER for index, sign in enumerate(shape) if sign == "A"}
     zeros = _zeros(shape)
     if shape.startswith("AA00") and len(shape.replace(" ", "")) >= _SHORTEST_IBAN:  # check digits are 02 to 98
         codes |= {2: ord("0"), 3: ord("0")}
@@ -149,11 +149,11 @@ def _of_time(shape: str) -> bytes:
     else:
         codes[start] = NONZERO if half >= 0 else DIGIT
     zone = max(shape.find("+"), shape.find("-"))
-    for colon in (place for place, sign in enumerate(shape) if sign == ":" and (zone < 0 or place < zone)):
+    for colon in (index for index, sign in enumerate(shape) if sign == ":" and (zone < 0 or index < zone)):
         codes[colon + 1] = SIX
     if zone >= 0:  # an offset of whole hours
         codes |= {zone + 1: TWELVE, zone + 2: SKIP}
-        codes |= {place: ord("0") for place in _zeros(shape) if place > zone + 2}
+        codes |= {index: ord("0") for index in _zeros(shape) if index > zone + 2}
     return _code(shape, codes)
 
 
@@ -175,22 +175,22 @@ def _suffix(text: UInt8) -> Whole:
 
 
 @compiled
-def _write(code: Whole, value: Whole, out: UInt8, place: int) -> None:
-    """Write the character of a code, or both where it stands for two; ``out[:place]`` is written."""
+def _write(code: Whole, value: Whole, out: UInt8, index: int) -> None:
+    """Write the character of a code, or both where it stands for two; ``out[:index]`` is written."""
     if code == 6:  # SUFFIX
-        ending = (0x7374, 0x6E64, 0x7264, 0x7468)[_suffix(out[:place])]
-        out[place], out[place + 1] = ending >> 8, ending & 0xFF
+        ending = (0x7374, 0x6E64, 0x7264, 0x7468)[_suffix(out[:index])]
+        out[index], out[index + 1] = ending >> 8, ending & 0xFF
     elif code in (9, 10):  # PAIR from 0, TWELVE from 1
         number = value + code - 9
-        out[place], out[place + 1] = 0x30 + number // 10, 0x30 + number % 10
+        out[index], out[index + 1] = 0x30 + number // 10, 0x30 + number % 10
     elif code in (11, 12):  # HALF: a or p
-        out[place] = (0x70 if value else 0x61) - (0x20 if code == 12 else 0)
+        out[index] = (0x70 if value else 0x61) - (0x20 if code == 12 else 0)
     elif code == 4:  # LETTER
-        out[place] = 0x41 + value
+        out[index] = 0x41 + value
     elif code == 5:  # LUHN
-        out[place] = 0x30 + (_check_digit(out[:place]) + 1 + value) % 10
+        out[index] = 0x30 + (_check_digit(out[:index]) + 1 + value) % 10
     else:  # NONZERO from 1, AREA from 2, other digits from 0
-        out[place] = 0x30 + value + (code - 1 if code in (2, 3) else 0)
+        out[index] = 0x30 + value + (code - 1 if code in (2, 3) else 0)
 
 
 @compiled
@@ -209,10 +209,10 @@ def _fill(
         value = out[offsets[token] : offsets[token + 1]]
         rest = np.uint64(0)
         drawn = 0
-        for place in range(len(value)):
-            code = np.int64(templates[start + place])
+        for index in range(len(value)):
+            code = np.int64(templates[start + index])
             if code >= len(bases):
-                value[place] = code
+                value[index] = code
             elif code != 13:  # SKIP: written with the character before
                 digit = np.int64(0)
                 if bases[code] > 1:
@@ -220,7 +220,7 @@ def _fill(
                         rest = words[token, drawn // 10]
                     digit, rest = _next(rest, bases[code])
                     drawn += 1
-                _write(code, digit, value, place)
+                _write(code, digit, value, index)
 
 
 @compiled
@@ -228,9 +228,9 @@ def _check_digit(text: UInt8) -> Whole:
     """The digit that makes the digits of ``text`` a sound number by Luhn's rule."""
     total = np.int64(0)
     double = True
-    for place in range(len(text) - 1, -1, -1):
-        if 0x30 <= text[place] <= 0x39:
-            digit = np.int64(text[place]) - 0x30
+    for index in range(len(text) - 1, -1, -1):
+        if 0x30 <= text[index] <= 0x39:
+            digit = np.int64(text[index]) - 0x30
             if double:
                 digit = digit * 2 - 9 if digit > 4 else digit * 2
             total += digit

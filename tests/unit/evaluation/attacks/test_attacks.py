@@ -20,7 +20,7 @@ from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.registry import AUTHOR_ATTACKS
-from wordveil.evaluation.utility.floret_model import FloretClassifier
+from wordveil.evaluation.utility.fasttext import FloretClassifier
 from wordveil.scores.documents import UNKNOWN, Documents
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")

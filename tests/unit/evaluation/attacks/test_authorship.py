@@ -11,7 +11,7 @@ import pytest
 from support.authors import make_documents
 from support.toys import random_embedding
 from support.unit_toys import open_sanitiser
-from wordveil.evaluation.attacks.authorship import count_confusions, find_relative_gain, measure_authorship
+from wordveil.evaluation.attacks.authorship import count_confusions, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
@@ -155,10 +155,3 @@ def test_what_does_not_fit_is_refused(released: int, redrawn: int, snippets: Doc
 def test_confusions_leave_out_texts_without_an_author():
     answers, labels = np.array([0, 1, UNKNOWN, 1]), np.array([0, 0, 1, UNKNOWN])
     assert count_confusions(answers, labels, 2) == ((1, 1, 0), (0, 0, 1))
-
-
-def test_relative_gain():
-    assert find_relative_gain(0.6, 0.8, 0.3, 0.6) == pytest.approx(0.25)
-    assert find_relative_gain(0.8, 0.8, 0.6, 0.6) == 0
-    with pytest.raises(ValueError, match="original_attack=0"):
-        find_relative_gain(0.5, 0.5, 0.5, 0.0)

@@ -21,8 +21,8 @@ from wordveil.evaluation.attacks.context import (
 from wordveil.evaluation.attacks.context_kernels import STEPS
 from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.redrawn import Ragged, redraw
-from wordveil.evaluation.utility.bigrams import count_bigrams
-from wordveil.evaluation.utility.words import cut_words
+from wordveil.evaluation.utility.encoders import find_frequencies
+from wordveil.evaluation.utility.words import count_bigrams, cut_words
 from wordveil.measures.attackers import MaximumPosterior
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.inputs import Bigrams
@@ -33,6 +33,11 @@ from wordveil.text.policy import TextPolicy
 SIZE = 6
 WORDS = pa.array([*"abcdef"])
 STRANGER = SIZE + 1
+
+
+def language_of(texts: list[str], words: pa.StringArray) -> PublicLanguage:
+    bigrams = count_bigrams(cut_words(texts), words)
+    return PublicLanguage.of(bigrams, words, find_frequencies(words, bigrams))
 
 
 def some_language(seed: int) -> PublicLanguage:
@@ -213,7 +218,7 @@ def sanitiser(tmp_path: Path):
 
 def test_where_the_model_is_right_context_recovers_more(sanitiser):
     redrawn = redraw(sanitiser(), markov_texts(200, 1), seed=2)
-    language = PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words)
+    language = language_of(markov_texts(500, 3), redrawn.words)
     guesses, _ = guess_words(redrawn, language)
     shares = {name: (guessed == redrawn.hidden.ids).mean() for name, guessed in guesses.items()}
     assert min(shares[way] for way in Decoding) > shares["maximum-posterior"] + 0.1
@@ -222,14 +227,14 @@ def test_where_the_model_is_right_context_recovers_more(sanitiser):
     shuffled = [
         " ".join(np.random.default_rng(row).permutation(text.split())) for row, text in enumerate(markov_texts(500, 3))
     ]
-    others, _ = guess_words(redrawn, PublicLanguage.of_texts(shuffled, redrawn.words))
+    others, _ = guess_words(redrawn, language_of(shuffled, redrawn.words))
     assert (others[Decoding.MARGINAL] == redrawn.hidden.ids).mean() < shares[Decoding.MARGINAL] - 0.1
 
 
 def test_scores_say_what_is_gained(sanitiser):
     texts = [f"{text} stranger" for text in markov_texts(150, 1)]
     redrawn = redraw(sanitiser(), texts, seed=2)
-    language = PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words)
+    language = language_of(markov_texts(500, 3), redrawn.words)
     scores = {(score.method, score.figure): score for score in measure_word_recovery(redrawn, language, "release")}
     gain, plain = scores["forward-backward", "gain-by-context"], scores["maximum-posterior", "recovered"]
     best = scores["forward-backward", "recovered"]
@@ -249,17 +254,17 @@ def test_words_that_are_never_hidden_are_no_guess(sanitiser):
     policy = {"stop_words": "keep", "stop_word_list": tuple(names[:10])}
     redrawn = redraw(sanitiser(**policy), markov_texts(60, 1), seed=2)
     assert not redrawn.is_hidden.all()
-    guesses, _ = guess_words(redrawn, PublicLanguage.of_texts(markov_texts(500, 3), redrawn.words))
+    guesses, _ = guess_words(redrawn, language_of(markov_texts(500, 3), redrawn.words))
     for name in ("maximum-posterior", *Decoding):
         assert guesses[name].min() >= 10
         assert guesses[name].shape == redrawn.hidden.ids.shape
-    every, _ = guess_words(redraw(sanitiser(), markov_texts(60, 1), seed=2), PublicLanguage.of_texts([], redrawn.words))
+    every, _ = guess_words(redraw(sanitiser(), markov_texts(60, 1), seed=2), language_of([], redrawn.words))
     assert all(guessed.min() < 10 for guessed in every.values())
 
 
 def test_where_the_order_is_hidden_there_is_no_context(sanitiser):
     redrawn = redraw(sanitiser(output="bag"), markov_texts(20, 1), seed=2)
-    language = PublicLanguage.of_texts(markov_texts(50, 3), redrawn.words)
+    language = language_of(markov_texts(50, 3), redrawn.words)
     methods = {score.method for score in measure_word_recovery(redrawn, language, "release")}
     assert methods == {"nearest-word", "maximum-posterior"}
     assert measure_word_recovery(redraw(sanitiser(), ["stranger"], 1), language, "release") == []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import pytest
 
 from wordveil.evaluation.stylometry import measure
-from wordveil.evaluation.stylometry.features import FEATURES, NAMES, VERSION, write_page
+from wordveil.evaluation.stylometry.features import FEATURES, FUNCTION_WORDS, NAMES, PUNCTUATION, SPECIAL, VERSION
 from wordveil.evaluation.stylometry.measure import find_distances, measure_style, measure_style_change
 
 PAGE = Path(__file__).parents[4] / "docs" / "style-features.md"
@@ -91,6 +92,41 @@ def test_the_set_of_features_has_a_version():
     content = "\n".join(f"{feature.name}: {feature.definition}" for feature in FEATURES)
     assert len(set(NAMES)) == len(NAMES)
     assert (VERSION, hashlib.sha256(content.encode()).hexdigest()[:16]) == (1, "d8b2c4a2468faaac")
+
+
+def write_page() -> str:
+    """Write the page of all features, as Markdown."""
+    families: dict[tuple[str, str, str], int] = {}
+    for feature in FEATURES:
+        key = feature.group, feature.family, feature.definition
+        families[key] = families.get(key, 0) + 1
+    rows = [f"| {group} | `{family}` | {count} | {text} |" for (group, family, text), count in families.items()]
+    words = fill(", ".join(FUNCTION_WORDS) + ".", 118)
+    return "\n".join(
+        [
+            "# Features of style",
+            "",
+            f"Version {VERSION}, {len(FEATURES)} features, as `wordveil.evaluation.stylometry.features` defines them.",
+            "",
+            "C is the number of characters of a text, M that of its words, V that of its distinct words in lower",
+            "case, and V(i) that of the words that occur i times. A share of nothing is 0, and so is every feature of",
+            "an empty text.",
+            "After Zheng, Li, Chen, Huang 2006 and Iqbal, Binsalleeh, Fung, Debbabi 2013.",
+            "",
+            "| group | feature | features | definition |",
+            "| --- | --- | --- | --- |",
+            *rows,
+            "",
+            f"Special characters: `{' '.join(SPECIAL)}`",
+            "",
+            f"Punctuation marks: `{' '.join(PUNCTUATION)}`",
+            "",
+            "Function words:",
+            "",
+            words,
+            "",
+        ]
+    )
 
 
 def test_the_page_has_every_feature():

@@ -107,7 +107,7 @@ def test_targets_are_words_and_one_end() -> None:
     end = SHAPE.end
     assert batch.read[0].tolist() == [SHAPE.start, 1, 2, 3, end, SHAPE.padding]
     assert batch.read[2].tolist() == [SHAPE.start, end, *[SHAPE.padding] * 4]
-    places, counted = batch.places, int(batch.counted)
+    places, counted = batch.positions, int(batch.counted)
     found = dict(zip(places.order[:counted].tolist(), places.columns[:counted].tolist(), strict=True))
     # The sequence of six words has no end; the unknown word of the last sequence has no loss.
     last = {18: 3, 19: SHAPE.padding, 21: 11, 22: SHAPE.end_column}
@@ -159,7 +159,7 @@ def test_the_loss_is_that_of_the_paper() -> None:
     units = find_units(random.normal(size=(12, 7)).astype(np.float32))
     sequences = np.array([[1, 2, SHAPE.padding, SHAPE.padding]], np.int32)
     batch = prepare_batch(SHAPE, sequences, TrainingSettings(reward=settings), random)
-    part = batch.places
+    part = batch.positions
     loss, sums = measure_part(rows, output, bias, part, 0.5, jnp.asarray(units), settings, jnp.matmul)
     recon, reward = [], []
     for place in range(3):

@@ -35,19 +35,19 @@ _LOCAL, _HOST = 64, 253  # the longest that RFC 5321 and RFC 1035 allow
 
 @compiled
 def _read_host(
-    data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64
+    data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole, Whole]:
-    """A host's name of two labels and more at a place: where it ends (-1 where there is none), its top-level domain
+    """A host's name of two labels and more at an offset: where it ends (-1 where there is none), its top-level domain
     packed, how many of that's letters are capitals less than all (0: all or none), and its labels.
 
     It ends with its last label of two letters and more. A label that begins with a capital, after a known top-level
     domain in lower case, begins the next sentence.
     """
-    first = place
+    first = offset
     labels = np.int64(0)
     stop, top, mixed = np.int64(-1), np.int64(0), np.int64(0)
-    while place - first <= _HOST:
-        i = last = place
+    while offset - first <= _HOST:
+        i = last = offset
         while i - first <= _HOST + 4:
             width = word_at(data, i, end, characters)
             if width > 0:
@@ -57,11 +57,11 @@ def _read_host(
                 i += 1
             else:
                 break
-        if last == place:
+        if last == offset:
             break
         if i - first > _HOST:
             return np.int64(-1), top, mixed, labels
-        packed, name_end, letters, capitals = read_name(data, place, last, characters)
+        packed, name_end, letters, capitals = read_name(data, offset, last, characters)
         alone = name_end == last and letters >= 2 and labels > 0
         if alone:
             glued = stop >= 0 and 0 < capitals < letters and mixed == 0
@@ -74,7 +74,7 @@ def _read_host(
             stop = np.int64(-1)
         if last < i or byte_at(data, i, end) != 0x2E or word_at(data, i + 1, end, characters) == 0:
             break
-        place = i + 1
+        offset = i + 1
     return stop, top, mixed, labels
 
 
@@ -82,7 +82,7 @@ def _read_host(
 def match_email(
     data: UInt8, begin: Whole, floor: Whole, at: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """The e-mail address around the ``@`` at a place: start and end, -1 where there is none."""
+    """The e-mail address around the ``@`` at an offset: start and end, -1 where there is none."""
     none = np.int64(-1)
     start = at
     while start > floor and at - start <= _LOCAL:
@@ -125,18 +125,18 @@ def _is_closing(byte: Whole) -> Whole:
 
 
 @compiled
-def _url_end(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where an address ends whose host has ended or begins at a place. Closing marks are no part, nor is a closing
+def _url_end(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where an address ends whose host has ended or begins at an offset. Closing marks are no part, nor is a closing
     bracket that nothing in the address opened.
     """
-    stop = place
+    stop = offset
     round_open, square_open = 0, 0
-    while place < end:
-        semicolon = semicolon_at(data, place, end)
+    while offset < end:
+        semicolon = semicolon_at(data, offset, end)
         if semicolon > 0:
-            place += semicolon
+            offset += semicolon
             continue
-        byte = np.int64(data[place])
+        byte = np.int64(data[offset])
         if byte < 0x80:
             if not _is_url_mark(byte):
                 break
@@ -144,15 +144,15 @@ def _url_end(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
             square_open += (byte == 0x5B) - (byte == 0x5D)
             if round_open < 0 or square_open < 0:
                 break
-            place += 1
+            offset += 1
             if not _is_closing(byte):
-                stop = place
+                stop = offset
         else:
-            width = word_at(data, place, end, characters)
+            width = word_at(data, offset, end, characters)
             if width == 0:
                 break
-            place += width
-            stop = place
+            offset += width
+            stop = offset
     return stop
 
 
@@ -160,7 +160,7 @@ def _url_end(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
 def match_scheme(
     data: UInt8, begin: Whole, floor: Whole, colon: Whole, end: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """The address whose scheme (http, https, ftp) ends with the colon at a place: start and end, -1 where there is
+    """The address whose scheme (http, https, ftp) ends with the colon at an offset: start and end, -1 where there is
     none.
     """
     none = np.int64(-1)
@@ -183,15 +183,15 @@ def match_scheme(
 
 
 @compiled
-def match_domain(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the address without a scheme at a place ends: www.name.tld, or a name with a well-known top-level domain.
+def match_domain(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the address without a scheme at an offset ends: www.name.tld, or a name with a well-known top-level domain.
     -1 where there is none.
     """
     none = np.int64(-1)
-    stop, top, mixed, labels = _read_host(data, place, end, characters, names)
+    stop, top, mixed, labels = _read_host(data, offset, end, characters, names)
     if stop < 0 or labels < 2:
         return none
-    first, first_end, _, _ = read_name(data, place, end, characters)
+    first, first_end, _, _ = read_name(data, offset, end, characters)
     web = first == _WWW and byte_at(data, first_end, end) == 0x2E and labels >= 3
     after = byte_at(data, stop, end)
     path = after == 0x2F and word_at(data, stop + 1, end, characters) > 0
@@ -217,28 +217,28 @@ def match_domain(data: UInt8, place: Whole, end: Whole, characters: UInt8, names
 def _is_second_level(data: UInt8, stop: Whole) -> Whole:
     """Whether the label before a top-level domain of two letters is one that registries use: co, com, ac, org, gov."""
     last = stop - 3  # the dot
-    one, two = np.int64(data[last - 3]) | 0x20, np.int64(data[last - 2]) | 0x20
+    letter, two = np.int64(data[last - 3]) | 0x20, np.int64(data[last - 2]) | 0x20
     three = np.int64(data[last - 1]) | 0x20
     if data[last] != 0x2E:
         return False
-    if one == 0x2E:
+    if letter == 0x2E:
         return (two == 0x63 and three == 0x6F) or (two == 0x61 and three == 0x63)
-    name = (one << 16) | (two << 8) | three
+    name = (letter << 16) | (two << 8) | three
     return name in (0x636F6D, 0x6F7267, 0x676F76)
 
 
 @compiled
-def match_ip4(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IPv4 address at a place ends, its prefix length (/24) with it; -1 where there is none."""
+def match_ip4(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IPv4 address at an offset ends, its prefix length (/24) with it; -1 where there is none."""
     none = np.int64(-1)
-    stop = place
+    stop = offset
     for part in range(4):
         if part > 0:
             if byte_at(data, stop, end) != 0x2E:
                 return none
-            place = stop + 1
-        stop = skip_digits(data, place, min(end, place + 4))
-        if not 1 <= stop - place <= 3 or number_of(data, place, stop) > 255:
+            offset = stop + 1
+        stop = skip_digits(data, offset, min(end, offset + 4))
+        if not 1 <= stop - offset <= 3 or number_of(data, offset, stop) > 255:
             return none
     if byte_at(data, stop, end) == 0x2E and is_digit(byte_at(data, stop + 1, end)):
         return none
@@ -267,33 +267,33 @@ def _is_hex(byte: Whole) -> Whole:
 
 
 @compiled
-def match_ip6(data: UInt8, begin: Whole, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IPv6 address at a place ends, its prefix length with it; -1 where there is none. It has a digit."""
+def match_ip6(data: UInt8, begin: Whole, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IPv6 address at an offset ends, its prefix length with it; -1 where there is none. It has a digit."""
     none = np.int64(-1)
-    before = byte_before(data, place, begin)
-    if before in (0x3A, 0x2E) or word_before(data, place, begin, end, characters):
+    before = byte_before(data, offset, begin)
+    if before in (0x3A, 0x2E) or word_before(data, offset, begin, end, characters):
         return none
-    first = place
+    first = offset
     groups, figures = 0, 0
-    shortened = byte_at(data, place, end) == 0x3A
+    shortened = byte_at(data, offset, end) == 0x3A
     if shortened:
-        if byte_at(data, place + 1, end) != 0x3A:
+        if byte_at(data, offset + 1, end) != 0x3A:
             return none
-        place += 2
-    last = place
+        offset += 2
+    last = offset
     while groups < 9:
-        stop = place
+        stop = offset
         numeric = 0
-        while stop < end and stop - place < 5 and _is_hex(np.int64(data[stop])):
+        while stop < end and stop - offset < 5 and _is_hex(np.int64(data[stop])):
             numeric += is_digit(np.int64(data[stop]))
             stop += 1
-        if stop == place:
+        if stop == offset:
             break
-        if stop - place > 4:
+        if stop - offset > 4:
             return none
         figures += numeric
-        if byte_at(data, stop, end) == 0x2E and numeric == stop - place and groups > 0:
-            mapped = match_ip4(data, place, end, characters)
+        if byte_at(data, stop, end) == 0x2E and numeric == stop - offset and groups > 0:
+            mapped = match_ip4(data, offset, end, characters)
             if mapped >= 0:
                 groups += 2
                 last = mapped
@@ -307,9 +307,9 @@ def match_ip6(data: UInt8, begin: Whole, place: Whole, end: Whole, characters: U
                 return none
             shortened = True
             last = stop + 2
-            place = last
+            offset = last
         elif _is_hex(byte_at(data, stop + 1, end)):
-            place = stop + 1
+            offset = stop + 1
         else:
             break
     enough = (groups == 8 and not shortened) or (shortened and (groups >= 2 or data[first] == 0x3A) and groups <= 7)
@@ -321,11 +321,11 @@ def match_ip6(data: UInt8, begin: Whole, place: Whole, end: Whole, characters: U
 
 
 @compiled
-def read_run(data: UInt8, floor: Whole, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole]:
-    """The run of letters, digits and ``._%+-`` around a place: its start and end, and where a host's name in it can
+def read_run(data: UInt8, floor: Whole, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole]:
+    """The run of letters, digits and ``._%+-`` around an offset: its start and end, and where a host's name in it can
     begin (after its last ``%`` or ``+``, at a letter or digit); the end where it has no dot or no letter.
     """
-    start = place
+    start = offset
     while start > floor:
         byte = np.int64(data[start - 1])
         if byte < 0x80:
@@ -362,11 +362,11 @@ def read_run(data: UInt8, floor: Whole, place: Whole, end: Whole, characters: UI
 
 
 @compiled
-def match_mention(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where ``@name`` or ``@name@host`` at a place ends, -1 where there is none. A name begins with a letter or
+def match_mention(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where ``@name`` or ``@name@host`` at an offset ends, -1 where there is none. A name begins with a letter or
     ``_``.
     """
-    first = place + 1
+    first = offset + 1
     if word_at(data, first, end, characters) == 0 or is_digit(byte_at(data, first, end)):
         return np.int64(-1)
     stop = skip_word(data, first, end, characters)

@@ -112,18 +112,18 @@ def _find_characters() -> UInt8:
 
 
 @compiled
-def byte_at(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """The byte at a place, 0 beyond the end."""
-    if place < end:
-        return np.int64(data[place])
+def byte_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """The byte at an offset, 0 beyond the end."""
+    if offset < end:
+        return np.int64(data[offset])
     return np.int64(0)
 
 
 @compiled
-def byte_before(data: UInt8, place: Whole, begin: Whole) -> Whole:
-    """The byte before a place, 0 before the beginning."""
-    if place > begin:
-        return np.int64(data[place - 1])
+def byte_before(data: UInt8, offset: Whole, begin: Whole) -> Whole:
+    """The byte before an offset, 0 before the beginning."""
+    if offset > begin:
+        return np.int64(data[offset - 1])
     return np.int64(0)
 
 
@@ -134,120 +134,120 @@ def is_digit(byte: Whole) -> Whole:
 
 
 @compiled
-def decode(data: UInt8, place: Whole) -> tuple[Whole, Whole]:
-    """The code point at a place and its bytes."""
-    lead = np.int64(data[place])
+def decode(data: UInt8, offset: Whole) -> tuple[Whole, Whole]:
+    """The code point at an offset and its bytes."""
+    lead = np.int64(data[offset])
     if lead < 0x80:
         return lead, np.int64(1)
     if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | (np.int64(data[place + 1]) & 0x3F), np.int64(2)
-    second = np.int64(data[place + 1]) & 0x3F
-    third = np.int64(data[place + 2]) & 0x3F
+        return ((lead & 0x1F) << 6) | (np.int64(data[offset + 1]) & 0x3F), np.int64(2)
+    second = np.int64(data[offset + 1]) & 0x3F
+    third = np.int64(data[offset + 2]) & 0x3F
     if lead < 0xF0:
         return ((lead & 0x0F) << 12) | (second << 6) | third, np.int64(3)
-    fourth = np.int64(data[place + 3]) & 0x3F
+    fourth = np.int64(data[offset + 3]) & 0x3F
     return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | fourth, np.int64(4)
 
 
 @compiled
-def step_back(data: UInt8, place: Whole) -> Whole:
-    """Where the character before a place begins."""
-    place -= 1
-    while data[place] & 0xC0 == 0x80:
-        place -= 1
-    return place
+def step_back(data: UInt8, offset: Whole) -> Whole:
+    """Where the character before an offset begins."""
+    offset -= 1
+    while data[offset] & 0xC0 == 0x80:
+        offset -= 1
+    return offset
 
 
 @compiled
-def word_at(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Bytes of the letter, mark, digit or underscore at a place; 0 where there is none."""
-    if place >= end:
+def word_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Bytes of the letter, mark, digit or underscore at an offset; 0 where there is none."""
+    if offset >= end:
         return np.int64(0)
-    if data[place] < 0x80:
-        return np.int64(characters[data[place]] & WORD)
-    point, width = decode(data, place)
+    if data[offset] < 0x80:
+        return np.int64(characters[data[offset]] & WORD)
+    point, width = decode(data, offset)
     if point < POINTS:
         return width if characters[point] & WORD else np.int64(0)
     return width if point < _TAGS else np.int64(0)
 
 
 @compiled
-def word_before(data: UInt8, place: Whole, begin: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Whether a letter, mark, digit or underscore stands before a place."""
-    if place <= begin:
+def word_before(data: UInt8, offset: Whole, begin: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Whether a letter, mark, digit or underscore stands before an offset."""
+    if offset <= begin:
         return False
-    if data[place - 1] < 0x80:
-        return characters[data[place - 1]] & WORD != 0
-    return word_at(data, step_back(data, place), end, characters) > 0
+    if data[offset - 1] < 0x80:
+        return characters[data[offset - 1]] & WORD != 0
+    return word_at(data, step_back(data, offset), end, characters) > 0
 
 
 @compiled
-def skip_word(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word at a place ends."""
+def skip_word(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the word at an offset ends."""
     while True:
-        width = word_at(data, place, end, characters)
+        width = word_at(data, offset, end, characters)
         if width == 0:
-            return place
-        place += width
+            return offset
+        offset += width
 
 
 @compiled
-def word_start(data: UInt8, place: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word that ends at a place begins, ``most`` bytes back or a few more, and not before ``floor``."""
-    least = max(floor, place - most)
-    while place > least:
-        before = step_back(data, place)
+def word_start(data: UInt8, offset: Whole, floor: Whole, most: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the word that ends at an offset begins, ``most`` bytes back or a few more, and not before ``floor``."""
+    least = max(floor, offset - most)
+    while offset > least:
+        before = step_back(data, offset)
         if before < floor or word_at(data, before, end, characters) == 0:
             break
-        place = before
-    return place
+        offset = before
+    return offset
 
 
 @compiled
-def skip_digits(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Where the digits at a place end."""
-    while place < end and is_digit(np.int64(data[place])):
-        place += 1
-    return place
+def skip_digits(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Where the digits at an offset end."""
+    while offset < end and is_digit(np.int64(data[offset])):
+        offset += 1
+    return offset
 
 
 @compiled
-def number_of(data: UInt8, place: Whole, end: Whole) -> Whole:
+def number_of(data: UInt8, offset: Whole, end: Whole) -> Whole:
     """The value of a few digits."""
     value = np.int64(0)
-    for i in range(place, end):
+    for i in range(offset, end):
         value = value * 10 + np.int64(data[i]) - 0x30
     return value
 
 
 @compiled
-def letter_at(data: UInt8, place: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """The ASCII letter at a place and its bytes; 0 and 0 where there is none. The Kelvin sign is a K."""
-    byte = byte_at(data, place, end)
+def letter_at(data: UInt8, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
+    """The ASCII letter at an offset and its bytes; 0 and 0 where there is none. The Kelvin sign is a K."""
+    byte = byte_at(data, offset, end)
     if (byte >= 0x41) & (byte <= 0x5A) or (byte >= 0x61) & (byte <= 0x7A):
         return byte, np.int64(1)
-    if byte == 0xE2 and data[place + 1] == 0x84 and data[place + 2] == 0xAA:
+    if byte == 0xE2 and data[offset + 1] == 0x84 and data[offset + 2] == 0xAA:
         return np.int64(0x4B), np.int64(3)
     return np.int64(0), np.int64(0)
 
 
 @compiled
-def read_name(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
-    """The word of ASCII letters at a place, packed (-1 where it is longer than 12 letters or has other characters);
+def read_name(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole, Whole, Whole]:
+    """The word of ASCII letters at an offset, packed (-1 where it is longer than 12 letters or has other characters);
     where its letters end; how many there are; how many of these are capitals.
     """
     packed, letters, capitals = np.int64(0), np.int64(0), np.int64(0)
     while letters <= _LONGEST_NAME:
-        letter, width = letter_at(data, place, end)
+        letter, width = letter_at(data, offset, end)
         if width == 0:
             break
         packed = (packed << 5) | (letter & 0x1F)
         letters += 1
         capitals += letter < 0x61
-        place += width
-    if letters == 0 or letters > _LONGEST_NAME or word_at(data, place, end, characters) > 0:
+        offset += width
+    if letters == 0 or letters > _LONGEST_NAME or word_at(data, offset, end, characters) > 0:
         packed = np.int64(-1)
-    return packed, place, letters, capitals
+    return packed, offset, letters, capitals
 
 
 @compiled
@@ -265,28 +265,28 @@ def contains(names: Int64, listed: int, packed: Whole) -> Whole:
 
 
 @compiled
-def skip_blanks(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where one or two blanks at a place end; the place itself where there is none."""
+def skip_blanks(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where one or two blanks at an offset end; the offset itself where there is none."""
     for _ in range(2):
-        if place < end and data[place] < 0x80 and characters[data[place]] & BLANK:
-            place += 1
-    return place
+        if offset < end and data[offset] < 0x80 and characters[data[offset]] & BLANK:
+            offset += 1
+    return offset
 
 
 @compiled
-def semicolon_at(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Bytes of the semicolon at a place, 0 where there is none. The Greek question mark is one."""
-    byte = byte_at(data, place, end)
+def semicolon_at(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Bytes of the semicolon at an offset, 0 where there is none. The Greek question mark is one."""
+    byte = byte_at(data, offset, end)
     if byte == 0x3B:
         return np.int64(1)
-    if byte == 0xCD and data[place + 1] == 0xBE:
+    if byte == 0xCD and data[offset + 1] == 0xBE:
         return np.int64(2)
     return np.int64(0)
 
 
 @compiled
-def continues(data: UInt8, place: Whole, begin: Whole) -> Whole:
-    """Whether digits at a place continue a row of figures: one of ``-./:,`` before them and a digit before it."""
-    mark = byte_before(data, place, begin)
+def continues(data: UInt8, offset: Whole, begin: Whole) -> Whole:
+    """Whether digits at an offset continue a row of figures: one of ``-./:,`` before them and a digit before it."""
+    mark = byte_before(data, offset, begin)
     joined = (mark >= 0x2C and mark <= 0x2F) or mark == 0x3A
-    return joined and is_digit(byte_before(data, place - 1, begin))
+    return joined and is_digit(byte_before(data, offset - 1, begin))

@@ -39,67 +39,77 @@ def _find_month(names: Int64, packed: Whole) -> Whole:
 
 
 @compiled
-def _is_day(data: UInt8, place: Whole, stop: Whole) -> Whole:
-    return stop - place <= 2 and 1 <= number_of(data, place, stop) <= 31
+def _is_day(data: UInt8, offset: Whole, stop: Whole) -> Whole:
+    return stop - offset <= 2 and 1 <= number_of(data, offset, stop) <= 31
 
 
 @compiled
-def _ends_date(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Whether figures of a date may end at a place: at no letter but the T of a time, and with no figures hung on."""
-    mark = byte_at(data, place, end)
-    if word_at(data, place, end, characters) > 0:
-        return mark == 0x54 and is_digit(byte_at(data, place + 1, end)) and byte_at(data, place + 3, end) == 0x3A
-    return not (mark in (0x2D, 0x2E, 0x2F) and is_digit(byte_at(data, place + 1, end))) and mark != 0x25
+def _ends_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Whether figures of a date may end at an offset: at no letter but the T of a time, and not followed by more
+    digits.
+    """
+    mark = byte_at(data, offset, end)
+    if word_at(data, offset, end, characters) > 0:
+        return mark == 0x54 and is_digit(byte_at(data, offset + 1, end)) and byte_at(data, offset + 3, end) == 0x3A
+    return not (mark in (0x2D, 0x2E, 0x2F) and is_digit(byte_at(data, offset + 1, end))) and mark != 0x25
 
 
 @compiled
-def match_figures_date(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a date in figures at a place ends: 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11. -1 where there is
+def match_figures_date(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where a date in figures at an offset ends: 2026-11-23, 23.11.2026, 11/23/26, 11/2026, 2026-11. -1 where there is
     none.
     """
-    first = skip_digits(data, place, min(end, place + 5))
+    first = skip_digits(data, offset, min(end, offset + 5))
     mark = byte_at(data, first, end)
     second = skip_digits(data, first + 1, min(end, first + 4))
-    if mark not in (0x2D, 0x2E, 0x2F) or first - place > 4 or not 1 <= second - first - 1 <= 4:
+    if mark not in (0x2D, 0x2E, 0x2F) or first - offset > 4 or not 1 <= second - first - 1 <= 4:
         return np.int64(-1)
     third = second
     if byte_at(data, second, end) == mark:
         third = max(skip_digits(data, second + 1, min(end, second + 6)), second)
-    one, two = number_of(data, place, first), number_of(data, first + 1, min(second, first + 4))
+    first_number, two = number_of(data, offset, first), number_of(data, first + 1, min(second, first + 4))
     days = third - second - 1
     if third <= second + 1:  # a month and a year
-        year = first - place == 4 and 1000 <= one <= 2999 and second - first == 3 and 1 <= two <= 12 and mark == 0x2D
+        year = (
+            first - offset == 4
+            and 1000 <= first_number <= 2999
+            and second - first == 3
+            and 1 <= two <= 12
+            and mark == 0x2D
+        )
         if year and _ends_date(data, second, end, characters):
             return second
-        if first - place <= 2 and mark == 0x2F and 1 <= one <= 12:
+        if first - offset <= 2 and mark == 0x2F and 1 <= first_number <= 12:
             stop = year_at(data, first + 1, end, characters)
             if stop >= 0 and _ends_date(data, stop, end, characters):
                 return stop
         return np.int64(-1)
     last = number_of(data, second + 1, third)
-    if first - place == 4:
-        sound = 1000 <= one <= 2999 and second - first <= 3 and 1 <= two <= 12 and days <= 2 and 1 <= last <= 31
+    if first - offset == 4:
+        sound = (
+            1000 <= first_number <= 2999 and second - first <= 3 and 1 <= two <= 12 and days <= 2 and 1 <= last <= 31
+        )
     else:
-        ordered = (1 <= one <= 31 and 1 <= two <= 12) or (1 <= one <= 12 and 1 <= two <= 31)
-        sound = first - place <= 2 and second - first <= 3 and ordered
+        ordered = (1 <= first_number <= 31 and 1 <= two <= 12) or (1 <= first_number <= 12 and 1 <= two <= 31)
+        sound = first - offset <= 2 and second - first <= 3 and ordered
         sound = sound and (days == 2 or (days == 4 and 1000 <= last <= 2999))
     return third if sound and _ends_date(data, third, end, characters) else np.int64(-1)
 
 
 @compiled
-def _year_after(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+def _year_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a year after a day or month ends, a comma or none before its blanks; -1 where there is none."""
-    first = gap_after(data, place, np.int64(0x2C), end, characters)
+    first = gap_after(data, offset, np.int64(0x2C), end, characters)
     return year_at(data, first, end, characters) if first >= 0 else np.int64(-1)
 
 
 @compiled
-def match_day_first(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where a date at a place ends whose day stands before the month's name: 23 August 2004, 3rd of May, 23-Aug-04. -1
-    where there is none.
+def match_day_first(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where a date at an offset ends whose day stands before the month's name: 23 August 2004, 3rd of May, 23-Aug-04.
+    -1 where there is none.
     """
-    stop = skip_digits(data, place, min(end, place + 3))
-    if not _is_day(data, place, stop):
+    stop = skip_digits(data, offset, min(end, offset + 3))
+    if not _is_day(data, offset, stop):
         return np.int64(-1)
     mark = byte_at(data, stop, end)
     if mark in (0x2D, 0x2F):  # 23-Aug-2004
@@ -130,16 +140,16 @@ def match_day_first(data: UInt8, place: Whole, end: Whole, characters: UInt8, na
 
 @compiled
 def match_month_first(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole]:
-    """The date whose month's name stands before the digits at a place: Aug. 23, 2004; Sept 3rd; August 2004. Start and
-    end, -1 where there is none.
+    """The date whose month's name stands before the digits at an offset: Aug. 23, 2004; Sept 3rd; August 2004. Start
+    and end, -1 where there is none.
     """
     none = np.int64(-1)
-    last = place
-    while last > floor and place - last < 2 and data[last - 1] < 0x80 and characters[data[last - 1]] & BLANK:
+    last = offset
+    while last > floor and offset - last < 2 and data[last - 1] < 0x80 and characters[data[last - 1]] & BLANK:
         last -= 1
-    if last == place:
+    if last == offset:
         return none, none
     if byte_before(data, last, floor) in (0x2C, 0x2E):
         last -= 1
@@ -148,11 +158,11 @@ def match_month_first(
     month = _find_month(names, packed)
     if month == 0 or name_end != last or word_before(data, start, begin, end, characters):
         return none, none
-    stop = skip_digits(data, place, min(end, place + 5))
-    if stop - place == 4:
-        year = year_at(data, place, end, characters)
+    stop = skip_digits(data, offset, min(end, offset + 5))
+    if stop - offset == 4:
+        year = year_at(data, offset, end, characters)
         return (start, year) if year >= 0 and byte_at(data, year, end) != 0x3A else (none, none)
-    if not _is_day(data, place, stop):
+    if not _is_day(data, offset, stop):
         return none, none
     mark = byte_at(data, stop, end)
     if mark == 0x25 or (mark in (0x2C, 0x2E, 0x2F, 0x3A) and is_digit(byte_at(data, stop + 1, end))):
@@ -167,42 +177,42 @@ def match_month_first(
 
 
 @compiled
-def _half_of_day(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where am, pm, a.m. or p.m. at a place ends, one blank before it; the place itself where there is none."""
-    i = place + 1 if byte_at(data, place, end) == 0x20 else place
+def _half_of_day(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where am, pm, a.m. or p.m. at an offset ends, one blank before it; the offset itself where there is none."""
+    i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 not in (0x61, 0x70):
-        return place
+        return offset
     dotted = byte_at(data, i + 1, end) == 0x2E
     i += 1 + dotted
     if byte_at(data, i, end) | 0x20 != 0x6D or word_at(data, i + 1, end, characters) > 0:
-        return place
+        return offset
     i += 1
     return i + 1 if dotted and byte_at(data, i, end) == 0x2E else i
 
 
 @compiled
-def _zone(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Where Z, +01:00 or -0700 at a place ends; the place itself where there is none."""
-    mark = byte_at(data, place, end)
+def _zone(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Where Z, +01:00 or -0700 at an offset ends; the offset itself where there is none."""
+    mark = byte_at(data, offset, end)
     if mark == 0x5A:
-        return place + 1
+        return offset + 1
     if mark in (0x2B, 0x2D):
-        stop = skip_digits(data, place + 1, min(end, place + 6))
-        if stop == place + 5:
+        stop = skip_digits(data, offset + 1, min(end, offset + 6))
+        if stop == offset + 5:
             return stop
-        if stop == place + 3 and byte_at(data, stop, end) == 0x3A:
+        if stop == offset + 3 and byte_at(data, stop, end) == 0x3A:
             last = skip_digits(data, stop + 1, min(end, stop + 4))
-            return last if last == stop + 3 else place
-    return place
+            return last if last == stop + 3 else offset
+    return offset
 
 
 @compiled
-def match_time(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the time of day at a place ends: 14:30, 2:30 pm, 3pm, 14:30:05.123Z. -1 where there is none."""
+def match_time(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the time of day at an offset ends: 14:30, 2:30 pm, 3pm, 14:30:05.123Z. -1 where there is none."""
     none = np.int64(-1)
-    stop = skip_digits(data, place, min(end, place + 3))
-    hour = number_of(data, place, stop)
-    if stop - place > 2 or hour > 24:
+    stop = skip_digits(data, offset, min(end, offset + 3))
+    hour = number_of(data, offset, stop)
+    if stop - offset > 2 or hour > 24:
         return none
     if byte_at(data, stop, end) != 0x3A:
         half = _half_of_day(data, stop, end, characters)

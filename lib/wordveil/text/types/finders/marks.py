@@ -42,96 +42,98 @@ for _entry in _IBAN_COUNTRIES.split():
 
 
 @compiled
-def _is_blank(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    return place < end and data[place] < 0x80 and characters[data[place]] & BLANK != 0
+def _is_blank(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    return offset < end and data[offset] < 0x80 and characters[data[offset]] & BLANK != 0
 
 
 @compiled
-def _skip_value(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the value of an attribute at a place ends, quoted or not; -1 where it is none."""
-    quote = byte_at(data, place, end)
+def _skip_value(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the value of an attribute at an offset ends, quoted or not; -1 where it is none."""
+    quote = byte_at(data, offset, end)
     if quote in (0x22, 0x27):
-        place += 1
-        while place < end and data[place] != quote and data[place] != 0x3C:
-            place += 1
-        return place + 1 if byte_at(data, place, end) == quote else np.int64(-1)
-    first = place
-    while place < end and data[place] not in (0x22, 0x27, 0x3C, 0x3E) and not _is_blank(data, place, end, characters):
-        place += 1
-    return place if place > first else np.int64(-1)
+        offset += 1
+        while offset < end and data[offset] != quote and data[offset] != 0x3C:
+            offset += 1
+        return offset + 1 if byte_at(data, offset, end) == quote else np.int64(-1)
+    first = offset
+    while (
+        offset < end and data[offset] not in (0x22, 0x27, 0x3C, 0x3E) and not _is_blank(data, offset, end, characters)
+    ):
+        offset += 1
+    return offset if offset > first else np.int64(-1)
 
 
 @compiled
-def _match_element(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the tag whose name begins at a place ends; -1 where it is none. Reads no second ``<``."""
+def _match_element(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the tag whose name begins at an offset ends; -1 where it is none. Reads no second ``<``."""
     while True:
-        width = letter_at(data, place, end)[1]
-        byte = byte_at(data, place, end)
-        coloned = byte in (0x3A, 0x2D) and letter_at(data, place + 1, end)[1] > 0
+        width = letter_at(data, offset, end)[1]
+        byte = byte_at(data, offset, end)
+        coloned = byte in (0x3A, 0x2D) and letter_at(data, offset + 1, end)[1] > 0
         if width == 0 and (is_digit(byte) or coloned):
             width = np.int64(1)
         if width == 0:
             break
-        place += width
+        offset += width
     while True:
-        first = place
-        while _is_blank(data, place, end, characters) or byte_at(data, place, end) == 0x2F:
-            place += 1
-        if byte_at(data, place, end) == 0x3E:
-            return place + 1
-        if place == first:
+        first = offset
+        while _is_blank(data, offset, end, characters) or byte_at(data, offset, end) == 0x2F:
+            offset += 1
+        if byte_at(data, offset, end) == 0x3E:
+            return offset + 1
+        if offset == first:
             return np.int64(-1)
-        name = place
-        while place < end and data[place] not in (0x22, 0x27, 0x2F, 0x3C, 0x3D, 0x3E):
-            if _is_blank(data, place, end, characters):
+        name = offset
+        while offset < end and data[offset] not in (0x22, 0x27, 0x2F, 0x3C, 0x3D, 0x3E):
+            if _is_blank(data, offset, end, characters):
                 break
-            place += 1
-        if place == name:
+            offset += 1
+        if offset == name:
             return np.int64(-1)
-        equals = place
+        equals = offset
         while _is_blank(data, equals, end, characters):
             equals += 1
         if byte_at(data, equals, end) == 0x3D:
-            place = equals + 1
-            while _is_blank(data, place, end, characters):
-                place += 1
-            place = _skip_value(data, place, end, characters)
-            if place < 0:
+            offset = equals + 1
+            while _is_blank(data, offset, end, characters):
+                offset += 1
+            offset = _skip_value(data, offset, end, characters)
+            if offset < 0:
                 return np.int64(-1)
-        elif not contains(names, AN_ATTRIBUTE, read_name(data, name, place, characters)[0]):
+        elif not contains(names, AN_ATTRIBUTE, read_name(data, name, offset, characters)[0]):
             return np.int64(-1)
 
 
 @compiled
-def match_tag(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where the tag, declaration or comment at the ``<`` at a place ends. -1: there is none; -2: a comment begins that
-    nothing in the record ends.
+def match_tag(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where the tag, declaration or comment at the ``<`` at an offset ends. -1: there is none; -2: a comment begins
+    that nothing in the record ends.
     """
     none = np.int64(-1)
-    mark = byte_at(data, place + 1, end)
-    if mark == 0x21 and byte_at(data, place + 2, end) == 0x2D and byte_at(data, place + 3, end) == 0x2D:
-        i = place + 4
+    mark = byte_at(data, offset + 1, end)
+    if mark == 0x21 and byte_at(data, offset + 2, end) == 0x2D and byte_at(data, offset + 3, end) == 0x2D:
+        i = offset + 4
         while i + 2 < end:
             if data[i] == 0x2D and data[i + 1] == 0x2D and data[i + 2] == 0x3E:
                 return i + 3
             i += 1
         return np.int64(-2)
     if mark in (0x21, 0x3F):  # <!DOCTYPE html>, <?xml version="1.0"?>
-        i = place + 2
+        i = offset + 2
         if letter_at(data, i, end)[1] == 0:
             return none
         while i < end and data[i] != 0x3C and data[i] != 0x3E:
             i += 1
         return i + 1 if byte_at(data, i, end) == 0x3E else none
-    first = place + 2 if mark == 0x2F else place + 1
+    first = offset + 2 if mark == 0x2F else offset + 1
     return _match_element(data, first, end, characters, names) if letter_at(data, first, end)[1] > 0 else none
 
 
 @compiled
-def match_entity(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Where the character entity at the ``&`` at a place ends (&amp; &#39; &#x27;), -1 where there is none."""
+def match_entity(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Where the character entity at the ``&`` at an offset ends (&amp; &#39; &#x27;), -1 where there is none."""
     none = np.int64(-1)
-    i = place + 1
+    i = offset + 1
     if byte_at(data, i, end) == 0x23:
         i += 1
         if byte_at(data, i, end) | 0x20 == 0x78:
@@ -163,9 +165,9 @@ def match_entity(data: UInt8, place: Whole, end: Whole) -> Whole:
 
 
 @compiled
-def match_hashtag(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where ``#topic`` at a place ends; -1 where it is none, or has no letter."""
-    first = place + 1
+def match_hashtag(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where ``#topic`` at an offset ends; -1 where it is none, or has no letter."""
+    first = offset + 1
     i = first
     lettered = False
     while True:
@@ -177,9 +179,9 @@ def match_hashtag(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> W
 
 
 @compiled
-def match_keycap(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Where a keycap at the digit, ``#`` or ``*`` at a place ends, -1 where there is none."""
-    i = place + 1
+def match_keycap(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Where a keycap at the digit, ``#`` or ``*`` at an offset ends, -1 where there is none."""
+    i = offset + 1
     if byte_at(data, i, end) == 0xEF:
         point, width = decode(data, i)
         if point != _SHOWN:
@@ -193,53 +195,53 @@ def match_keycap(data: UInt8, place: Whole, end: Whole) -> Whole:
 
 
 @compiled
-def _match_element_of_emoji(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
-    """Where one emoji without joiners at a place ends (-1 where there is none), and whether it is one without what
+def _match_element_of_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> tuple[Whole, Whole]:
+    """Where one emoji without joiners at an offset ends (-1 where there is none), and whether it is one without what
     follows it.
     """
-    if byte_at(data, place, end) < 0xC2:
+    if byte_at(data, offset, end) < 0xC2:
         return np.int64(-1), False
-    point, width = decode(data, place)
+    point, width = decode(data, offset)
     if point >= POINTS or not characters[point] & EMOJI:
         return np.int64(-1), False
-    place += width
+    offset += width
     shown = characters[point] & PRESENT != 0 or point >= _TEXT_SIGNS
     if _FLAG <= point < _FLAG_END:
-        if byte_at(data, place, end) == 0xF0:
-            second, width = decode(data, place)
+        if byte_at(data, offset, end) == 0xF0:
+            second, width = decode(data, offset)
             if _FLAG <= second < _FLAG_END:
-                return place + width, True
+                return offset + width, True
         return np.int64(-1), False
-    if place < end and data[place] >= 0xC2:
-        after, width = decode(data, place)
+    if offset < end and data[offset] >= 0xC2:
+        after, width = decode(data, offset)
         toned = _TONE <= after < _TONE_END and (characters[after] & EMOJI) != 0 and after < _TONE + 5
         if after == _SHOWN or toned:
-            place += width
+            offset += width
             shown = True
-    if byte_at(data, place, end) == 0xEF:  # a person's sign may have both
-        after, width = decode(data, place)
+    if byte_at(data, offset, end) == 0xEF:  # a person's sign may have both
+        after, width = decode(data, offset)
         if after == _SHOWN:
-            place += width
-    tags = place
+            offset += width
+    tags = offset
     while byte_at(data, tags, end) == 0xF3:
         after, width = decode(data, tags)
         if not _TAG <= after < _TAG_END:
             break
         tags += width
         if after == _LAST_TAG:
-            place = tags
+            offset = tags
             break
-    return place, shown
+    return offset, shown
 
 
 @compiled
-def match_emoji(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the emoji at a place ends, with its modifiers and all that joiners join to it; -1 where there is none.
+def match_emoji(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the emoji at an offset ends, with its modifiers and all that joiners join to it; -1 where there is none.
 
     After the grammar of Unicode's Technical Standard 51. Signs below U+2600, such as the copyright sign and arrows, are
     an emoji before U+FE0F or in a sequence alone.
     """
-    stop, shown = _match_element_of_emoji(data, place, end, characters)
+    stop, shown = _match_element_of_emoji(data, offset, end, characters)
     while stop >= 0 and byte_at(data, stop, end) == 0xE2:
         point, width = decode(data, stop)
         if point != _JOINER:
@@ -252,17 +254,17 @@ def match_emoji(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Who
 
 
 @compiled
-def match_iban(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the IBAN at a place ends, -1 where there is none: of its country's length, single blanks in it or none, and
-    with sound check digits (ISO 7064, 97-10).
+def match_iban(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the IBAN at an offset ends, -1 where there is none: of its country's length, single blanks in it or none,
+    and with sound check digits (ISO 7064, 97-10).
     """
     none = np.int64(-1)
-    first, width = letter_at(data, place, end)
-    second, wide = letter_at(data, place + width, end)
+    first, width = letter_at(data, offset, end)
+    second, wide = letter_at(data, offset + width, end)
     if first < 0x41 or first > 0x5A or second < 0x41 or second > 0x5A:
         return none
     length = _IBAN[(first - 65) * 26 + second - 65]
-    i = place + width + wide
+    i = offset + width + wide
     rest, head = np.int64(0), ((first - 55) * 100 + second - 55) * 100
     for count in range(2, length):
         if byte_at(data, i, end) == 0x20 and count % 4 == 0:

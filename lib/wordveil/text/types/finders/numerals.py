@@ -37,30 +37,32 @@ _THOUSANDS = 12  # groups of three digits
 
 
 @compiled
-def _three(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Whether exactly three digits stand at a place."""
-    return skip_digits(data, place, min(end, place + 4)) == place + 3
+def _three(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Whether exactly three digits stand at an offset."""
+    return skip_digits(data, offset, min(end, offset + 4)) == offset + 3
 
 
 @compiled
-def _decimals(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Where a comma and one or two decimals at a place end; the place itself where there are none."""
-    if byte_at(data, place, end) == 0x2C:
-        stop = skip_digits(data, place + 1, min(end, place + 5))
+def _decimals(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Where a comma and one or two decimals at an offset end; the offset itself where there are none."""
+    if byte_at(data, offset, end) == 0x2C:
+        stop = skip_digits(data, offset + 1, min(end, offset + 5))
         listed = byte_at(data, stop, end) == 0x2C and is_digit(byte_at(data, stop + 1, end))
-        if place + 1 < stop <= place + 3 and not listed:
+        if offset + 1 < stop <= offset + 3 and not listed:
             return stop
-    return place
+    return offset
 
 
 @compiled
-def match_figures(data: UInt8, begin: Whole, place: Whole, end: Whole) -> tuple[Whole, Whole]:
-    """A number without sign at a place: where it ends, and whether it is whole, so that ``st`` or ``th`` may follow."""
-    stop = skip_digits(data, place, end)
+def match_figures(data: UInt8, begin: Whole, offset: Whole, end: Whole) -> tuple[Whole, Whole]:
+    """A number without sign at an offset: where it ends, and whether it is whole, so that ``st`` or ``th`` may
+    follow.
+    """
+    stop = skip_digits(data, offset, end)
     mark = byte_at(data, stop, end)
     whole = True
-    short = stop - place <= 3 and (data[place] != 0x30 or stop == place + 1)
-    if mark == 0x2C and short and data[place] != 0x30 and _three(data, stop + 1, end):  # 3,500,000.25
+    short = stop - offset <= 3 and (data[offset] != 0x30 or stop == offset + 1)
+    if mark == 0x2C and short and data[offset] != 0x30 and _three(data, stop + 1, end):  # 3,500,000.25
         for _ in range(_THOUSANDS):
             if byte_at(data, stop, end) != 0x2C or not _three(data, stop + 1, end):
                 break
@@ -69,16 +71,16 @@ def match_figures(data: UInt8, begin: Whole, place: Whole, end: Whole) -> tuple[
             stop, whole = skip_digits(data, stop + 1, end), False
     elif mark == 0x2C:
         comma = _decimals(data, stop, end)
-        if comma > stop and not continues(data, place, begin):  # 3,5
+        if comma > stop and not continues(data, offset, begin):  # 3,5
             stop, whole = comma, False
-    elif mark == 0x2F and stop - place <= 3:  # 1/2
+    elif mark == 0x2F and stop - offset <= 3:  # 1/2
         bottom = skip_digits(data, stop + 1, min(end, stop + 5))
         further = byte_at(data, bottom, end) == 0x2F and is_digit(byte_at(data, bottom + 1, end))
-        if stop + 1 < bottom <= stop + 4 and not further and byte_before(data, place, begin) != 0x2F:
+        if stop + 1 < bottom <= stop + 4 and not further and byte_before(data, offset, begin) != 0x2F:
             stop, whole = bottom, False
     elif mark == 0x2E and is_digit(byte_at(data, stop + 1, end)):
         whole = False
-        grouped = short and data[place] != 0x30
+        grouped = short and data[offset] != 0x30
         while byte_at(data, stop, end) == 0x2E and is_digit(byte_at(data, stop + 1, end)):  # 3.5, 1.2.3, 1.000.000
             grouped = grouped and _three(data, stop + 1, end)
             stop = skip_digits(data, stop + 1, end)
@@ -95,29 +97,29 @@ def match_figures(data: UInt8, begin: Whole, place: Whole, end: Whole) -> tuple[
 
 
 @compiled
-def skip_ordinal(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where ``st``, ``nd``, ``rd`` or ``th`` at a place ends; the place itself where there is none."""
-    first, second = byte_at(data, place, end) | 0x20, byte_at(data, place + 1, end) | 0x20
+def skip_ordinal(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where ``st``, ``nd``, ``rd`` or ``th`` at an offset ends; the offset itself where there is none."""
+    first, second = byte_at(data, offset, end) | 0x20, byte_at(data, offset + 1, end) | 0x20
     pair = (first << 8) | second
-    if pair in (0x7374, 0x6E64, 0x7264, 0x7468) and word_at(data, place + 2, end, characters) == 0:
-        return place + 2
-    return place
+    if pair in (0x7374, 0x6E64, 0x7264, 0x7468) and word_at(data, offset + 2, end, characters) == 0:
+        return offset + 2
+    return offset
 
 
 @compiled
-def _sign_before(data: UInt8, begin: Whole, floor: Whole, place: Whole, characters: UInt8) -> Whole:
-    """Where the sign before a place begins; the place itself where there is none, or what is no sign."""
-    start = place
-    byte = byte_before(data, place, floor)
+def _sign_before(data: UInt8, begin: Whole, floor: Whole, offset: Whole, characters: UInt8) -> Whole:
+    """Where the sign before an offset begins; the offset itself where there is none, or what is no sign."""
+    start = offset
+    byte = byte_before(data, offset, floor)
     if byte in (0x2B, 0x2D):
-        start = place - 1
-    elif byte == 0x92 and place - 3 >= floor and data[place - 3] == 0xE2 and data[place - 2] == 0x88:
-        start = place - 3
-    if start < place:
+        start = offset - 1
+    elif byte == 0x92 and offset - 3 >= floor and data[offset - 3] == 0xE2 and data[offset - 2] == 0x88:
+        start = offset - 3
+    if start < offset:
         outer = byte_before(data, start, begin)
         apart = outer == 0 or outer in (0x28, 0x5B, 0x3D, 0x3A, 0x2C, 0x22, 0x27)
         if not apart and not (outer < 0x80 and characters[outer] & 0x80):
-            return place
+            return offset
     return start
 
 
@@ -129,21 +131,21 @@ def _is_currency(point: Whole) -> Whole:
 
 @compiled
 def _currency_before(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> Whole:
-    """Where the currency before a number begins: its sign or code, and one blank. The place itself where there is
+    """Where the currency before a number begins: its sign or code, and one blank. The offset itself where there is
     none.
     """
-    last = place - 1 if byte_before(data, place, floor) == 0x20 else place
+    last = offset - 1 if byte_before(data, offset, floor) == 0x20 else offset
     if last <= floor:
-        return place
+        return offset
     start = step = last - 1
     if data[last - 1] >= 0x80:
         while step > floor and data[step] & 0xC0 == 0x80:
             step -= 1
         start = step
     if data[start] & 0xC0 == 0x80:
-        return place
+        return offset
     point, _ = decode(data, start)
     if _is_currency(point):
         if point == 0x24:  # US$
@@ -158,45 +160,45 @@ def _currency_before(
         free = not word_before(data, letters, begin, end, characters)
         if stop == last and count == 3 and capitals == 3 and free and contains(names, A_CODE, packed):
             return letters
-    return place
+    return offset
 
 
 @compiled
-def _currency_after(data: UInt8, place: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
-    """Where a currency or per cent sign after a number ends, one blank between; the place itself where there is
+def _currency_after(data: UInt8, offset: Whole, end: Whole, characters: UInt8, names: Int64) -> Whole:
+    """Where a currency or per cent sign after a number ends, one blank between; the offset itself where there is
     none.
     """
-    first = place + 1 if byte_at(data, place, end) == 0x20 else place
+    first = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if first >= end:
-        return place
+        return offset
     point, width = decode(data, first)
     if point in (0x25, 0x2030) and word_at(data, first + width, end, characters) == 0:
         return first + width
-    if _is_currency(point) and (point != 0x24 or first == place):
+    if _is_currency(point) and (point != 0x24 or first == offset):
         after = first + width
-        return after if not is_digit(byte_at(data, after, end)) else place
+        return after if not is_digit(byte_at(data, after, end)) else offset
     if letter_at(data, first, end)[1] > 0:
         packed, stop, letters, capitals = read_name(data, first, end, characters)
         if letters == 3 and capitals == 3 and contains(names, A_CODE, packed):
             return stop
-    return place
+    return offset
 
 
 @compiled
 def match_number(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64
 ) -> tuple[Whole, Whole, Whole]:
-    """The number or amount whose digits begin at a place: start, end and whether it is an amount; -1 where there is
+    """The number or amount whose digits begin at an offset: start, end and whether it is an amount; -1 where there is
     none.
     """
-    stop, whole = match_figures(data, begin, place, end)
+    stop, whole = match_figures(data, begin, offset, end)
     if whole:
         stop = skip_ordinal(data, stop, end, characters)
-    start = place
-    if byte_before(data, place, floor) == 0x2E:  # .5
-        outer = byte_before(data, place - 1, begin)
-        if outer != 0x2E and not word_before(data, place - 1, begin, end, characters):
-            start = place - 1
+    start = offset
+    if byte_before(data, offset, floor) == 0x2E:  # .5
+        outer = byte_before(data, offset - 1, begin)
+        if outer != 0x2E and not word_before(data, offset - 1, begin, end, characters):
+            start = offset - 1
     start = _sign_before(data, begin, floor, start, characters)
     amount = False
     money = _currency_before(data, begin, floor, start, end, characters, names)
@@ -214,11 +216,11 @@ def match_number(
 
 
 @compiled
-def _is_luhn(data: UInt8, place: Whole, end: Whole) -> Whole:
-    """Whether the digits from a place to another have a sound check digit; others between them are left out."""
+def _is_luhn(data: UInt8, offset: Whole, end: Whole) -> Whole:
+    """Whether the digits from one offset to another have a sound check digit; others between them are left out."""
     total: Whole = 0
     double = False
-    for i in range(end - 1, place - 1, -1):
+    for i in range(end - 1, offset - 1, -1):
         if is_digit(np.int64(data[i])):
             value = np.int64(data[i]) - 0x30
             if double:
@@ -229,8 +231,8 @@ def _is_luhn(data: UInt8, place: Whole, end: Whole) -> Whole:
 
 
 @compiled
-def read_groups(data: UInt8, place: Whole, end: Whole, groups: Int64) -> Whole:
-    """Groups of digits at a place with single separators: how many there are.
+def read_groups(data: UInt8, offset: Whole, end: Whole, groups: Int64) -> Whole:
+    """Groups of digits at an offset with single separators: how many there are.
 
     ``groups``: int64 ``(GROUPS, 3)``, for each group its digits, where it ends, and the separator before it: a blank, a
     hyphen, a dot, a slash or a closing parenthesis (one blank or hyphen may follow it), as bytes.
@@ -238,24 +240,24 @@ def read_groups(data: UInt8, place: Whole, end: Whole, groups: Int64) -> Whole:
     count = 0
     mark: Whole = np.int64(0)
     while count < GROUPS:
-        stop = skip_digits(data, place, min(end, place + 24))
-        if stop == place or stop == place + 24:
+        stop = skip_digits(data, offset, min(end, offset + 24))
+        if stop == offset or stop == offset + 24:
             break
-        groups[count, 0], groups[count, 1], groups[count, 2] = stop - place, stop, mark
+        groups[count, 0], groups[count, 1], groups[count, 2] = stop - offset, stop, mark
         count += 1
         mark = byte_at(data, stop, end)
-        place = stop + 1
+        offset = stop + 1
         if mark == 0x29:
-            place += byte_at(data, place, end) in (0x20, 0x2D)
+            offset += byte_at(data, offset, end) in (0x20, 0x2D)
         elif mark not in (0x20, 0x2D, 0x2E, 0x2F):
             break
     return count
 
 
 @compiled
-def match_card(data: UInt8, place: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Where the card's number at a place ends, -1 where there is none."""
-    if data[place] == 0x30:
+def match_card(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
+    """Where the card's number at an offset ends, -1 where there is none."""
+    if data[offset] == 0x30:
         return np.int64(-1)
     stop: Whole = np.int64(-1)
     first = groups[0, 0]
@@ -271,18 +273,18 @@ def match_card(data: UInt8, place: Whole, end: Whole, groups: Int64, count: Whol
             return np.int64(-1)
         if same >= 4 and second == 4 and third == 4 and fourth == 4:
             stop = groups[3, 1]
-            if same >= 5 and groups[4, 0] == 3 and _is_luhn(data, place, groups[4, 1]):
+            if same >= 5 and groups[4, 0] == 3 and _is_luhn(data, offset, groups[4, 1]):
                 stop = groups[4, 1]
         elif (same >= 3 and second == 6 and third in (4, 5)) or (same >= 3 and second == 4 and third == 5):
             stop = groups[2, 1]
-    if stop < 0 or word_at(data, stop, end, characters) > 0 or not _is_luhn(data, place, stop):
+    if stop < 0 or word_at(data, stop, end, characters) > 0 or not _is_luhn(data, offset, stop):
         return np.int64(-1)
     return stop
 
 
 @compiled
 def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characters: UInt8) -> Whole:
-    """Where eight digits and more at a place end, or three groups and more with hyphens and nine digits in all; -1
+    """Where eight digits and more at an offset end, or three groups and more with hyphens and nine digits in all; -1
     where there are none.
     """
     digits: Whole = groups[0, 0]
@@ -300,29 +302,29 @@ def match_account(data: UInt8, end: Whole, groups: Int64, count: Whole, characte
 
 
 @compiled
-def match_reference(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where the word at a place ends if it is a reference number: eight capitals and digits and more, with five digits
-    at least. -1 where it is none.
+def match_reference(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where the word at an offset ends if it is a reference number: eight capitals and digits and more, with five
+    digits at least. -1 where it is none.
     """
     length, digits = 0, 0
     while True:
-        letter, width = letter_at(data, place, end)
-        if width == 0 and is_digit(byte_at(data, place, end)):
+        letter, width = letter_at(data, offset, end)
+        if width == 0 and is_digit(byte_at(data, offset, end)):
             width, letter = np.int64(1), np.int64(0x30)
             digits += 1
         if width == 0 or not characters[letter] & (DIGIT | UPPER):
             break
         length += 1
-        place += width
-    sound = length >= 8 and digits >= 5 and length > digits and word_at(data, place, end, characters) == 0
-    return place if sound else np.int64(-1)
+        offset += width
+    sound = length >= 8 and digits >= 5 and length > digits and word_at(data, offset, end, characters) == 0
+    return offset if sound else np.int64(-1)
 
 
 @compiled
-def year_at(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where a year of four digits at a place ends, -1 where there is none."""
-    stop = skip_digits(data, place, min(end, place + 5))
-    if stop != place + 4 or not 1000 <= number_of(data, place, stop) <= 2999 or word_at(data, stop, end, characters):
+def year_at(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where a year of four digits at an offset ends, -1 where there is none."""
+    stop = skip_digits(data, offset, min(end, offset + 5))
+    if stop != offset + 4 or not 1000 <= number_of(data, offset, stop) <= 2999 or word_at(data, stop, end, characters):
         return np.int64(-1)
     mark = byte_at(data, stop, end)
     if mark == 0x25 or (mark in (0x2C, 0x2E) and is_digit(byte_at(data, stop + 1, end))):
@@ -331,8 +333,8 @@ def year_at(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
 
 
 @compiled
-def gap_after(data: UInt8, place: Whole, mark: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where blanks at a place end, with a mark before them or without one; -1 where there are no blanks."""
-    first = place + 1 if byte_at(data, place, end) == mark else place
+def gap_after(data: UInt8, offset: Whole, mark: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where blanks at an offset end, with a mark before them or without one; -1 where there are no blanks."""
+    first = offset + 1 if byte_at(data, offset, end) == mark else offset
     stop = skip_blanks(data, first, end, characters)
     return stop if stop > first else np.int64(-1)

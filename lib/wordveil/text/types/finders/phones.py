@@ -37,9 +37,9 @@ def _last_group(groups: Int64, first: Whole, count: Whole, most: Whole) -> tuple
 
 
 @compiled
-def _is_area(data: UInt8, place: Whole) -> Whole:
+def _is_area(data: UInt8, offset: Whole) -> Whole:
     """Whether a digit may begin an area code of North America."""
-    return 0x32 <= data[place] <= 0x39
+    return 0x32 <= data[offset] <= 0x39
 
 
 @compiled
@@ -49,32 +49,32 @@ def _goes_on(groups: Int64, last: Whole, count: Whole) -> Whole:
 
 
 @compiled
-def _extension(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
-    """Where an extension at a place ends (x12, ext. 12); the place itself where there is none."""
-    i = place + 1 if byte_at(data, place, end) == 0x20 else place
+def _extension(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
+    """Where an extension at an offset ends (x12, ext. 12); the offset itself where there is none."""
+    i = offset + 1 if byte_at(data, offset, end) == 0x20 else offset
     if byte_at(data, i, end) | 0x20 == 0x65:  # ext
         if byte_at(data, i + 1, end) | 0x20 != 0x78 or byte_at(data, i + 2, end) | 0x20 != 0x74:
-            return place
+            return offset
         i += 3
         i += byte_at(data, i, end) == 0x2E
     elif byte_at(data, i, end) | 0x20 == 0x78:
         i += 1
     else:
-        return place
+        return offset
     i += byte_at(data, i, end) == 0x20
     stop = skip_digits(data, i, min(end, i + 7))
     if i < stop <= i + 6 and word_at(data, stop, end, characters) == 0:
         return stop
-    return place
+    return offset
 
 
 @compiled
-def _north_american(data: UInt8, place: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
+def _north_american(data: UInt8, offset: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
     """The last group of 555-123-4567, with a 1 before it or not, or of 555-1234; -1 where there is none.
 
     ``closed``: whether a parenthesis stands before the digits.
     """
-    k = 1 if groups[0, 0] == 1 and data[place] == 0x31 and count >= 4 and groups[1, 2] != 0x29 else 0
+    k = 1 if groups[0, 0] == 1 and data[offset] == 0x31 and count >= 4 and groups[1, 2] != 0x29 else 0
     area = groups[k, 1] - groups[k, 0]
     if count < k + 2 or groups[k, 0] != 3 or not _is_area(data, area):
         return np.int64(-1)
@@ -92,10 +92,10 @@ def _north_american(data: UInt8, place: Whole, groups: Int64, count: Whole, clos
 
 
 @compiled
-def _national(data: UInt8, place: Whole, end: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
+def _national(data: UInt8, offset: Whole, end: Whole, groups: Int64, count: Whole, closed: Whole) -> Whole:
     """The last group of a number with an area code in parentheses or with a 0 before it; -1 where there is none."""
-    zero = data[place] == 0x30
-    most = 15 if zero and byte_at(data, place + 1, end) == 0x30 else 11 + zero
+    zero = data[offset] == 0x30
+    most = 15 if zero and byte_at(data, offset + 1, end) == 0x30 else 11 + zero
     if count == 1:
         return np.int64(0) if zero and 10 <= groups[0, 0] <= most else np.int64(-1)
     if not 2 <= groups[0, 0] <= 6 or (not zero and not closed) or (closed and groups[1, 2] != 0x29):
@@ -117,13 +117,13 @@ def _national(data: UInt8, place: Whole, end: Whole, groups: Int64, count: Whole
 
 @compiled
 def match_phone(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, groups: Int64, count: Whole, characters: UInt8
 ) -> tuple[Whole, Whole]:
-    """The telephone number whose digits begin at a place: start and end, -1 where there is none.
+    """The telephone number whose digits begin at an offset: start and end, -1 where there is none.
 
     ``groups``, ``count``: what :func:`wordveil.text.types.finders.numerals.read_groups` found.
     """
-    start = place
+    start = offset
     before = byte_before(data, start, floor)
     closed = before == 0x28
     plus = before == 0x2B
@@ -149,9 +149,9 @@ def match_phone(
         if digits < 8 or (further == stop and word_at(data, stop, end, characters) > 0):
             return np.int64(-1), np.int64(-1)
         return start, further
-    last = _north_american(data, place, groups, count, closed)
+    last = _north_american(data, offset, groups, count, closed)
     if last < 0:
-        last = _national(data, place, end, groups, count, closed)
+        last = _national(data, offset, end, groups, count, closed)
     if last < 0:
         return np.int64(-1), np.int64(-1)
     stop = groups[last, 1]
@@ -159,7 +159,7 @@ def match_phone(
     if further == stop and word_at(data, stop, end, characters) > 0:
         return np.int64(-1), np.int64(-1)
     if closed and groups[0, 2] == 0 and (count < 2 or groups[1, 2] != 0x29):
-        start = place  # the parenthesis closes elsewhere
+        start = offset  # the parenthesis closes elsewhere
     return start, further
 
 

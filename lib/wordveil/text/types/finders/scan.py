@@ -56,8 +56,8 @@ from wordveil.text.types.finders.numerals import match_account, match_card, matc
 from wordveil.text.types.finders.phones import match_phone
 
 _EMAIL, _URL, _PHONE, _IP, _DATE, _TIME, _NUMBER, _AMOUNT, _ACCOUNT, _CARD, _MENTION, _HASHTAG, _EMOJI, _MARKUP = (
-    TYPES.index(one)
-    for one in (
+    TYPES.index(kind)
+    for kind in (
         *(TokenType.EMAIL, TokenType.URL, TokenType.PHONE, TokenType.IP, TokenType.DATE, TokenType.TIME),
         *(TokenType.NUMBER, TokenType.AMOUNT, TokenType.ACCOUNT, TokenType.CARD, TokenType.MENTION),
         *(TokenType.HASHTAG, TokenType.EMOJI, TokenType.MARKUP),
@@ -81,29 +81,29 @@ def _offer(best: Int64, start: Whole, end: Whole, kind: Whole) -> None:
 
 @compiled
 def _match_run(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> Whole:
-    """Addresses in the run of letters, digits and ``._%+-`` around a place. Returns where to look again: the run's end,
-    or where an address begins behind the place.
+    """Addresses in the run of letters, digits and ``._%+-`` around an offset. Returns where to look again: the run's
+    end, or where an address begins behind the offset.
     """
-    start, stop, host = read_run(data, floor, place, end, characters)
+    start, stop, host = read_run(data, floor, offset, end, characters)
     after = byte_at(data, stop, end)
     again = stop
     if after == 0x3A:
         scheme, last = match_scheme(data, begin, floor, stop, end, characters)
-        if 0 <= scheme <= place:
+        if 0 <= scheme <= offset:
             _offer(best, scheme, last, _URL)
         elif scheme < 0:
             _offer(best, start, match_ip6(data, begin, start, end, characters), _IP)
     if host < stop:
         last = match_domain(data, host, end, characters, names)
-        if last >= 0 and host > place:
+        if last >= 0 and host > offset:
             again = host
         elif last >= 0:
             _offer(best, host, last, _URL)
     if after == 0x40:
         local, last = match_email(data, begin, floor, stop, end, characters, names)
-        if 0 <= local <= place:
+        if 0 <= local <= offset:
             _offer(best, local, last, _EMAIL)
     return again
 
@@ -113,7 +113,7 @@ def _match_figures(
     data: UInt8,
     begin: Whole,
     floor: Whole,
-    place: Whole,
+    offset: Whole,
     end: Whole,
     characters: UInt8,
     names: Int64,
@@ -121,84 +121,84 @@ def _match_figures(
     best: Int64,
 ) -> None:
     """All that can be at the first digit of a row, no letter before it."""
-    joined = continues(data, place, begin)
-    row = skip_digits(data, place, min(end, place + _MANY))
+    joined = continues(data, offset, begin)
+    row = skip_digits(data, offset, min(end, offset + _MANY))
     after = byte_at(data, row, end)
-    long = row - place >= 8 or byte_before(data, place, floor) in (0x28, 0x2B)
+    long = row - offset >= 8 or byte_before(data, offset, floor) in (0x28, 0x2B)
     grouped = after in (0x20, 0x2D, 0x2E, 0x2F) and is_digit(byte_at(data, row + 1, end))
     if after == 0x2E:
-        _offer(best, place, match_ip4(data, place, end, characters), _IP)
+        _offer(best, offset, match_ip4(data, offset, end, characters), _IP)
     elif after == 0x3A:
-        _offer(best, place, match_ip6(data, begin, place, end, characters), _IP)
-    if not joined or (place - 1 == floor and data[floor] == 0x2D):  # 7:30-9:00
-        _offer(best, place, match_time(data, place, end, characters), _TIME)
+        _offer(best, offset, match_ip6(data, begin, offset, end, characters), _IP)
+    if not joined or (offset - 1 == floor and data[floor] == 0x2D):  # 7:30-9:00
+        _offer(best, offset, match_time(data, offset, end, characters), _TIME)
     if not joined:
-        start, stop = match_month_first(data, begin, floor, place, end, characters, names)
+        start, stop = match_month_first(data, begin, floor, offset, end, characters, names)
         _offer(best, start, stop, _DATE)
-        figures = match_figures_date(data, place, end, characters)
-        _offer(best, place, figures, _DATE)
-        _offer(best, place, match_day_first(data, place, end, characters, names), _DATE)
-        if row == place + _MANY:
+        figures = match_figures_date(data, offset, end, characters)
+        _offer(best, offset, figures, _DATE)
+        _offer(best, offset, match_day_first(data, offset, end, characters, names), _DATE)
+        if row == offset + _MANY:
             row = skip_digits(data, row, end)
             if word_at(data, row, end, characters) == 0:
-                _offer(best, place, row, _ACCOUNT)
+                _offer(best, offset, row, _ACCOUNT)
         elif long or grouped:  # few numbers come here
-            count = read_groups(data, place, end, groups)
-            _offer(best, place, match_card(data, place, end, groups, count, characters), _CARD)
+            count = read_groups(data, offset, end, groups)
+            _offer(best, offset, match_card(data, offset, end, groups, count, characters), _CARD)
             if figures < 0:
                 account = match_account(data, end, groups, count, characters)
-                start, stop = match_phone(data, begin, floor, place, end, groups, count, characters)
+                start, stop = match_phone(data, begin, floor, offset, end, groups, count, characters)
                 _offer(best, start, stop, _PHONE)
-                _offer(best, place, account, _ACCOUNT)
-    start, stop, amount = match_number(data, begin, floor, place, end, characters, names)
-    bare = start == place and stop == row == place + 4
-    if not amount and bare and _FIRST_YEAR <= number_of(data, place, row) <= _LAST_YEAR:
+                _offer(best, offset, account, _ACCOUNT)
+    start, stop, amount = match_number(data, begin, floor, offset, end, characters, names)
+    bare = start == offset and stop == row == offset + 4
+    if not amount and bare and _FIRST_YEAR <= number_of(data, offset, row) <= _LAST_YEAR:
         _offer(best, start, stop, _YEAR)
     else:
         _offer(best, start, stop, _AMOUNT if amount else _NUMBER)
-    _offer(best, place, match_keycap(data, place, end), _EMOJI)
+    _offer(best, offset, match_keycap(data, offset, end), _EMOJI)
     if best[_KIND] < 0:  # a word that begins with digits
-        _offer(best, place, match_reference(data, place, end, characters), _ACCOUNT)
+        _offer(best, offset, match_reference(data, offset, end, characters), _ACCOUNT)
 
 
 @compiled
 def _match_in_word(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, names: Int64, best: Int64
 ) -> None:
     """Accounts that begin with letters, amounts such as EUR20 and the time of a date, at the first digit of a word."""
-    start = word_start(data, place, floor, _LONGEST_REFERENCE, end, characters)
+    start = word_start(data, offset, floor, _LONGEST_REFERENCE, end, characters)
     if word_before(data, start, begin, end, characters):
-        if start == floor and place == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
-            _offer(best, floor, match_time(data, place, end, characters), _TIME)
+        if start == floor and offset == floor + 1 and data[floor] == 0x54 and is_digit(byte_before(data, floor, begin)):
+            _offer(best, floor, match_time(data, offset, end, characters), _TIME)
         return
     if characters[data[start]] & UPPER == 0 and data[start] < 0x80:
         return
     _offer(best, start, match_iban(data, start, end, characters), _ACCOUNT)
     _offer(best, start, match_reference(data, start, end, characters), _ACCOUNT)
-    money, stop, amount = match_number(data, begin, floor, place, end, characters, names)
+    money, stop, amount = match_number(data, begin, floor, offset, end, characters, names)
     if amount and money == start:
         _offer(best, money, stop, _AMOUNT)
 
 
 @compiled
-def _skip_figures(data: UInt8, place: Whole, end: Whole, characters: UInt8) -> Whole:
+def _skip_figures(data: UInt8, offset: Whole, end: Whole, characters: UInt8) -> Whole:
     """Where a word with digits ends that is nothing else, dotted figures after it included."""
     while True:
-        place = skip_word(data, place, end, characters)
-        if byte_at(data, place, end) != 0x2E or not is_digit(byte_at(data, place + 1, end)):
-            return place
-        place += 1
+        offset = skip_word(data, offset, end, characters)
+        if byte_at(data, offset, end) != 0x2E or not is_digit(byte_at(data, offset + 1, end)):
+            return offset
+        offset += 1
 
 
 @compiled
 def _match_colon(
-    data: UInt8, begin: Whole, floor: Whole, place: Whole, end: Whole, characters: UInt8, best: Int64
+    data: UInt8, begin: Whole, floor: Whole, offset: Whole, end: Whole, characters: UInt8, best: Int64
 ) -> None:
     """A scheme's address or an IPv6 address at a colon."""
-    start, stop = match_scheme(data, begin, floor, place, end, characters)
+    start, stop = match_scheme(data, begin, floor, offset, end, characters)
     _offer(best, start, stop, _URL)
-    if byte_at(data, place + 1, end) == 0x3A or word_at(data, place + 1, end, characters) > 0:
-        start = max(word_start(data, place, floor, 5, end, characters), floor)
+    if byte_at(data, offset + 1, end) == 0x3A or word_at(data, offset + 1, end, characters) > 0:
+        start = max(word_start(data, offset, floor, 5, end, characters), floor)
         _offer(best, start, match_ip6(data, begin, start, end, characters), _IP)
 
 
@@ -220,65 +220,65 @@ def scan_types(
     the automata.
     """
     best = np.zeros(3, np.int64)
-    found = 0
+    count = 0
     for record in range(len(offsets) - 1):
         begin = np.int64(offsets[record])
         end = np.int64(offsets[record + 1])
-        place = floor = run_end = begin
+        offset = floor = run_end = begin
         comments = True
         while True:
-            while place < end and roles[data[place]] == NOTHING:
-                place += 1
-            if place >= end:
+            while offset < end and roles[data[offset]] == NOTHING:
+                offset += 1
+            if offset >= end:
                 break
-            role = roles[data[place]]
+            role = roles[data[offset]]
             best[_KIND] = -1
-            again = place + 1
+            again = offset + 1
             if role == A_DIGIT:
-                if place >= run_end:
-                    run_end = _match_run(data, begin, floor, place, end, characters, names, best)
-                if word_before(data, place, begin, end, characters):
-                    _match_in_word(data, begin, floor, place, end, characters, names, best)
+                if offset >= run_end:
+                    run_end = _match_run(data, begin, floor, offset, end, characters, names, best)
+                if word_before(data, offset, begin, end, characters):
+                    _match_in_word(data, begin, floor, offset, end, characters, names, best)
                 else:
-                    _match_figures(data, begin, floor, place, end, characters, names, groups, best)
-                again = _skip_figures(data, place, end, characters)
+                    _match_figures(data, begin, floor, offset, end, characters, names, groups, best)
+                again = _skip_figures(data, offset, end, characters)
             elif role == A_DOT:
                 if (
-                    place >= run_end
-                    and place + 1 < end
-                    and (data[place + 1] >= 0x80 or characters[data[place + 1]] & WORD)
+                    offset >= run_end
+                    and offset + 1 < end
+                    and (data[offset + 1] >= 0x80 or characters[data[offset + 1]] & WORD)
                 ):
-                    run_end = _match_run(data, begin, floor, place, end, characters, names, best)
+                    run_end = _match_run(data, begin, floor, offset, end, characters, names, best)
             elif role == AN_EMOJI:
-                _offer(best, place, match_emoji(data, place, end, characters), _EMOJI)
+                _offer(best, offset, match_emoji(data, offset, end, characters), _EMOJI)
             elif role == A_COLON:
-                _match_colon(data, begin, floor, place, end, characters, best)
+                _match_colon(data, begin, floor, offset, end, characters, best)
             elif role == AN_AT:
-                start, stop = match_email(data, begin, floor, place, end, characters, names)
+                start, stop = match_email(data, begin, floor, offset, end, characters, names)
                 _offer(best, start, stop, _EMAIL)
-                if stop < 0 and not word_before(data, place, begin, end, characters):
-                    _offer(best, place, match_mention(data, place, end, characters, names), _MENTION)
+                if stop < 0 and not word_before(data, offset, begin, end, characters):
+                    _offer(best, offset, match_mention(data, offset, end, characters, names), _MENTION)
             elif role == A_HASH:
-                _offer(best, place, match_keycap(data, place, end), _EMOJI)
-                if not word_before(data, place, begin, end, characters):
-                    _offer(best, place, match_hashtag(data, place, end, characters), _HASHTAG)
+                _offer(best, offset, match_keycap(data, offset, end), _EMOJI)
+                if not word_before(data, offset, begin, end, characters):
+                    _offer(best, offset, match_hashtag(data, offset, end, characters), _HASHTAG)
             elif role == A_LESS:
                 stop = (
-                    match_tag(data, place, end, characters, names)
-                    if comments or byte_at(data, place + 1, end) != 0x21
+                    match_tag(data, offset, end, characters, names)
+                    if comments or byte_at(data, offset + 1, end) != 0x21
                     else -1
                 )
                 comments = comments and stop != -2
-                _offer(best, place, stop, _MARKUP)
+                _offer(best, offset, stop, _MARKUP)
             elif role == AN_AMPERSAND:
-                _offer(best, place, match_entity(data, place, end), _MARKUP)
+                _offer(best, offset, match_entity(data, offset, end), _MARKUP)
             elif role == A_STAR:
-                _offer(best, place, match_keycap(data, place, end), _EMOJI)
+                _offer(best, offset, match_keycap(data, offset, end), _EMOJI)
             if best[_KIND] < 0:
-                place = again
+                offset = again
                 continue
-            place = floor = best[_END]
+            offset = floor = best[_END]
             if wanted[best[_KIND]]:
-                starts[found], ends[found], kinds[found] = best[_START], best[_END], best[_KIND]
-                found += 1
-        bounds[record + 1] = found
+                starts[count], ends[count], kinds[count] = best[_START], best[_END], best[_KIND]
+                count += 1
+        bounds[record + 1] = count
