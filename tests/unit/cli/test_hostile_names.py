@@ -18,7 +18,7 @@ from hostile import NAMES, shown_on_terminal
 from scoring import make_evaluation
 from sparking import Command
 from unit.support import FILES, LIB, offenders
-from wordveil.cli import audit, evaluate_reports, output, tables
+from wordveil.cli import audit, evaluation_tables, output, tables
 from wordveil.cli.ledger import ledger_table
 from wordveil.cli.options import print_report
 from wordveil.errors import ConfigError, Fault, InputError
@@ -120,7 +120,7 @@ def show_audit(name: str) -> None:
 
 def show_comparison(name: str) -> None:
     found = rename(make_evaluation(), name)
-    evaluate_reports.print_comparison(compare_evaluations(found, found, (name, f"{name}2")))
+    evaluation_tables.print_comparison(compare_evaluations(found, found, (name, f"{name}2")))
 
 
 def show_work(name: str) -> None:
@@ -145,7 +145,7 @@ SHOWN: dict[str, Callable[[str], None]] = {
     "gate": show_gate,
     "words": show_words,
     "audit": show_audit,
-    "scores": lambda name: evaluate_reports.print_scores(rename(make_evaluation(), name)),
+    "scores": lambda name: evaluation_tables.print_scores(rename(make_evaluation(), name)),
     "comparison": show_comparison,
     "work": show_work,
 }
