@@ -10,6 +10,8 @@ from pathlib import Path
 from unit.support import FILES, LIB, ROOT
 
 LABORATORY = "wordveil_research"
+# A module that is imported when it is needed is named by a string.
+LAZY = re.compile(r"(wordveil(?:\.\w+)+)(?::\w+)?")
 # Where users and operators begin.
 STARTS = ("wordveil", "wordveil.__main__", "wordveil.cli.app")
 PROGRAMS = [path for folder in ("jobs", "airflow_dags", "scripts") for path in (ROOT / folder).rglob("*.py")]
@@ -23,9 +25,8 @@ def find_names(source: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             yield node.module or ""
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if name := re.fullmatch(r"(wordveil(?:\.\w+)+)(?::\w+)?", node.value):
-                yield name[1]
+        elif isinstance(node, ast.Constant) and (match := LAZY.fullmatch(str(node.value))):
+            yield match[1]
 
 
 def find_importers(sources: Mapping[str, str]) -> list[str]:
