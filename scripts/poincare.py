@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -114,9 +113,6 @@ def main() -> None:
     made.save(TARGET)
     print(f"written: {TARGET.relative_to(ROOT)}, {sum(file.stat().st_size for file in TARGET.iterdir()):,} bytes")
     flat = train(graph, FLAT)
-    if find_spec("matplotlib") is None:
-        print("no picture: matplotlib is not there (pip install 'wordveil[plots]')")
-        return
     draw(flat, graph)
     print(f"drawn: {PICTURE.relative_to(ROOT)}")
 

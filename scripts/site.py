@@ -15,7 +15,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
-ADDED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "scripts/site.css")
+ADDED = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "scripts/site.css", "research/README.md"),
+    *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "research" / "docs").glob("*.md"))),
+)
 CONF = "conf/index.md"
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 

@@ -254,7 +254,7 @@ def main() -> None:
     results = []
     for name, epsilons in PLANS.items():
         if name != "demo" and not (DATA / "mixed_w2v_300d.f16.npz").exists():
-            print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
+            print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
             continue
         embedding = load_embedding(name)
         index = Laplace.build(

@@ -2,8 +2,8 @@
 
 The cluster is the tests' (tests/cluster.py): a master and two workers of one core each on this machine, scratch of
 their own, no sight of the driver's bundle and key, authentication and encryption on. Local mode is ``local[2]`` by the
-same spark-submit. Seconds are the run's own, from reading the table to its publication; what it takes from the command
-to the report is told beside.
+same spark-submit. Seconds are the run's own, from reading the table to its publication. The table also has the time
+from the command to the report.
 
     python research/benchmarks/cluster.py [--quick]
 

@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smaller sample for the loop")
     quick = parser.parse_args().quick
     if not CORPUS.exists():
-        raise SystemExit(f"{CORPUS} is not there.")
+        raise SystemExit(f"{CORPUS} is missing.")
     found = {"machine": machine(), **measure(SNIPPETS // 3 if quick else SNIPPETS, 2 if quick else ROUNDS)}
     save_results("koppel", quick, found)
     for name, value in found.items():

@@ -335,7 +335,7 @@ def main() -> None:
     if (DATA / "mixed_w2v_300d.f16.npz").exists():
         plans.append(("mixed", 1000))
     else:
-        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
+        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     context = multiprocessing.get_context("spawn")
     with context.Pool(SLOTS) as pool:
         results = [

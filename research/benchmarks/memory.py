@@ -216,7 +216,7 @@ def main() -> None:
     names = ["demo"] if quick else list(RECORDS)
     if "mixed" in names and not (DATA / "mixed_w2v_300d.f16.npz").exists():
         names.remove("mixed")
-        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is not there", file=sys.stderr)
+        print(f"skipped 54,000 x 300: {DATA / 'mixed_w2v_300d.f16.npz'} is missing", file=sys.stderr)
     before = machine()
     results = [measure(name, RECORDS[name] // (2 if quick else 1)) for name in names]
     met = all(ratio <= TARGET for result in results for ratio in result["bundle_pss_4_over_1"].values())

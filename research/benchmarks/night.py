@@ -42,7 +42,7 @@ BY_SPARK = {"HADOOP_CONF_DIR": "/nowhere"}
 
 
 def write_input(path: str, pieces: list[str]) -> None:
-    """Write the records as a Delta table; with none, edit 1% of those that are there."""
+    """Write the records as a Delta table. Without records, edit 1% of the existing ones."""
     from wordveil.config.schema import SparkSection
     from wordveil.spark.platform.session import build_session
 

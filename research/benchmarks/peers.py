@@ -83,7 +83,7 @@ WORDS_A_RECORD, RECORDS_A_BATCH = 100, 64
 
 
 def peer_python() -> Path:
-    """The interpreter of the peer's environment, which is made where it is not there yet."""
+    """The interpreter of the peer's environment, which is made if it is missing."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wordveil-benchmarks"
     home = cache / f"{PEER.replace('==', '-')}-python{sys.version_info.major}.{sys.version_info.minor}"
     python, ready = home / "bin" / "python", home / "ready"

@@ -9,7 +9,7 @@ draw, join, account, arrange by ids, write; staircase and tree: the same with th
 * split and join: ``mapInArrow`` with Arrow's ``utf8_split_whitespace`` and ``binary_join``, and the same write of ids
 and texts.
 
-A profile of the same code in one process says where the time goes, and how long the bundle takes to build is told too.
+A profile of the same code in one process says where the time goes, and how long the bundle takes to build.
 
     python research/benchmarks/tables.py [--quick] [--copies N] [--billion]
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "research").glob("*.md"),
+        *(ROOT / "research/docs").rglob("*.md"),
+    ]
+)
 
 SPAN = re.compile(r"`([^`]+)`")
 

@@ -95,6 +95,8 @@ def wrong(words: list[str]) -> list[str]:
         if not isinstance(command, TyperGroup):
             break
         found = command.commands.get(word)
+        if found is None and command.invoke_without_command:
+            break
         if found is None:
             return [] if word.startswith("-") and path else [f"no command {' '.join([*path, word])}"]
         path.append(word)
@@ -136,7 +138,7 @@ def missing_names(spans: Iterable[str]) -> list[str]:
     """Modules and attributes of the package, and files of the repository, that are named and do not exist."""
     found = []
     for span in spans:
-        if re.match(r"(lib|tests|scripts|benchmarks|conf|jobs|examples|airflow_dags)/[\w./-]+$", span):
+        if re.match(r"(lib|tests|scripts|research|conf|jobs|examples|airflow_dags)/[\w./-]+$", span):
             exists = "NAME" in span or (ROOT / span).exists()
         elif re.match(r"wordveil(\.\w+)+$", span) and not span.endswith((".key", ".yaml")):
             module, _, name = span.rpartition(".")
@@ -184,19 +186,28 @@ def test_commands_and_options_exist():
 
 def test_the_documents_name_every_command():
     named = {
-        " ".join(words[:2] if words[0] in ("release", "key", "audit") else words[:1])
+        " ".join(words[:count])
         for path in DOCS
         for text in code_of(path)
         for words in commands(text)
-        if words
+        for count in (1, 2)
     }
-    group = wordveil_group()
-    commands_of = {
-        name if not isinstance(command, TyperGroup) else f"{name} {inner}"
-        for name, command in group.commands.items()
-        for inner in (command.commands if isinstance(command, TyperGroup) else ("",))
-    }
-    assert commands_of - named == set()
+    assert {*command_names()} - named == set()
+
+
+def command_names() -> Iterator[str]:
+    """The commands, and those of groups. A group is a command itself where it runs without one of them."""
+    for name, command in wordveil_group().commands.items():
+        is_group = isinstance(command, TyperGroup)
+        if not is_group or command.invoke_without_command:
+            yield name
+        if is_group:
+            yield from (f"{name} {inner}" for inner in command.commands)
+
+
+def test_a_group_may_be_a_command_itself():
+    assert {"evaluate", "evaluate compare", "release gate"} <= {*command_names()}
+    assert "release" not in {*command_names()}
 
 
 @pytest.mark.parametrize(
@@ -204,6 +215,8 @@ def test_the_documents_name_every_command():
     [
         "wordveil plan --wrods a",
         "wordveil plant --json",
+        "wordveil evaluate --confg a.yaml",
+        "wordveil evaluate compare a b --config c",
         "spark-submit --master yarn jobs/release.py gate --yes",
         "a && wordveil release \\\n  publish --tabel x",
     ],

@@ -154,7 +154,7 @@ def test_spark_keeps_to_its_room():
 
 
 def test_airflow_keeps_to_its_dags():
-    assert importers("airflow", "lib", "jobs", "benchmarks", "examples") == set()
+    assert importers("airflow", "lib", "jobs", "research", "examples") == set()
 
 
 def test_jax_keeps_to_the_training_of_generators():

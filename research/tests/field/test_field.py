@@ -1,4 +1,4 @@
-"""The table that decides: its plan, its means and gains, and its rows."""
+"""The comparison of the field: its plan, its means and gains, and its rows."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_a_failed_cell_is_reported_and_the_exit_code_says_so(out, capsys):
     ("arguments", "code", "message"),
     [
         (["none", "--out", "out"], 2, "no experiment has this name"),
-        (["word-counts", "--out", "out", "--data", "elsewhere"], 4, "needs words.txt, which is not"),
+        (["word-counts", "--out", "out", "--data", "elsewhere"], 4, "needs words.txt, which is missing"),
         (["word-counts", "--out", "data/words.txt"], 2, "--out = data/words.txt: cannot be written"),
     ],
 )

@@ -192,7 +192,7 @@ def test_missing_data_are_all_named_before_anything_is_measured(place):
     class Hungry(WordCounts):
         files = ("words.txt", "more.txt", "most.txt")
 
-    with pytest.raises(InputError, match=r"word-counts needs more\.txt, most\.txt, which are not there.*--data"):
+    with pytest.raises(InputError, match=r"word-counts needs more\.txt, most\.txt, which are missing.*--data"):
         run(place, Hungry())
     assert measured(place) == []
 

@@ -1,4 +1,4 @@
-"""The table that decides: this project beside other ways to sanitise text, at an equal certified loss and at an equal
+"""Privacy-utility comparison: this project and other ways to sanitise text, at an equal certified loss and at an equal
 share of words recovered.
 
 Cells of the kind ``build`` look for the epsilon of a row in a block, build it and state what needs no text. Cells of

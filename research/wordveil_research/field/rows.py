@@ -1,4 +1,4 @@
-"""The rows of the table that decides, and its blocks: who is compared, and in what all are made alike."""
+"""The rows of the comparison and its blocks: what is compared, and in what respect all rows of a block are equal."""
 
 from __future__ import annotations
 

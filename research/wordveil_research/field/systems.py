@@ -46,7 +46,7 @@ from wordveil_research.peers.processes import (
 from wordveil_research.runner.base import Surroundings
 
 INFINITE = float("inf")
-COPIES = "words that it does not know are copied, so two texts that differ in one are told apart for certain"
+COPIES = "words that it does not know are copied, so two texts that differ in one are distinguished for certain"
 LISTS = "a word becomes one of its own ten nearest words and nothing else, so most pairs of words share no output"
 KEEPS = "all that its patterns do not find stays as it is"
 NEAREST = 10

@@ -134,8 +134,7 @@ def _attacks(embedding: Embedding) -> list[TextClassifier]:
 
 
 def _classify_topics(written: Written, embedding: Embedding, row: Row, draw: int) -> Iterator[Score]:
-    from wordveil.evaluation.utility.fasttext import FastText
-    from wordveil.evaluation.utility.fasttext import FloretClassifier
+    from wordveil.evaluation.utility.fasttext import FastText, FloretClassifier
     from wordveil.evaluation.utility.neighbours import NearestTexts
     from wordveil.evaluation.utility.tasks import measure_task
 

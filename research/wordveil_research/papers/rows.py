@@ -188,7 +188,9 @@ def _match_loss(
 def score_losses(row: Row, system: TextSanitiser, embedding: Embedding) -> list[Score]:
     """What a token of a row may lose at most: exact figures, from the mechanism's certified constants."""
     if not isinstance(system, BundleSanitiser):
-        return [_loss(row, "worst-loss", float("inf"), "without noise: two texts that differ are told apart for sure")]
+        return [
+            _loss(row, "worst-loss", float("inf"), "without noise: two texts that differ are distinguished for certain")
+        ]
     guarantee = system.bundle.guarantee
     scores = [_loss(row, "worst-loss", guarantee.epsilon * guarantee.diameter)]
     if guarantee.metric.name in SPACES:

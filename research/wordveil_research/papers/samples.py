@@ -95,7 +95,7 @@ def read_authors(data: Path, corpus: str) -> Split:
     Raises
     ------
     InputError
-        where the file is not there or has other columns.
+        where the file is missing or has other columns.
     """
     path = data / f"{corpus}.jsonl.xz"
     if corpus == "enron_jstylo50":
@@ -117,7 +117,7 @@ def read_labels(data: Path, corpus: str, share: float = 0.8) -> Split:
     Raises
     ------
     InputError
-        where the file is not there or has other columns.
+        where the file is missing or has other columns.
     """
     path = data / f"{corpus}.jsonl.xz"
     train = load_documents(path, "label", where={"split": "train"})
@@ -149,7 +149,7 @@ def read_novels(data: Path, work: Path, known_words: int, snippet_words: int, sn
     Raises
     ------
     InputError
-        where the archive is not there, or a book has too few words.
+        where the archive is missing, or a book has too few words.
     """
     path = data / NOVELS
     if not path.exists():

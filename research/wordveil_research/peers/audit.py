@@ -128,7 +128,7 @@ def audit_peer(case: PeerCase, environments: Path, work: Path, *, alpha: float, 
     case
         the claim.
     environments
-        a directory for packages' environments, which are made where they are not there yet.
+        a directory for packages' environments. Missing ones are made.
     work
         a directory for the vocabulary and what the package makes of it.
     alpha

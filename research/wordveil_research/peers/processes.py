@@ -96,7 +96,7 @@ class PlainWords:
 
 
 def make_environment(peer: Peer, home: Path) -> Path:
-    """The Python of a peer's environment under ``home``, which is made if it is not there.
+    """The Python of a peer's environment under ``home``, which is made if it is missing.
 
     Only one process makes it at a time. Raises :class:`PeerError` where pip fails.
     """

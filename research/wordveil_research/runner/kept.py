@@ -87,5 +87,5 @@ def require_data(experiment: Experiment, directory: Path) -> None:
     if missing:
         raise InputError(
             f"{directory}: {experiment.name} needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            "not there, and nothing was measured. Put the files into this directory, or name theirs with --data."
+            "missing. Nothing was measured. Put the files into this directory, or name theirs with --data."
         )

@@ -22,7 +22,7 @@ def read_table(path: Path) -> pa.Table:
     """The rows of a file by its name: ``.jsonl`` or ``.json``, ``.csv``, ``.tsv``, ``.parquet``; text files may end in
     ``.gz``, ``.bz2``, ``.zst`` or ``.xz`` besides.
 
-    Raises :class:`InputError` for a file that is not there, has another name or cannot be read. The message has no
+    Raises :class:`InputError` for a file that is missing, has another name or cannot be read. The message has no
     content of it.
     """
     kind = next((suffix for suffix in reversed(path.suffixes) if suffix in _READERS), "")

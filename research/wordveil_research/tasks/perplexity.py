@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.utility.words import count_bigrams
-from wordveil.evaluation.utility.words import Words, cut_words
+from wordveil.evaluation.utility.words import Words, count_bigrams, cut_words
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.intervals import find_ratio_interval
 from wordveil.scores.measurement import Measurement

@@ -50,7 +50,7 @@ def load_sentence_task(data: Path, name: str) -> SentenceTask:
     ValueError
         for a name that is not among :data:`SENTENCE_TASKS`.
     InputError
-        where the file is not there or cannot be read.
+        where the file is missing or cannot be read.
     """
     if name not in SENTENCE_TASKS:
         raise ValueError(f"Expected one of {', '.join(SENTENCE_TASKS)}, got {name}.")

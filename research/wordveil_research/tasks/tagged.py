@@ -125,7 +125,7 @@ def load_tagged(
     Raises
     ------
     InputError
-        for a file that is not there or cannot be read. The message has no content of it.
+        for a file that is missing or cannot be read. The message has no content of it.
     """
     if any(suffix in _ROWS for suffix in path.suffixes):
         texts = _read_rows(path, tokens, tags, where or {})

@@ -16,11 +16,11 @@ from wordveil.errors import ReleaseError
 ROOT = Path(__file__).parents[3]
 GROUP = wordveil_group()
 COMMANDS = [
-    *("init", "build", "calibrate", "plan", "sanitise", "evaluate", "ledger", "ngrams"),
-    *("train", "analytics", "docs", "release", "key", "audit"),
+    *("init", "build", "calibrate", "plan", "sanitise", "ledger", "ngrams"),
+    *("train", "analytics", "docs", "evaluate", "release", "key", "audit"),
 ]
 PATHS = [[name] for name in COMMANDS] + [
-    [name, inner] for name in ("release", "key", "audit") for inner in GROUP.commands[name].commands
+    [name, inner] for name in ("evaluate", "release", "key", "audit") for inner in GROUP.commands[name].commands
 ]
 
 

@@ -17,7 +17,7 @@ from wordveil.cli.app import main
 from wordveil.cli.docs import find_folder, find_pages
 
 # Files of the repository. A user who installed a wheel cannot open them under these names.
-REPOSITORY_PATH = re.compile(r"\b(?:docs|conf|jobs|airflow_dags|scripts|examples|benchmarks|tests|lib)/\w[\w./-]*")
+REPOSITORY_PATH = re.compile(r"\b(?:docs|conf|jobs|airflow_dags|scripts|examples|research|tests|lib)/\w[\w./-]*")
 NAMED_PAGE = re.compile(r"wordveil docs ((?:conf/)?[a-z][\w./-]*\w)")
 
 

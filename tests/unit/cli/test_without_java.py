@@ -136,8 +136,7 @@ def test_errors_can_be_json(workspace: Workspace, run: Command):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name a configuration, or an experiment by --experiment"),
-        (["--config", "FILE", "--experiment", "field"], "one of them"),
+        ([], "--config: is missing. Name a configuration file."),
         (["--config", "FILE", "--published"], "--published: needs a release"),
         (["--config", "FILE", "--set", "evaluation.records=1"], "evaluation.records = 1"),
         (["--config", "FILE", "--param", "ds=1"], "ds"),

@@ -146,7 +146,7 @@ def test_every_class_with_shapes_is_listed_with_examples():
 
 
 def test_costs_are_those_measured():
-    measured = json.loads((ROOT / "benchmarks" / "results" / "type_values.json").read_text("utf-8"))
+    measured = json.loads((ROOT / "research" / "results" / "type_values.json").read_text("utf-8"))
     plain, shaped = measured["surrogate"], measured["resample"]
     text = " ".join(PAGE.split())
     assert f"finding names takes {measured['names']['names_ns_a_word']:.0f} ns a word" in text
