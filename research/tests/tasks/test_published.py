@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.authors import make_documents
+from support.made_texts import make_documents
 from support.corpora import DATA, load_parts, needs_data
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.corpora import DATA, load_sentences, needs_data
-from support.random_words import RandomWords
+from support.corpora import DATA, needs_data
+from support.made_texts import load_sentences
+from support.made_texts import RandomWords
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
