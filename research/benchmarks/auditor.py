@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from common import machine, save_results
-from support.audits import ALPHA, SHIPPED, audit_shipped, refuted
+from support.audits import ALPHA, SHIPPED, audit_shipped, list_refuted
 from support.broken_mechanisms import BROKEN, SOUND, Case
 
 FEWEST, MOST = 250, 1_024_000
@@ -41,7 +41,7 @@ def catch(case: Case, draws: int, seeds: int) -> tuple[float, float]:
     caught, seconds = 0, []
     for seed in range(seeds):
         started = time.process_time()
-        found = refuted(case.audit(seed, draws))
+        found = list_refuted(case.audit(seed, draws))
         seconds.append(time.process_time() - started)
         caught += case.caught_by <= found
     return caught / seeds, statistics.median(seconds)
@@ -62,7 +62,7 @@ def measure_broken(name: str, seeds: int) -> dict[str, Any]:
 def measure_sound(name: str, seeds: int) -> dict[str, Any]:
     started = time.process_time()
     audit = SOUND.get(name) or partial(audit_shipped, name)
-    alarms = sum(bool(refuted(audit(seed, DRAWS))) for seed in range(1_000, 1_000 + seeds))
+    alarms = sum(bool(list_refuted(audit(seed, DRAWS))) for seed in range(1_000, 1_000 + seeds))
     return {"sound": name, "audits": seeds, "alarms": alarms, "seconds": (time.process_time() - started) / seeds}
 
 

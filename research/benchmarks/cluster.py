@@ -29,7 +29,7 @@ from common import built_job, machine, save_results
 from laplace_exact import N_MAX, Job, write_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from support.cluster import Cluster, namespace
+from support.cluster import Cluster, find_namespace
 
 RECORDS, ROUNDS = 1600, 3
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
     quick = parser.parse_args().quick
-    if not namespace():
+    if not find_namespace():
         raise SystemExit("This machine does not allow processes to have separate file systems.")
     before = machine()
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "cluster": []}

@@ -14,13 +14,12 @@ import pytest
 import yaml
 
 from support import toys
-from support.unit_toys import needs
+from support.repository import ROOT, needs
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
 from wordveil.records.schema import REASON_COLUMN, TEXT_COLUMN
 
-ROOT = Path(__file__).parents[2]
 pytestmark = needs("py3langid", "stopwordsiso", "wordfreq")
 KINDS = {
     "people": ["lehrer", "ärztin", "nachbar", "schülerin", "bäcker", "freundin"],

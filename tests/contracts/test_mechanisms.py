@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
-from support.corpora import load_examples
+from support.made_texts import load_examples
 from support.toys import (
     KEYS,
     MASTER_KEY,

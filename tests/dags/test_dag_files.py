@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.repository import ROOT
+
 DAGS = ROOT / "airflow_dags"
 FILES = sorted(DAGS.glob("*.py"))
 SHARED = {"wordveil_airflow"}

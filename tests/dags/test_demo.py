@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
+from support.repository import ROOT
 from support.workspaces import clean_environment
 
-ROOT = Path(__file__).parents[2]
 HOME = ROOT / "build" / "airflow-demo"
 
 pytestmark = [pytest.mark.xdist_group("airflow"), pytest.mark.long]

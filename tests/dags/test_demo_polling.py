@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from support.toys import load_script
+from support.repository import load_script
 
 NIGHT, NEXT = "scheduled__2026-11-21", "asset_triggered__2"
 DAYS = [date(2026, 11, 20)]

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from support.airflow_runs import ROOT, Airflow, Run, spark_conf
+from support.airflow_runs import Airflow, Run, spark_conf
 from support.releases import Lake, corpus_with_authors
+from support.repository import ROOT
 from support.workspaces import Workspace, corpus, delta_jars, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cluster import Cluster, namespace
+from support.cluster import Cluster, find_namespace
 from support.kill_campaign import COMMITS, NIGHTS, Campaign, Story, find_victims, finish
 from support.workspaces import clean_environment, delta_jars
 from wordveil.config.load import load_config
@@ -27,7 +27,7 @@ from wordveil.spark.release.run import run_release
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.long]
 NEEDS_NAMESPACE = pytest.mark.skipif(
-    not namespace(), reason="this machine lets no process have file systems of its own"
+    not find_namespace(), reason="this machine lets no process have file systems of its own"
 )
 
 
@@ -126,7 +126,7 @@ def test_a_full_disk_fails_the_run_and_the_next_start_finishes_it(story: Story, 
     script = f"mount -t tmpfs -o size=200k none {home} && ! {run} && cp -a {home} {home}-kept"
     environment = {**clean_environment(), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [*namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False
+        [*find_namespace(), "sh", "-c", script], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[0])["error"] == "SparkJobError", done.stdout

@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from support.repository import ROOT
 from support.workspaces import KEY, SMALL, Command, Workspace, clean_environment, corpus, random_texts, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.platform.filesystem import replace_file
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_sanitise_prints_a_table_and_the_same_as_json(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.cluster import Cluster, namespace
+from support.cluster import Cluster, find_namespace
 from support.workspaces import SMALL, Workspace, random_texts, read_output
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import load_config
@@ -48,7 +48,7 @@ def cluster(workspace: Workspace) -> Iterator[Cluster]:
     own.
     """
     hidden = [workspace.root / name for name in ("bundles", "keys", "driver")]
-    with Cluster(workspace.root / "cluster", hidden if namespace() else []) as running:
+    with Cluster(workspace.root / "cluster", hidden if find_namespace() else []) as running:
         yield running
 
 
@@ -111,9 +111,9 @@ def test_a_killed_executor_loses_and_repeats_nothing(cluster: Cluster, workspace
     assert sorted(left) == ["killed", "killed.yaml"]
 
 
-@pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
+@pytest.mark.skipif(not find_namespace(), reason="this machine lets no process have file systems of its own")
 def test_the_driver_had_a_bundle_that_workers_could_not_read(workspace: Workspace):
     bundles = workspace.root / "bundles"
     assert build_bundle(load_config(config_file(workspace, "built"))).path.is_relative_to(bundles)
-    command = [*namespace(), "sh", "-c", f"mount -t tmpfs none '{bundles}' && ls '{bundles}'"]
+    command = [*find_namespace(), "sh", "-c", f"mount -t tmpfs none '{bundles}' && ls '{bundles}'"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""

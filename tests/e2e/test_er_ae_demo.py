@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from support.toys import load_script
+from support.repository import ROOT, load_script
 from support.workspaces import clean_environment
 from wordveil.config.generators import load_generator_config
 from wordveil.config.load import load_config
@@ -27,8 +27,6 @@ from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.weights import save_weights
 from wordveil.text.codec import Codec
 from wordveil.text.policy import with_profile
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ if __name__ == "__main__":
     again = sys.argv[1:] == ["--again"]
     if place.exists() and not again:
         sys.exit(f"{place} is there: files of a version are written once, or with --again")
-    work = kept_artefacts.place_of(place)
+    work = kept_artefacts.origin_of(place)
     work.mkdir()
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, work)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.releases import Lake
-from support.saved_states import States
+from support.releases import Lake, States
 from support.workspaces import Workspace, corpus
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.cluster import namespace
+from support.cluster import find_namespace
 from support.workspaces import WORDS, Workspace, clean_environment, read_output, write_delta
 from wordveil.errors import ConfigError, InputError, SparkJobError, WordveilError
 from wordveil.records.schema import QUARANTINED, RELEASED
@@ -335,7 +335,7 @@ def test_an_output_that_cannot_be_created_is_named_before_anything_is_drawn(job:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not namespace(), reason="this machine lets no process have file systems of its own")
+@pytest.mark.skipif(not find_namespace(), reason="this machine lets no process have file systems of its own")
 def test_a_read_only_output_is_named(workspace: Workspace):
     workspace.write_corpus(records(3))
     place = workspace.root / "disk"
@@ -343,7 +343,7 @@ def test_a_read_only_output_is_named(workspace: Workspace):
     config = workspace.write_config(output={"path": str(place / "output")})
     shell = f"mount -t tmpfs -o ro none '{place}' && exec \"$@\""
     command = [
-        *namespace(),
+        *find_namespace(),
         "sh",
         "-c",
         shell,

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.toys import NEEDS_ANNOY, random_embedding
+from support.repository import NEEDS_ANNOY
+from support.toys import random_embedding
 from wordveil.measures.calibration.drawing import ThreadedCounter, WordCounts
 from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject

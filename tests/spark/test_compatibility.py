@@ -22,7 +22,7 @@ from wordveil.spark.release.verify import verify_table
 
 @pytest.fixture(params=kept_artefacts.VERSIONS, ids=lambda version: version.name)
 def home(request: pytest.FixtureRequest) -> Iterator[Path]:
-    with kept_artefacts.put_back(request.param) as place:
+    with kept_artefacts.restore(request.param) as place:
         yield place
 
 

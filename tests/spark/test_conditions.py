@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 
-from support.saved_states import States
+from support.releases import States
 from support.workspaces import WORDS, Workspace, corpus, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.input.source import read_input

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support.releases import DiedError, Lake
-from support.saved_states import States
-from support.workspaces import KEY, Workspace, corpus, fresh_key
+from support.releases import DiedError, Lake, States
+from support.workspaces import KEY, Workspace, corpus, draw_key
 from wordveil.crypto.keys import rotate_key
 from wordveil.errors import ReleaseError, WordveilError
 from wordveil.spark.platform import delta_table
@@ -131,7 +130,7 @@ def test_what_was_interrupted_is_finished_as_it_began_though_the_input_and_the_k
     lake.workspace.write_key("key", KEY)
     with pytest.raises(ReleaseError, match="epoch"):
         lake.run(run_id="night-3")
-    lake.workspace.write_key("key", fresh_key())
+    lake.workspace.write_key("key", draw_key())
     with pytest.raises(ReleaseError, match="key"):
         lake.run(run_id="night-3")
 

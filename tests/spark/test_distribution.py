@@ -21,9 +21,10 @@ from wordveil.records.sanitiser import RecordSettings
 from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.sanitise.job import run_sanitise
 from wordveil.spark.sanitise.worker import Sanitise
+from wordveil.text.language import find_version
 from wordveil.text.slots import NgramSettings
 
-SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if toys.HAS_ANNOY else {}
+SEARCH = {"search": "annoy", "n_trees": 3, "search_k": 40} if find_version("annoy") else {}
 
 
 @pytest.mark.xdist_group("cluster")

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from support.habits import AUTHORS, CANARY, TEXTS, TINY, WEAK, write_habits
-from support.releases import Lake
-from support.saved_states import States
+from support.made_texts import AUTHORS, CANARY, TEXTS, TINY, WEAK, make_habits
+from support.releases import Lake, States
 from support.workspaces import Command, Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, ConfigError, InputError, ReleaseError
@@ -44,7 +43,7 @@ def config_of(workspace: Workspace, mechanism: dict[str, Any], **sections: Any) 
 def written(spark, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A workspace with a corpus and what the weak mechanism made of it, which tests only read."""
     workspace = Workspace(tmp_path_factory.mktemp("written"))
-    workspace.write_corpus(write_habits(), files=3)
+    workspace.write_corpus(make_habits(), files=3)
     run_sanitise(config_of(workspace, WEAK), lambda: spark)
     return workspace
 
@@ -120,7 +119,7 @@ def test_a_sample_has_equal_parts_of_some_authors_and_is_repeatable(spark, writt
 
 
 def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
-    workspace.write_corpus(write_habits().slice(0, AUTHORS))
+    workspace.write_corpus(make_habits().slice(0, AUTHORS))
     config = config_of(workspace, WEAK)
     with pytest.raises(BundleError, match="the store has no bundle"):
         evaluate_output(config, lambda: spark)
@@ -140,7 +139,7 @@ def test_what_cannot_be_measured_is_refused(spark, workspace: Workspace):
     with pytest.raises(BundleError, match="another text policy"):
         evaluate_output(policy, lambda: spark)
     foreign = config_of(workspace, WEAK, output={"path": str(workspace.root / "corpus2")})
-    workspace.write_corpus(write_habits().slice(0, AUTHORS), "corpus2")
+    workspace.write_corpus(make_habits().slice(0, AUTHORS), "corpus2")
     with pytest.raises(
         InputError, match=r"is not an output of this configuration, since it lacks text, privacy.bundle"
     ):
@@ -175,13 +174,13 @@ def test_no_text_gets_out(spark, written: Workspace, run: Command):
     assert events
     contents = b"".join(path.read_bytes() for path in (*events, *scratch, *files))
     assert CANARY.encode() not in (contents + (shown + noted + tables + notes).encode()).lower()
-    assert write_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in files)
+    assert make_habits()["body"][0].as_py().split()[0].encode() not in b"".join(path.read_bytes() for path in files)
 
 
 def test_examples_are_shown_on_request_alone(spark, written: Workspace):
     found = evaluate_output(config_of(written, WEAK, evaluation={"examples": 2}), lambda: spark)
     assert len(found.examples) == 2
-    assert found.examples[0].original == write_habits()["body"][0].as_py()
+    assert found.examples[0].original == make_habits()["body"][0].as_py()
     assert found.examples[0].sanitised != found.examples[0].original
 
 
@@ -201,7 +200,7 @@ def states(spark, tmp_path_factory: pytest.TempPathFactory) -> States:
     """
     lake = Lake(spark, Workspace(tmp_path_factory.mktemp("release")))
     states, config = States(lake), release_of(lake, gate=bounded_by(float(AUTHORS)))
-    lake.write(write_habits())
+    lake.write(make_habits())
     build_bundle(config)
     states.keep("written")
     lake.run(config, run_id="first")

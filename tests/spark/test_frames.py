@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import wordveil
-from support.saved_states import States
+from support.releases import States
+from support.repository import ROOT
 from support.workspaces import KEY, Workspace, corpus, read_output
 from wordveil import Run, register, sanitise
 from wordveil.assembly.bundles import build_bundle
@@ -19,7 +20,7 @@ from wordveil.errors import BundleError, ConfigError, InputError, KeyMaterialErr
 from wordveil.spark.sanitise.job import run_sanitise
 
 POLICY = {"profile": "strict", "n_max": 24}
-DOC = Path(__file__).parents[2] / "docs" / "in-code.md"
+DOC = ROOT / "docs" / "in-code.md"
 
 
 @pytest.fixture(scope="module")

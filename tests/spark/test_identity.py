@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from support import toys
-from support.workspaces import EMBEDDING, WORDS, Workspace, clean_environment, corpus, fresh_key, read_output
+from support.workspaces import EMBEDDING, WORDS, Workspace, clean_environment, corpus, draw_key, read_output
 from wordveil.config.load import parse_config
 from wordveil.spark.sanitise.job import run_sanitise
 
@@ -157,7 +157,7 @@ def test_cores_change_nothing_and_a_rerun_repeats_the_rows(filled: Workspace, re
 
 
 def test_key_release_policy_and_bundle_change_the_noise(spark, filled: Workspace, reference):
-    other_key = filled.write_key("second.key", fresh_key())
+    other_key = filled.write_key("second.key", draw_key())
     changes = {
         "key": {"key": {"file": str(other_key)}},
         "release": {"release": "another"},

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from support.releases import Lake
-from support.unit_toys import needs
+from support.repository import needs
 from support.workspaces import Workspace, read_output
 from wordveil.errors import ConfigError
 from wordveil.spark.sanitise.job import run_sanitise

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.releases import Lake
-from support.saved_states import States
+from support.releases import Lake, States
 from support.workspaces import corpus, delta_jars
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform import delta_table, local_delta

@@ -103,11 +103,11 @@ def test_words_outside_slots_are_those_of_the_text_and_partitions_change_nothing
     workspace.write_corpus(table, files=1)
     report = run_sanitise(job(workspace, model, "one"), lambda: spark)
     rows = read_output(workspace.root / "one")
-    counts = ngram_models.all_counts([text.replace("’", "'") for text in PUBLIC], SETTINGS.max_n)
+    counts = ngram_models.count_ngrams([text.replace("’", "'") for text in PUBLIC], SETTINGS.max_n)
     kept = hidden = 0
     for text, row in zip(PRIVATE, rows, strict=True):
-        mask = ngram_models.expected(text.replace("’", "'"), counts, SETTINGS, *THRESHOLDS.values())
-        before, after = (ngram_models.tokens(item.replace("’", "'")) for item in (text, row["text"]))
+        mask = ngram_models.select_slots(text.replace("’", "'"), counts, SETTINGS, *THRESHOLDS.values())
+        before, after = (ngram_models.cut_words(item.replace("’", "'")) for item in (text, row["text"]))
         assert [one for one, keep in zip(before, mask, strict=True) if keep] == [
             one for one, keep in zip(after, mask, strict=True) if keep
         ]

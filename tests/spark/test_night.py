@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.releases import DiedError, Lake
-from support.saved_states import States
+from support.releases import DiedError, Lake, States
 from support.workspaces import corpus
 from wordveil.spark.platform import delta_table
 from wordveil.spark.release.journal import GATE, PUBLISHED

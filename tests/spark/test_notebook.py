@@ -12,7 +12,9 @@ import pytest
 from nbclient import NotebookClient
 from pyspark.sql import SparkSession
 
-FILE = Path(__file__).parents[2] / "examples" / "first_day.ipynb"
+from support.repository import ROOT
+
+FILE = ROOT / "examples" / "first_day.ipynb"
 
 
 def check_what_is_shown(shown: dict[str, str]) -> None:

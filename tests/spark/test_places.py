@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.releases import EXPONENTIAL, Lake
-from support.saved_states import States
+from support.releases import EXPONENTIAL, Lake, States
 from support.workspaces import corpus
 from wordveil.config.load import load_config
 from wordveil.errors import ConfigError, SparkJobError

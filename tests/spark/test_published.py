@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.releases import Lake
-from support.saved_states import States
+from support.releases import Lake, States
 from support.workspaces import Workspace, corpus
 from wordveil.config.load import Config
 from wordveil.crypto.keys import encode_public_key, load_key

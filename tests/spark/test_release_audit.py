@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.canaries import refuted
+from support.audits import list_refuted
 from support.commands import Commands
-from support.releases import EXPONENTIAL
-from support.saved_states import States
+from support.releases import EXPONENTIAL, States
 from support.workspaces import Workspace
 from wordveil.assembly.audits import audit_store, identify_release
 from wordveil.assembly.bundles import find_bundle
@@ -44,7 +43,7 @@ def test_a_sound_release(spark: Any, workspace: Workspace, call: Commands):
     file = workspace.write_config(mechanism=mechanism, input=COLUMNS, text=STRICT, output=output, key=key)
     found = Audit.from_dict(call.read("audit", "release", "-c", file, "--copies", COPIES))
     config = load_config(file)
-    assert refuted(list(found.findings)) == set()
+    assert list_refuted(list(found.findings)) == set()
     assert counts(found)
     assert found.identity == identify_release(config, found.facts["bundle"])
     verdicts = {finding.test: finding.verdict for finding in found.findings}
@@ -63,7 +62,7 @@ def test_a_release_that_orders_rows_by_their_texts(spark: Any, workspace: Worksp
     monkeypatch.setattr(job, "arrange_rows", arrange)
     config = config_of(workspace, input={"where": "body LIKE '%zq%'"}, text={"profile": "readable"})
     found = audit_release(config, lambda: spark, copies=COPIES)
-    assert refuted(list(found.findings)) == {"canary:layout"}
+    assert list_refuted(list(found.findings)) == {"canary:layout"}
     verdicts = {finding.test: finding.verdict for finding in found.findings}
     assert verdicts["exposes:condition"] is Verdict.NOT_REFUTED
 

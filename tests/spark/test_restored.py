@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.releases import Lake
-from support.saved_states import States
+from support.releases import Lake, States
 from wordveil.errors import ReleaseError, SparkJobError
 from wordveil.spark.release.gate import run_gate
 from wordveil.spark.release.publish import publish

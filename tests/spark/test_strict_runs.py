@@ -28,6 +28,7 @@ import pytest
 
 from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
 from support.releases import EXPONENTIAL, Lake
+from support.repository import ROOT
 from support.workspaces import WORDS, Workspace, packed_session
 from wordveil.assembly.bundles import build_bundle
 from wordveil.records.schema import STATISTICS
@@ -240,7 +241,7 @@ def test_reports_are_the_same_but_for_internal_figures(request: pytest.FixtureRe
 
 
 def test_what_follows_the_texts_is_documented_as_internal():
-    document = (Path(__file__).parents[2] / "docs" / "threat-model.md").read_text()
+    document = (ROOT / "docs" / "threat-model.md").read_text()
     internal = document.split("## Internal results")[1].split("\n## ")[0]
     assert "the run report" in internal
     assert "words, unknown words and the unknown rate" in internal

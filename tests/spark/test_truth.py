@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.releases import EXPONENTIAL, DiedError, Lake, corpus_with_authors
-from support.saved_states import States
+from support.releases import EXPONENTIAL, DiedError, Lake, States, corpus_with_authors
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.crypto.keys import rotate_key

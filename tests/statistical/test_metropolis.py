@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from reference.metropolis import Target, atom, log_target, stayed, walk
+from support.repository import ROOT
 from support.toys import KEYS, counted_contexts
 from wordveil.crypto.streams import KeyedStream
 from wordveil.geometry.hyperbolic import ball_distances, to_lorentz
 from wordveil.mechanisms.additive.hyperbolic import HyperbolicFDD, HyperbolicLaplace
 from wordveil.mechanisms.registry import MECHANISMS
 
-ROOT = Path(__file__).parents[2]
 ACCEPT, REJECT = 1e-4, 1e-6
 CHAINS = 4_000
 # Improper: volume at epsilon <= n - 1. 2.5 lies between n - 1 and n.

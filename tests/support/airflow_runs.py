@@ -22,10 +22,10 @@ from unittest.mock import patch
 import pytest
 
 from support.commands import keep_signals
+from support.repository import ROOT
 from support.workspaces import SMALL, clean_environment, delta_jars
 from wordveil.cli.app import main
 
-ROOT = Path(__file__).parents[2]
 BIN = ROOT / ".venv-airflow" / "bin"
 DAGS = ROOT / "airflow_dags"
 SUBMIT = str(Path(sys.executable).parent / "spark-submit")

@@ -29,12 +29,12 @@ EPSILON = 2.0  # of the broken mechanisms
 ALPHA = 0.01
 
 
-def refuted(findings: list[Finding]) -> set[str]:
+def list_refuted(findings: list[Finding]) -> set[str]:
     """The names of the findings that refute a claim."""
     return {finding.test for finding in findings if finding.verdict is Verdict.REFUTED}
 
 
-def keys_of(seed: int) -> ReleaseKeys:
+def derive_keys(seed: int) -> ReleaseKeys:
     """Keys that repeat: a public key for each seed."""
     return MasterKey(bytes(range(50, 82))).for_release(f"auditor-{seed}")
 
@@ -43,7 +43,7 @@ def audit_mechanism(
     mechanism: Mechanism[Any], pairs: list[Pair], seed: int, *, epsilon: float = EPSILON, draws: int = 1_000
 ) -> list[Finding]:
     """All tests that fit a mechanism, at a family-wise error of :data:`ALPHA`: words, noise, repetition."""
-    keys = keys_of(seed)
+    keys = derive_keys(seed)
     length = 1 if mechanism.reads_context else 64
     found = list(audit_pairs(MechanismSampler(mechanism, keys, length), pairs, alpha=ALPHA / 3, draws=draws, rounds=1))
     if (sample := sample_noise(mechanism, keys, records=draws, seed=seed)) is not None:
@@ -65,7 +65,7 @@ SHIPPED: dict[str, tuple[type[Mechanism[Any]], Example]] = {
 """Every mechanism of the registry with each of its examples, by name."""
 
 
-def space_of(name: str) -> Embedding:
+def make_space(name: str) -> Embedding:
     embedding = random_embedding(WORDS, 12)
     if SHIPPED[name][1].small.terms.metric != "hyperbolic":
         return embedding
@@ -74,10 +74,10 @@ def space_of(name: str) -> Embedding:
 
 
 @cache
-def shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair, ...]]:
+def build_shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair, ...]]:
     """A mechanism of a small vocabulary, what it guarantees, and pairs of words with that as their claim."""
     kind, example = SHIPPED[name]
-    embedding = space_of(name)
+    embedding = make_space(name)
     built = build_artifact(kind, embedding, example.small, padding=False)
     guarantee = built.guarantee
     space = SPACES.get(guarantee.metric.name.removesuffix("-capped"))
@@ -95,5 +95,5 @@ def shipped(name: str) -> tuple[Mechanism[Any], WordGuarantee, tuple[Pair, ...]]
 
 def audit_shipped(name: str, seed: int, draws: int) -> list[Finding]:
     """All tests of one of :data:`SHIPPED`."""
-    mechanism, guarantee, pairs = shipped(name)
+    mechanism, guarantee, pairs = build_shipped(name)
     return audit_mechanism(mechanism, list(pairs), seed, epsilon=guarantee.nominal_epsilon, draws=draws)

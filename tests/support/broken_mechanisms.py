@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reference.metropolis import walk
-from support.audits import ALPHA, EPSILON, audit_mechanism, keys_of
+from support.audits import ALPHA, EPSILON, audit_mechanism, derive_keys
 from support.toys import build_mechanism, random_embedding, toy_embedding
 from wordveil.audit import repetition
 from wordveil.audit.findings import Finding
@@ -290,7 +290,7 @@ def exponential_on_a_line() -> Mechanism[Any]:
 
 def audit_short_seeds(seed: int, draws: int) -> list[Finding]:
     broken: Any = ShortSeedsTable(exponential_on_a_line())
-    return [audit_repetition(broken, keys_of(seed), (3, 9), alpha=ALPHA, seed=seed)]
+    return [audit_repetition(broken, derive_keys(seed), (3, 9), alpha=ALPHA, seed=seed)]
 
 
 def audit_contexts_without_text(seed: int, draws: int) -> list[Finding]:
@@ -300,7 +300,7 @@ def audit_contexts_without_text(seed: int, draws: int) -> list[Finding]:
         return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", names, []))
 
     with mock.patch.object(repetition, "as_records", as_records):
-        return [audit_repetition(exponential_on_a_line(), keys_of(seed), (3, 9), alpha=ALPHA, seed=seed, lags=[1])]
+        return [audit_repetition(exponential_on_a_line(), derive_keys(seed), (3, 9), alpha=ALPHA, seed=seed, lags=[1])]
 
 
 BROKEN: Mapping[str, Case] = {

@@ -14,7 +14,7 @@ from wordveil.audit.canaries.compare import Run
 from wordveil.audit.canaries.documents import Plan
 from wordveil.audit.canaries.structure import Claim
 from wordveil.audit.canaries.tables import Inputs, Output
-from wordveil.audit.findings import Finding, Verdict
+from wordveil.audit.findings import Finding
 from wordveil.crypto.keys import MasterKey
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.sanitiser import RecordSanitiser, RecordSettings, find_refusals
@@ -72,8 +72,3 @@ def audit_policy(
     fields = frozenset({"id", "day", *(field.name for field in columns.output_fields)})
     claim = Claim(str(settings.relation), settings.exposes, fields)
     return list(judge_runs(inputs, runs, claim, alpha))
-
-
-def refuted(findings: list[Finding]) -> set[str]:
-    """The tests that refute a claim."""
-    return {finding.test for finding in findings if finding.verdict is Verdict.REFUTED}

@@ -18,14 +18,14 @@ from typing import Self
 
 import pyspark
 
+from support.repository import ROOT
 from support.workspaces import clean_environment, java_options
 
 SPARK_HOME = Path(pyspark.__file__).parent
-ROOT = Path(__file__).parents[2]
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
-def namespace() -> list[str]:
+def find_namespace() -> list[str]:
     """The command that gives a process file systems of its own; empty where this machine forbids it."""
     for command in (["unshare", "-m"], ["unshare", "-r", "-m"]):
         if (
@@ -90,7 +90,7 @@ class Cluster:
             "master", [], "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(self._port)
         )
         hide = "".join(f"mount -t tmpfs none '{path}' && " for path in self._hidden)
-        self._shell = [*namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
+        self._shell = [*find_namespace(), "sh", "-c", f'{hide}exec "$@"', "sh"]
         for name in self.workers:
             self.start_worker(name)
         return self

@@ -15,7 +15,7 @@ import pytest
 import typer.main
 from typer.core import TyperGroup
 
-from support.hostile_texts import shown_on_terminal
+from support.hostile_texts import show_on_terminal
 from support.workspaces import KEY
 from wordveil.cli.app import app, main
 
@@ -73,7 +73,7 @@ class Commands:
         out, err = self._capture.readouterr()
         assert (left.value.code or 0) == code, (words, out, err)
         assert KEY not in out + err
-        shown_on_terminal(out + err)
+        show_on_terminal(out + err)
         if has_report:
             assert [path.name for path in self._report.parent.iterdir()] == [self._report.name], "no draft is left"
             assert stat.S_IMODE(self._report.stat().st_mode) == 0o600

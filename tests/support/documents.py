@@ -33,7 +33,7 @@ class Document:
     spans: tuple[str, ...]
 
 
-def cut(text: str) -> Document:  # noqa: C901 - one pass over the lines
+def cut_document(text: str) -> Document:  # noqa: C901 - one pass over the lines
     """Fenced blocks, and blocks indented by four columns more than what they belong to, are code."""
     prose: list[tuple[int, str]] = []
     code: list[tuple[str, list[str]]] = []
@@ -76,5 +76,6 @@ def cut(text: str) -> Document:  # noqa: C901 - one pass over the lines
 
 
 @functools.cache
-def document(path: Path) -> Document:
-    return cut(path.read_text("utf-8"))
+def read_document(path: Path) -> Document:
+    """The file, cut."""
+    return cut_document(path.read_text("utf-8"))

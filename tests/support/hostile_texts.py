@@ -94,10 +94,12 @@ NAMES = {
 _OWN = re.compile(r"\r?\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def shown_on_terminal(written: str) -> str:
+def show_on_terminal(written: str) -> str:
     """What people see of an output. Fails where a character of it acts on the terminal."""
     shown = _OWN.sub("", written)
-    acting = {one for one in shown if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
+    acting = {character for character in shown if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {
+        "\n"
+    }
     assert not acting, (acting, shown)
     return shown
 

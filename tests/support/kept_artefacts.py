@@ -26,7 +26,7 @@ DRAWN = [path for path in VERSIONS if path.name != "0.1.0"]
 """Those whose bundles are read. Version 0.1.0 wrote format 1."""
 
 
-def place_of(version: Path) -> Path:
+def origin_of(version: Path) -> Path:
     """Where the files of a version were made. A release knows the path of its ledger."""
     return Path("/tmp") / f"wordveil-{version.name}"
 
@@ -40,16 +40,16 @@ def copy(version: Path, target: Path) -> Path:
 
 
 @contextlib.contextmanager
-def put_back(version: Path) -> Iterator[Path]:
+def restore(version: Path) -> Iterator[Path]:
     """Copy a version's files to where they were made, for as long as the context lasts; one process at a time."""
-    place = place_of(version)
-    with place.with_name(f"{place.name}.lock").open("w") as lock:
+    origin = origin_of(version)
+    with origin.with_name(f"{origin.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(origin, ignore_errors=True)
         try:
-            yield copy(version, place)
+            yield copy(version, origin)
         finally:
-            shutil.rmtree(place)
+            shutil.rmtree(origin)
 
 
 def draw(config: Config, table: pa.Table, *, epoch: int = 1, run_id: str = "kept") -> list[dict[str, Any]]:

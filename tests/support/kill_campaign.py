@@ -25,11 +25,11 @@ from typing import Any
 import yaml
 
 from support.cluster import Cluster
+from support.repository import ROOT
 from support.workspaces import SMALL, Workspace, clean_environment, corpus, delta_jars, write_delta
 from wordveil.config.load import load_config
 from wordveil.spark.release.run import run_release
 
-ROOT = Path(__file__).parents[2]
 NIGHTS = ("night-1", "night-2")
 LOCAL_KINDS = ("commit", "driver", "jvm", "python-worker")
 CLUSTER_KINDS = ("executor", "worker", "python-worker", "driver")

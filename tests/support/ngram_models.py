@@ -16,7 +16,7 @@ from wordveil.text.slots import NgramModel, NgramSettings, assemble_trie
 BEGINNING = ("",)
 
 
-def tokens(text: str) -> list[str]:
+def cut_words(text: str) -> list[str]:
     """The words of a plain English text in lower case."""
     return re.findall(r"[a-zà-öø-ÿ0-9]+(?:'[a-zà-öø-ÿ0-9]+)*", text.lower())
 
@@ -26,13 +26,13 @@ def has_digit(word: str) -> bool:
     return any(character.isdigit() for character in word)
 
 
-def all_counts(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
+def count_ngrams(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
     """Every n-gram of the texts, none pruned; the beginning of a text is the word ``""``, and words with a digit are in
     no n-gram.
     """
     counts: Counter[tuple[str, ...]] = Counter()
     for text in texts:
-        words = ["", *tokens(text)]
+        words = ["", *cut_words(text)]
         for n in range(1, max_n + 1):
             for start in range(len(words) - n + 1):
                 gram = tuple(words[start : start + n])
@@ -41,14 +41,14 @@ def all_counts(texts: Iterable[str], max_n: int) -> Counter[tuple[str, ...]]:
     return counts
 
 
-def expected(
+def select_slots(
     text: str, counts: Counter[tuple[str, ...]], settings: NgramSettings, threshold: float, start: float
 ) -> list[bool]:
     """Which words are kept, by the definition."""
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     kept = []
     context: list[str] = [""]
-    for word in tokens(text):
+    for word in cut_words(text):
         keep = False
         if counts[word,] >= settings.min_count:
             ends = [tuple(context[-n:]) for n in range(min(len(context), settings.max_n - 1), 0, -1)]
@@ -61,7 +61,7 @@ def expected(
 
 def make_model(store: Path, texts: Sequence[str], settings: NgramSettings) -> NgramModel:
     """A model of ``texts``, written and opened again."""
-    counts = all_counts(texts, settings.max_n)
+    counts = count_ngrams(texts, settings.max_n)
     total = sum(count for gram, count in counts.items() if len(gram) == 1 and gram != BEGINNING)
     frequent = {gram: count for gram, count in counts.items() if count >= settings.min_count or gram == BEGINNING}
     words = [

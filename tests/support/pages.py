@@ -32,6 +32,6 @@ class Elements(HTMLParser):
             self.wrong.append(tag)
 
 
-def text_of(page: str) -> str:
+def read_text(page: str) -> str:
     """What a reader sees, with single spaces."""
     return " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).split())

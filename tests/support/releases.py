@@ -1,8 +1,10 @@
-"""A release with its input, for tests on real Delta."""
+"""A release with its input, and states of it that are made once, for tests on real Delta."""
 
 from __future__ import annotations
 
+import copy
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -103,6 +105,28 @@ class Lake:
     def reserved(self) -> int:
         """Tokens reserved and not settled."""
         return sum(row["reserved_tokens"] for row in self.entries())
+
+
+class States:
+    """States of a lake's directory, by name.
+
+    A state comes back at the place where it was made: a release records where its input and its ledger are.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._kept = lake.root.with_name(f"{lake.root.name}-states")
+
+    def keep(self, name: str) -> None:
+        """Keep the directory as it is now."""
+        shutil.copytree(self._lake.root, self._kept / name)
+
+    def restore(self, name: str) -> Lake:
+        """Put a kept state back, whatever has happened since. Returns the lake as it was made."""
+        shutil.rmtree(self._lake.root)
+        shutil.copytree(self._kept / name, self._lake.root)
+        self._lake.forget()
+        return copy.copy(self._lake)
 
 
 def corpus_with_authors(count: int, seed: int = 0, authors: int = 4) -> pa.Table:

@@ -5,23 +5,21 @@ Everything here is deterministic: one master key, contexts counted from a number
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from numpy.typing import NDArray
 
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding, check_embedding
+from wordveil.measures.redraw import BundleSanitiser
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.settings import MechanismSettings
@@ -34,28 +32,22 @@ RELEASE = "test-release"
 MASTER_KEY = MasterKey(bytes(range(100, 132)))
 KEYS = MASTER_KEY.for_release(RELEASE)
 ID_COLUMN = "id"
+WORDS = ["the", "cat", "sat", "on", "mat", "don't", "dog", "été", "well-known", "42", "漢", "字"]
 # Lists of neighbours that were found once serve all tests of a process.
 _KEPT = TemporaryDirectory(prefix="wordveil-lists-")
-HAS_ANNOY = find_spec("annoy") is not None
-NEEDS_ANNOY = pytest.mark.skipif(not HAS_ANNOY, reason="Annoy is not there: pip install 'wordveil[annoy]'")
-
-
-def load_script(path: str) -> ModuleType:
-    """A script of the repository, such as ``scripts/release.py``, as a module of its own."""
-    file = Path(__file__).parents[2] / path
-    spec = spec_from_file_location(f"script_{file.stem}", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # data classes look up the module that they are in
-    spec.loader.exec_module(module)
-    return module
 
 
 def toy_embedding(words: Sequence[str], vectors: Any) -> Embedding:
     """A checked embedding of ``words``; ``vectors`` is anything NumPy reads as ``(len(words), n)``, or as n = 1."""
     array = np.asarray(vectors, np.float64)
     return check_embedding(list(words), array[:, None] if array.ndim == 1 else array, "toy")
+
+
+def spiral_embedding(words: Sequence[str] = WORDS, scale: float = 1.0) -> Embedding:
+    """Words on a spiral in three dimensions, well apart."""
+    turn = np.arange(1, len(words) + 1)
+    vectors = scale * np.stack([turn * np.cos(turn), turn * np.sin(turn), turn], axis=1)
+    return check_embedding(list(words), vectors.astype(np.float32), "toy")
 
 
 def random_embedding(size: int, dimension: int, seed: int = 0) -> Embedding:
@@ -119,6 +111,27 @@ def make_bundle(
     return open_bundle(write(store, embedding, built, recipe, {}))
 
 
+def toy_recipe(embedding: Embedding, *, epsilon: float = 1.0, padding: bool = False, name: str = "toy.vec") -> Recipe:
+    """The recipe of :func:`write_toy_bundle`."""
+    return Recipe("laplace", {"epsilon": epsilon}, padding, name, embedding.digest)
+
+
+def write_toy_bundle(
+    store: Path, embedding: Embedding | None = None, *, epsilon: float = 1.0, padding: bool = False, **more: Any
+) -> Path:
+    """A bundle of the Laplace mechanism, written into ``store``: its directory. ``more``: provenance."""
+    embedding = spiral_embedding() if embedding is None else embedding
+    built = build(embedding, {"epsilon": epsilon}, padding=padding)
+    return write(store, embedding, built, toy_recipe(embedding, epsilon=epsilon, padding=padding), more)
+
+
+def open_sanitiser(embedding: Embedding, mechanism: str, settings: MechanismSettings, store: Path) -> BundleSanitiser:
+    """A mechanism without padding, built into ``store``, that sanitises words alone."""
+    built = build_artifact(MECHANISMS[mechanism], embedding, settings, padding=False)
+    recipe = Recipe(mechanism, settings.recipe(), False, embedding.source, embedding.digest)
+    return BundleSanitiser(open_bundle(write(store, embedding, built, recipe, {})), TextPolicy())
+
+
 def laplace_bundle(store: Path, embedding: Embedding, epsilon: float, *, padding: bool, lists: str = "") -> Bundle:
     """A bundle of the Laplace mechanism."""
     return make_bundle(store, embedding, {"epsilon": epsilon}, padding=padding, lists=lists)
@@ -144,17 +157,28 @@ def counted_contexts(count: int, series: int = 0) -> Contexts:
     return words.view(np.uint8)
 
 
+def ragged(lists: Iterable[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Lists of ids as ids and offsets."""
+    arrays = [np.asarray(ids, np.int32) for ids in lists]
+    offsets = np.cumsum([0, *map(len, arrays)]).astype(np.int64)
+    return np.concatenate([*arrays, np.empty(0, np.int32)]), offsets
+
+
+def unravel(values: Any, offsets: NDArray[np.int64]) -> list[list[Any]]:
+    """The inverse of :func:`ragged`, for arrays of NumPy or Arrow."""
+    plain = values.to_pylist() if isinstance(values, pa.Array) else values.tolist()
+    return [plain[start:stop] for start, stop in pairwise(offsets.tolist())]
+
+
 def token_batch(sequences: Iterable[Sequence[int]], contexts: Contexts | None = None) -> TokenBatch:
     """Ragged ids as a batch, with counted contexts unless some are given."""
-    arrays = [np.asarray(sequence, np.int32) for sequence in sequences]
-    offsets = np.concatenate([[0], np.cumsum([len(array) for array in arrays])]).astype(np.int64)
-    ids = np.concatenate([*arrays, np.empty(0, np.int32)])
-    return TokenBatch(ids, offsets, counted_contexts(len(arrays)) if contexts is None else contexts)
+    ids, offsets = ragged(sequences)
+    return TokenBatch(ids, offsets, counted_contexts(len(offsets) - 1) if contexts is None else contexts)
 
 
 def sequences(batch: TokenBatch) -> list[list[int]]:
     """The inverse of :func:`token_batch`."""
-    return [batch.ids[start:stop].tolist() for start, stop in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)]
+    return unravel(batch.ids, batch.offsets)
 
 
 def record_batch(

@@ -25,6 +25,7 @@ import pytest
 import yaml
 
 from support import toys
+from support.repository import ROOT
 from wordveil.config.load import Config, parse_config
 from wordveil.spark.sanitise import layout
 
@@ -180,7 +181,7 @@ def read_output(path: Path | str, order_by: str = "id") -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (str(row[order_by]), str(row)))
 
 
-def fresh_key() -> str:
+def draw_key() -> str:
     """64 random hexadecimal digits."""
     return secrets.token_hex(32)
 
@@ -188,7 +189,7 @@ def fresh_key() -> str:
 # Java's second compiler takes half of the processor time that a Spark process of some minutes needs. The first alone
 # reserves so little room for code that a long process fills it, and interprets the rest.
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-_ARCHIVES = Path(__file__).parents[2] / "build"
+_ARCHIVES = ROOT / "build"
 # Makes Java load what sessions, scans, Python workers and writes need.
 _TRAINING = """
 import sys

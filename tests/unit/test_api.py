@@ -15,7 +15,8 @@ import pytest
 from numpydoc.docscrape import NumpyDocString
 
 import wordveil
-from support.unit_toys import FILES, LIB, offenders, write_toy
+from support.repository import LIB, MODULES, find_offenders
+from support.toys import write_toy_bundle
 from wordveil import api
 from wordveil.errors import BundleError, ConfigError, WordveilError
 
@@ -82,7 +83,7 @@ def test_sections_of_docstrings_can_be_parsed():
     def faulty(path: Path) -> dict[str, list[str]]:
         return {name: faults for name, text, names in documented(path) if (faults := faults_of(text, names))}
 
-    assert offenders(faulty, FILES) == {}
+    assert find_offenders(faulty, MODULES) == {}
 
 
 @pytest.mark.parametrize(
@@ -229,8 +230,8 @@ def test_a_mapping_is_a_configuration_too():
 
 
 def test_a_bundle_is_opened_by_its_directory_or_by_its_store(tmp_path: Path):
-    one = write_toy(tmp_path)
+    one = write_toy_bundle(tmp_path)
     assert wordveil.open_bundle(one).path == wordveil.open_bundle(str(tmp_path)).path == one
-    two = write_toy(tmp_path, epsilon=2.0)
+    two = write_toy_bundle(tmp_path, epsilon=2.0)
     with pytest.raises(BundleError, match=f"{two.name} .laplace, epsilon 2.*Set bundle to the directory of one"):
         wordveil.open_bundle(tmp_path)

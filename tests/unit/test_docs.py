@@ -18,8 +18,8 @@ import yaml
 from typer.core import TyperGroup
 
 from support.commands import wordveil_group
-from support.documents import DOCS, ROOT, Document, cut, document
-from support.unit_toys import offenders
+from support.documents import DOCS, Document, cut_document, read_document
+from support.repository import ROOT, find_offenders
 from wordveil.config.load import Config
 
 WIDTH = 120
@@ -29,7 +29,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 def anchors(path: Path) -> set[str]:
     """The anchors of a file's headings, as GitHub makes them."""
     found: set[str] = set()
-    for _, line in document(path).prose:
+    for _, line in read_document(path).prose:
         if heading := re.match(r"#{1,6} (.+)", line):
             plain = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1])).lower()
             slug = plain.replace(" ", "-")
@@ -41,7 +41,7 @@ def anchors(path: Path) -> set[str]:
 def broken_links(path: Path) -> list[str]:
     """Relative links to files or anchors that are not there."""
     found = []
-    for match in LINK.finditer("\n".join(line for _, line in document(path).prose)):
+    for match in LINK.finditer("\n".join(line for _, line in read_document(path).prose)):
         target = match[1] or match[2]
         if re.match(r"[a-z]+:", target):
             continue
@@ -53,7 +53,7 @@ def broken_links(path: Path) -> list[str]:
 
 
 def test_links_resolve():
-    assert offenders(broken_links, DOCS) == {}
+    assert find_offenders(broken_links, DOCS) == {}
 
 
 @pytest.mark.parametrize("link", ["[a](b.md)", "[a](#b)", "![a](b.png)", "[a\nb](docs/none.md#b)"])
@@ -123,10 +123,10 @@ def missing_imports(source: str) -> list[str]:
 
 def test_python_is_python_and_imports_what_exists():
     def missing(path: Path) -> list[str]:
-        blocks = [text for language, text in document(path).code if language == "python"]
+        blocks = [text for language, text in read_document(path).code if language == "python"]
         return [name for text in blocks for name in missing_imports(text)]
 
-    assert offenders(missing, DOCS) == {}
+    assert find_offenders(missing, DOCS) == {}
 
 
 def test_missing_imports_are_seen():
@@ -157,7 +157,7 @@ def importable(module: str) -> bool:
 
 
 def test_modules_and_files_exist():
-    assert offenders(lambda path: missing_names(document(path).spans), DOCS) == {}
+    assert find_offenders(lambda path: missing_names(read_document(path).spans), DOCS) == {}
 
 
 def test_missing_modules_and_files_are_seen():
@@ -173,7 +173,7 @@ def test_missing_modules_and_files_are_seen():
 
 
 def code_of(path: Path) -> list[str]:
-    found = document(path)
+    found = read_document(path)
     return [*(text for language, text in found.code if language in ("", "sh", "bash")), *found.spans]
 
 
@@ -181,7 +181,7 @@ def test_commands_and_options_exist():
     def faults(path: Path) -> list[str]:
         return [fault for text in code_of(path) for words in commands(text) for fault in wrong(words)]
 
-    assert offenders(faults, DOCS) == {}
+    assert find_offenders(faults, DOCS) == {}
 
 
 def test_the_documents_name_every_command():
@@ -268,7 +268,7 @@ def unknown_keys(value: object, nodes: list[dict[str, Any]], place: str = "") ->
 def configurations(path: Path) -> Iterator[Any]:
     """The parts of configurations in a document: YAML blocks, and code that begins with a top-level key."""
     keys = "|".join(schema()["properties"])
-    for language, text in document(path).code:
+    for language, text in read_document(path).code:
         plain = "\n".join(text.split("\n"))
         if language == "yaml" or (not language and re.match(rf"\s*({keys}): ?[{{\n\"\w]", plain)):
             indent = len(plain) - len(plain.lstrip())
@@ -277,7 +277,7 @@ def configurations(path: Path) -> Iterator[Any]:
             for part in re.split(r"\n(?=[a-z])", "\n".join(lines)):
                 if re.match(rf"({keys}):", part) or (language == "yaml" and part.strip()):
                     yield yaml.safe_load(part)
-    for span in document(path).spans:
+    for span in read_document(path).spans:
         if re.match(rf"({keys}): \{{", span) and "..." not in span:
             yield yaml.safe_load(span)
 
@@ -286,7 +286,7 @@ def test_configurations_name_keys_of_the_schema():
     def unknown(path: Path) -> list[str]:
         return [key for part in configurations(path) for key in unknown_keys(part, [schema()])]
 
-    assert offenders(unknown, DOCS) == {}
+    assert find_offenders(unknown, DOCS) == {}
 
 
 # Settings in prose, as section.key. Spark's own options begin with "spark." too.
@@ -296,7 +296,7 @@ DOTTED = re.compile(r"^(\w+)\.(\w+)(?:\.(\w+))?(?::.*)?$")
 def settings(path: Path) -> Iterator[list[str]]:
     """Settings that a document names as ``section.key``, and those of ``--set``."""
     sections = {name for name, node in schema()["properties"].items() if unknown_keys({"": 1}, [node])} - {"spark"}
-    for span in document(path).spans:
+    for span in read_document(path).spans:
         match = DOTTED.match(span)
         if match and match[1] in sections and match[2] not in ("py", "yaml", "json"):
             yield [part for part in match.groups() if part]
@@ -310,7 +310,7 @@ def test_settings_in_prose_are_those_of_the_schema():
         values = [functools.reduce(lambda value, part: {part: value}, reversed(parts), 1) for parts in settings(path)]
         return [key for value in values for key in unknown_keys(value, [schema()])]
 
-    assert offenders(unknown, DOCS) == {}
+    assert find_offenders(unknown, DOCS) == {}
 
 
 @pytest.mark.parametrize(
@@ -340,16 +340,16 @@ def long_lines(found: Document) -> list[int]:
 
 
 def test_prose_ends_at_120_columns():
-    assert offenders(lambda path: long_lines(document(path)), DOCS) == {}
+    assert find_offenders(lambda path: long_lines(read_document(path)), DOCS) == {}
 
 
 def test_long_lines_are_seen_outside_tables_and_code():
     long = "word " * 30
-    assert long_lines(cut(f"{long}\n\n- {long}\n\n| {long} |\n\n```\n{long}\n```\n\n    {long}\n")) == [1, 3]
+    assert long_lines(cut_document(f"{long}\n\n- {long}\n\n| {long} |\n\n```\n{long}\n```\n\n    {long}\n")) == [1, 3]
 
 
 def test_code_and_prose_are_told_apart():
-    found = cut(
+    found = cut_document(
         "# A\n\n1. item\n   more\n\n       code\n\n   prose `a\n   b`\n\n"
         "text\n\n    code\n    more\n\n```yaml\na: 1\n```\n"
     )

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from support.unit_toys import toy_embedding, write_toy
+from support.toys import spiral_embedding, write_toy_bundle
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Recipe, open_bundle
 from wordveil.assembly.generator_texts import prepare_corpus
@@ -79,7 +79,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def write_generator(store: Path, corpus: Corpus = "private") -> Path:
-    embedding = toy_embedding()
+    embedding = spiral_embedding()
     weights = replace(make_repeating_weights(embedding, 4), corpus=corpus)
     limit = 10 if corpus == "private" else None
     settings = ErAeSettings(epsilon=8.0, model="generator.npz", corpus=corpus, max_records=limit)
@@ -90,7 +90,7 @@ def write_generator(store: Path, corpus: Corpus = "private") -> Path:
 
 
 def test_weights_are_private_from_the_first_byte(tmp_path: Path, umask: int, watched: list[tuple[str, int]]) -> None:
-    path, weights = tmp_path / "generator.npz", make_repeating_weights(toy_embedding(), 4)
+    path, weights = tmp_path / "generator.npz", make_repeating_weights(spiral_embedding(), 4)
     (tmp_path / ".generator.npz.part").touch(0o666)  # of a training that was killed
     watched.clear()
     save_weights(path, replace(weights, corpus="private"))
@@ -113,7 +113,7 @@ def test_a_bundle_of_private_weights_is_private_from_the_first_byte(
 
 
 def test_a_public_bundle_follows_the_umask(tmp_path: Path, umask: int) -> None:
-    for path in (write_toy(tmp_path / "words"), write_generator(tmp_path / "texts", "public")):
+    for path in (write_toy_bundle(tmp_path / "words"), write_generator(tmp_path / "texts", "public")):
         found = modes(path)
         assert found.pop(str(path)) == 0o777 & ~umask
         assert set(found.values()) == {0o666 & ~umask}
@@ -123,7 +123,7 @@ def test_a_public_bundle_follows_the_umask(tmp_path: Path, umask: int) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
 def test_weights_that_others_can_read_are_refused(tmp_path: Path, mode: int) -> None:
-    path, weights = tmp_path / "generator.npz", make_repeating_weights(toy_embedding(), 4)
+    path, weights = tmp_path / "generator.npz", make_repeating_weights(spiral_embedding(), 4)
     save_weights(path, replace(weights, corpus="private"))
     path.chmod(mode)
     with pytest.raises(GeneratorError) as caught:

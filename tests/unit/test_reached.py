@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from unit.support import FILES, LIB, ROOT
+from support.repository import LIB, MODULES, ROOT
 
 LABORATORY = "wordveil_research"
 # A module that is imported when it is needed is named by a string.
@@ -54,7 +54,7 @@ def name_module(path: Path) -> str:
 
 def test_the_product_does_not_import_the_laboratory():
     programs = [path for folder in ("jobs", "airflow_dags", "examples") for path in (ROOT / folder).rglob("*.py")]
-    paths = [*FILES, *programs, *(ROOT / "tests").rglob("*.py")]
+    paths = [*MODULES, *programs, *(ROOT / "tests").rglob("*.py")]
     assert find_importers({str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}) == []
 
 
@@ -64,7 +64,7 @@ def test_an_import_of_the_laboratory_is_seen():
 
 
 def test_no_module_is_reached_by_tests_alone():
-    modules = {name_module(path): path.read_text("utf-8") for path in FILES}
+    modules = {name_module(path): path.read_text("utf-8") for path in MODULES}
     programs = [name for path in PROGRAMS for name in find_names(path.read_text("utf-8"))]
     assert find_unreached(modules, [*STARTS, *programs]) == []
 

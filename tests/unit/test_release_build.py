@@ -14,9 +14,8 @@ import pytest
 
 import wordveil
 from support import kept_artefacts
-from support.toys import load_script
+from support.repository import ROOT, load_script
 
-ROOT = Path(__file__).parents[2]
 CONTAINER = (ROOT / "conf" / "spark" / "Containerfile").read_text("utf-8")
 LARGE = ("demo_embedding", "poincare_embedding", "hypernyms", "bigrams")
 

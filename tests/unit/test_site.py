@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from support.documents import DOCS, ROOT
+from support.documents import DOCS
+from support.repository import ROOT
 
 pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.unit_toys import FILES, LIB, ROOT, offenders
+from support.repository import LIB, MODULES, ROOT, find_offenders
 
 # Files are parsed once.
 pytestmark = pytest.mark.xdist_group("structure")
@@ -102,16 +102,18 @@ def upward(path: Path) -> list[str]:
 
 
 def test_rooms_and_modules_are_the_same():
-    assert {path.relative_to(LIB).parts[0].removesuffix(".py") for path in FILES} - {"__init__"} == set(ROOMS)
+    assert {path.relative_to(LIB).parts[0].removesuffix(".py") for path in MODULES} - {"__init__"} == set(ROOMS)
     inside = {
-        path.relative_to(LIB / "spark").parts[0].removesuffix(".py") for path in FILES if LIB / "spark" in path.parents
+        path.relative_to(LIB / "spark").parts[0].removesuffix(".py")
+        for path in MODULES
+        if LIB / "spark" in path.parents
     }
     assert inside - {"__init__"} == set(SPARK_ROOMS)
 
 
 def test_imports_come_from_rooms_above():
     packages = {LIB / "__init__.py", LIB / "spark" / "__init__.py"}
-    assert offenders(upward, [path for path in FILES if path not in packages]) == {}
+    assert find_offenders(upward, [path for path in MODULES if path not in packages]) == {}
 
 
 def test_the_package_itself_imports_the_public_face_alone():
@@ -192,7 +194,7 @@ def public(nodes: list[ast.stmt]) -> list[ast.FunctionDef | ast.ClassDef]:
 @cache
 def documented_methods() -> frozenset[str]:
     """Names of methods documented in some class: an override need not say it again."""
-    classes = [node for path in FILES for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
+    classes = [node for path in MODULES for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)]
     return frozenset(method.name for one in classes for method in public(one.body) if ast.get_docstring(method))
 
 
@@ -218,7 +220,7 @@ def undocumented(path: Path) -> list[str]:
 
 
 def test_all_that_is_public_has_a_docstring():
-    assert offenders(undocumented, FILES) == {}
+    assert find_offenders(undocumented, MODULES) == {}
 
 
 def test_the_lint_sees_what_has_no_docstring(tmp_path):
@@ -263,7 +265,7 @@ def global_randomness(path: Path) -> list[str]:
 
 
 def test_nothing_draws_from_global_random_state():
-    assert offenders(global_randomness, FILES) == {}
+    assert find_offenders(global_randomness, MODULES) == {}
 
 
 @pytest.mark.parametrize(
@@ -302,5 +304,5 @@ def test_evaluations_draw_samples_by_a_seed(tmp_path, monkeypatch, code, is_seed
 
 
 def test_files_stay_readable():
-    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in FILES}
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in MODULES}
     assert {path: length for path, length in lengths.items() if length > 400} == {}

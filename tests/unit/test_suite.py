@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_info
 
-ROOT = Path(__file__).parents[2]
+from support.repository import ROOT
 
 
 def test_tests_on_spark_are_kept_together_by_file(request: pytest.FixtureRequest):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.topics import topic_embedding, topic_texts
+from support.made_texts import make_topic_texts, topic_embedding
 from wordveil.errors import InputError
 from wordveil.scores.documents import UNKNOWN
 from wordveil.scores.intervals import find_correlation_interval, find_ratio_interval
@@ -28,7 +28,7 @@ NAMES = ("other", "same")
 
 def labelled(count: int, seed: int) -> LabelledPairs:
     """Pairs of texts, and whether they have one topic: half of them."""
-    one, other = topic_texts(9 * count, seed, 0.6), topic_texts(9 * count, seed + 1, 0.6)
+    one, other = make_topic_texts(9 * count, seed, 0.6), make_topic_texts(9 * count, seed + 1, 0.6)
     same = (one.labels == other.labels).astype(np.int64)
     rows = np.sort(np.concatenate([np.flatnonzero(same == value)[: count // 2] for value in (0, 1)]))
     return LabelledPairs(one.take(rows).texts, other.take(rows).texts, same[rows], NAMES)
@@ -36,7 +36,7 @@ def labelled(count: int, seed: int) -> LabelledPairs:
 
 def graded(count: int, seed: int) -> GradedPairs:
     """Pairs of texts, of which the second has the first ``0 .. 12`` words of the first one."""
-    one, other = topic_texts(count, seed, 0.6), topic_texts(count, seed + 1, 0.6)
+    one, other = make_topic_texts(count, seed, 0.6), make_topic_texts(count, seed + 1, 0.6)
     grades = np.random.default_rng(seed + 1_000).integers(0, 13, count)
     second = [
         " ".join([*first.split()[:grade], *last.split()[grade:]])
@@ -77,7 +77,7 @@ def test_similarity_is_found_and_random_words_have_none(learned: bool):
     assert min(pearson.value, spearman.value) > 0.5
     assert pearson.low < pearson.value < pearson.high
     assert pearson.method == ("pair-vectors" if learned else "pair-cosine")
-    drawn = test.with_texts(test.first, topic_texts(200, 77).texts)
+    drawn = test.with_texts(test.first, make_topic_texts(200, 77).texts)
     lost, _ = measure_similarity(topic_embedding(), train, drawn, "random", "similarity", 0)
     assert abs(lost.value) < 0.25
 

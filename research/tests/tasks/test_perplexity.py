@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from support.random_words import RandomWords
-from support.topics import topic_embedding
+from support.made_texts import RandomWords, topic_embedding
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.words import cut_words
 from wordveil_research.tasks.perplexity import DISCOUNT, BigramLaw, measure_perplexity

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_sets import DATA, load_parts, needs_data
-from support.authors import make_documents
+from support.made_texts import make_documents
 from wordveil.evaluation.attacks.koppel import Koppel, Weights
 from wordveil.evaluation.attacks.linear import LinearSvm
 from wordveil.scores.documents import Documents

@@ -7,25 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.unit_toys import table, tree
+from support.hypernyms import ALL, QUICK, both_trainers, pair_table, tree_pairs
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
 from wordveil.embeddings.training.poincare import embed, project_to_ball
-from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil_research.tasks.reconstruction import measure_reconstruction
-
-ALL = TrainingSettings(min_links=1, stop_words="keep")
-
-
-QUICK = replace(ALL, trainer="compiled", dimension=2, epochs=30, burn_in=5, negative=5)
-
-
-both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])
 
 
 @pytest.fixture(scope="module")
 def graph() -> Hierarchy:
-    return build_hierarchy(table(*tree(4)), ALL, "tree")
+    return build_hierarchy(pair_table(*tree_pairs(4)), ALL, "tree")
 
 
 @both_trainers
@@ -71,6 +62,6 @@ def test_reconstruction_is_that_of_the_definition(graph, monkeypatch):
 
 
 def test_words_as_near_do_not_count_as_nearer():
-    star = build_hierarchy(table(("a", "hub"), ("b", "hub"), ("c", "hub")), ALL, "star")
+    star = build_hierarchy(pair_table(("a", "hub"), ("b", "hub"), ("c", "hub")), ALL, "star")
     found = measure_reconstruction(star, np.full((4, 2), 0.5))
     assert (found.mean_rank, found.mean_average_precision) == (1.0, 1.0)

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from data_sets import DATA, needs_data
-from support.corpora import load_sentences
-from support.random_words import RandomWords
-from support.topics import topic_texts
+from support.made_texts import RandomWords, load_sentences, make_topic_texts
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
@@ -91,7 +89,7 @@ def test_sentence_tasks_are_named():
 
 def test_cross_validation_guesses_each_text_once_without_having_seen_it():
     """Where each text is there twice, a classifier that had seen what it is asked would know all labels."""
-    clean = topic_texts(120, 1)
+    clean = make_topic_texts(120, 1)
     texts = replace(clean, labels=np.random.default_rng(2).permutation(clean.labels))
     assert np.mean(predict_folds(LinearWords(cost=100.0), texts, 0) == texts.labels) < 0.5
     fitted = LinearWords(cost=100.0).fit(texts, 0)

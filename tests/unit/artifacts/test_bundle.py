@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.unit_toys import WORDS, ragged, recipe, release_keys, toy_embedding, write_toy
+from support.toys import KEYS, WORDS, ragged, spiral_embedding, toy_recipe, write_toy_bundle
 from wordveil.artifacts import content_store
 from wordveil.artifacts.bundle import KIND, Recipe, find, find_one, find_store, open_bundle, write
 from wordveil.errors import BundleError
@@ -50,11 +50,11 @@ def seal_again(path, change):
 
 @pytest.fixture
 def toy(tmp_path):
-    return write_toy(tmp_path / "store")
+    return write_toy_bundle(tmp_path / "store")
 
 
 def test_address_is_the_fingerprint_and_the_same_in_two_stores(tmp_path):
-    one, two = write_toy(tmp_path / "one"), write_toy(tmp_path / "two")
+    one, two = write_toy_bundle(tmp_path / "one"), write_toy_bundle(tmp_path / "two")
     assert one.name == two.name == open_bundle(one).fingerprint
     assert [(one / name).read_bytes() for name in FILES] == [(two / name).read_bytes() for name in FILES]
     assert entries(one) == sorted(FILES)
@@ -101,35 +101,35 @@ def test_what_the_fingerprint_leaves_out_decides_nothing_that_a_row_records(toy)
 
 
 def test_address_changes_with_all_that_decides_what_is_drawn(tmp_path):
-    words = toy_embedding()
-    nudged = toy_embedding()
+    words = spiral_embedding()
+    nudged = spiral_embedding()
     nudged.vectors[3, 1] = np.nextafter(nudged.vectors[3, 1], np.float32(99))
     addresses = [
-        write_toy(tmp_path).name,
-        write_toy(tmp_path, epsilon=2.0).name,
-        write_toy(tmp_path, padding=True).name,
-        write_toy(tmp_path, nudged).name,
-        write_toy(tmp_path, toy_embedding(["a", *WORDS[1:]])).name,
-        write_toy(tmp_path, toy_embedding([WORDS[1], WORDS[0], *WORDS[2:]])).name,
-        write_toy(tmp_path, toy_embedding(WORDS[:-1])).name,
+        write_toy_bundle(tmp_path).name,
+        write_toy_bundle(tmp_path, epsilon=2.0).name,
+        write_toy_bundle(tmp_path, padding=True).name,
+        write_toy_bundle(tmp_path, nudged).name,
+        write_toy_bundle(tmp_path, spiral_embedding(["a", *WORDS[1:]])).name,
+        write_toy_bundle(tmp_path, spiral_embedding([WORDS[1], WORDS[0], *WORDS[2:]])).name,
+        write_toy_bundle(tmp_path, spiral_embedding(WORDS[:-1])).name,
     ]
     assert len(set(addresses)) == len(addresses)
-    assert write_toy(tmp_path, words).name == addresses[0]
+    assert write_toy_bundle(tmp_path, words).name == addresses[0]
 
 
 def test_address_does_not_change_with_provenance(tmp_path):
-    first = write_toy(tmp_path, built_at="2026-01-01", host="a")
+    first = write_toy_bundle(tmp_path, built_at="2026-01-01", host="a")
     before = (first / "manifest.json").read_bytes()
-    assert write_toy(tmp_path, built_at="2027-01-01", host="b") == first
+    assert write_toy_bundle(tmp_path, built_at="2027-01-01", host="b") == first
     assert (first / "manifest.json").read_bytes() == before
-    assert write_toy(tmp_path / "other", built_at="2028").name == first.name
+    assert write_toy_bundle(tmp_path / "other", built_at="2028").name == first.name
 
 
 def test_address_does_not_change_with_what_an_attacker_recovers(tmp_path, toy):
-    embedding = toy_embedding()
+    embedding = spiral_embedding()
     built = Laplace.build(embedding, LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
     prior = PriorRecovery(1 / 12, (Recovered(1, 0.5, None),))
-    path = write(tmp_path / "other", embedding, built, recipe(embedding), {}, Recovery(prior, prior))
+    path = write(tmp_path / "other", embedding, built, toy_recipe(embedding), {}, Recovery(prior, prior))
     assert path.name == toy.name
     assert open_bundle(path).recovery == Recovery(prior, prior)
     assert open_bundle(toy).recovery is None
@@ -137,13 +137,13 @@ def test_address_does_not_change_with_what_an_attacker_recovers(tmp_path, toy):
 
 def test_what_was_written_is_what_is_opened(toy):
     bundle = open_bundle(toy)
-    embedding = toy_embedding()
+    embedding = spiral_embedding()
     assert bundle.vocabulary.array.to_pylist() == WORDS
     assert bundle.guarantee.epsilon == 1.0
     assert bundle.guarantee.diameter >= np.linalg.norm(embedding.vectors[0] - embedding.vectors[-1])
     assert bundle.payload_bytes == sum((toy / name).stat().st_size for name in FILES[1:])
     ids, offsets = ragged([[0, 1], [2]])
-    assert len(bundle.mechanism.draw(TokenBatch(ids, offsets, np.zeros((2, 12), np.uint8)), release_keys()).ids) == 3
+    assert len(bundle.mechanism.draw(TokenBatch(ids, offsets, np.zeros((2, 12), np.uint8)), KEYS).ids) == 3
 
 
 @pytest.mark.parametrize("failing", ["rename", "fsync"])
@@ -154,9 +154,9 @@ def test_a_write_that_dies_leaves_nothing(tmp_path, monkeypatch, failing):
     with monkeypatch.context() as patch:
         patch.setattr(*((Path, "rename", dies) if failing == "rename" else (os, "fsync", dies)))
         with pytest.raises(OSError, match="No space"):
-            write_toy(tmp_path)
+            write_toy_bundle(tmp_path)
     assert entries(tmp_path) == []
-    assert open_bundle(write_toy(tmp_path)).vocabulary.size == len(WORDS)
+    assert open_bundle(write_toy_bundle(tmp_path)).vocabulary.size == len(WORDS)
 
 
 def test_the_name_appears_after_all_files_are_complete(tmp_path, monkeypatch):
@@ -168,7 +168,7 @@ def test_the_name_appears_after_all_files_are_complete(tmp_path, monkeypatch):
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", watched)
-    path = write_toy(tmp_path)
+    path = write_toy_bundle(tmp_path)
     [(files, store, fingerprint)] = seen
     assert files == sorted(FILES)
     assert path.name == fingerprint
@@ -177,9 +177,9 @@ def test_the_name_appears_after_all_files_are_complete(tmp_path, monkeypatch):
 
 def test_a_killed_write_is_not_found(tmp_path):
     """A process that is killed cannot clean up; what it leaves is no bundle."""
-    path = write_toy(tmp_path)
+    path = write_toy_bundle(tmp_path)
     path.rename(tmp_path / ".building-dead")
-    assert find(tmp_path, recipe(toy_embedding())) is None
+    assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -253,7 +253,7 @@ def test_another_version_of_sampler_or_certificate_is_refused_with_a_fix(toy, mo
     now = getattr(Laplace, name)
     monkeypatch.setattr(Laplace, name, 99)
     assert f"{name} {now} is not 99. Build the bundle again in another store, or use the wordveil" in refusal(toy)
-    assert write_toy(toy.parent) != toy
+    assert write_toy_bundle(toy.parent) != toy
 
 
 def test_a_mechanism_that_is_not_installed_is_named(toy, monkeypatch):
@@ -266,7 +266,7 @@ def test_missing_directory_is_refused(tmp_path):
 
 
 def test_identity_is_checked_where_the_caller_knows_it(tmp_path):
-    one, two = write_toy(tmp_path, run="one"), write_toy(tmp_path, epsilon=2.0)
+    one, two = write_toy_bundle(tmp_path, run="one"), write_toy_bundle(tmp_path, epsilon=2.0)
     identity = open_bundle(one).identity
     assert open_bundle(one, identity).fingerprint == one.name
     assert f"{two / 'manifest.json'}: this is not the bundle that the run started with" in refusal(two, identity)
@@ -274,7 +274,7 @@ def test_identity_is_checked_where_the_caller_knows_it(tmp_path):
 
 def test_identity_covers_provenance_too(tmp_path):
     """A worker is given the very manifest that the driver read."""
-    one, two = write_toy(tmp_path / "one", host="a"), write_toy(tmp_path / "two", host="b")
+    one, two = write_toy_bundle(tmp_path / "one", host="a"), write_toy_bundle(tmp_path / "two", host="b")
     assert one.name == two.name
     assert "not the bundle that the run started with" in refusal(two, open_bundle(one).identity)
 
@@ -295,18 +295,18 @@ def test_arrays_are_read_only_and_memory_mapped(toy):
 
 def test_words_with_rare_separators_keep_their_rows(tmp_path):
     words = ["a\u2028b", "c\x85", "d\x0be", *WORDS[3:]]
-    assert open_bundle(write_toy(tmp_path, toy_embedding(words))).vocabulary.array.to_pylist() == words
+    assert open_bundle(write_toy_bundle(tmp_path, spiral_embedding(words))).vocabulary.array.to_pylist() == words
 
 
 def test_find_in_no_store_and_in_an_empty_one(tmp_path):
-    assert find(tmp_path / "none", recipe(toy_embedding())) is None
-    assert find(tmp_path, recipe(toy_embedding())) is None
+    assert find(tmp_path / "none", toy_recipe(spiral_embedding())) is None
+    assert find(tmp_path, toy_recipe(spiral_embedding())) is None
 
 
 def test_find_picks_the_one_that_matches(tmp_path):
-    embedding, other = toy_embedding(), toy_embedding(WORDS[:5])
+    embedding, other = spiral_embedding(), spiral_embedding(WORDS[:5])
     wanted = {
-        (epsilon, padding, one.digest): write_toy(tmp_path, one, epsilon=epsilon, padding=padding)
+        (epsilon, padding, one.digest): write_toy_bundle(tmp_path, one, epsilon=epsilon, padding=padding)
         for epsilon in (1.0, 2.0)
         for padding in (False, True)
         for one in (embedding, other)
@@ -314,12 +314,12 @@ def test_find_picks_the_one_that_matches(tmp_path):
     assert len(set(wanted.values())) == 8
     for (epsilon, padding, digest), path in wanted.items():
         one = embedding if digest == embedding.digest else other
-        assert find(tmp_path, recipe(one, epsilon=epsilon, padding=padding)) == path
+        assert find(tmp_path, toy_recipe(one, epsilon=epsilon, padding=padding)) == path
 
 
 def test_find_goes_by_name_where_the_embedding_is_not_at_hand(tmp_path):
-    path = write_toy(tmp_path)
-    asked = recipe(toy_embedding())
+    path = write_toy_bundle(tmp_path)
+    asked = toy_recipe(spiral_embedding())
     blind = type(asked)(**{**asked.__dict__, "embedding_digest": ""})
     assert find(tmp_path, blind) == path
     with pytest.raises(
@@ -329,10 +329,10 @@ def test_find_goes_by_name_where_the_embedding_is_not_at_hand(tmp_path):
 
 
 def test_find_tells_how_the_nearest_differs(tmp_path):
-    write_toy(tmp_path, toy_embedding(WORDS[:5]), epsilon=9.0, padding=True)
-    nearest = write_toy(tmp_path, epsilon=3.0)
+    write_toy_bundle(tmp_path, spiral_embedding(WORDS[:5]), epsilon=9.0, padding=True)
+    nearest = write_toy_bundle(tmp_path, epsilon=3.0)
     with pytest.raises(BundleError) as caught:
-        find(tmp_path, recipe(toy_embedding(), epsilon=1.0))
+        find(tmp_path, toy_recipe(spiral_embedding(), epsilon=1.0))
     message = str(caught.value)
     assert f"none of its 2 bundle(s) matches the configuration. The nearest is {nearest.name}:" in message
     assert "mechanism.epsilon is 3.0 in the bundle, 1.0 in the configuration" in message
@@ -341,9 +341,9 @@ def test_find_tells_how_the_nearest_differs(tmp_path):
 
 
 def test_find_tells_every_difference(tmp_path):
-    write_toy(tmp_path, epsilon=3.0, padding=True)
+    write_toy_bundle(tmp_path, epsilon=3.0, padding=True)
     with pytest.raises(BundleError) as caught:
-        find(tmp_path, recipe(toy_embedding(WORDS[:4])))
+        find(tmp_path, toy_recipe(spiral_embedding(WORDS[:4])))
     for part in (
         "mechanism.epsilon is 3.0",
         "padding is True in the bundle, False",
@@ -354,33 +354,33 @@ def test_find_tells_every_difference(tmp_path):
 
 def with_counts(digest: str, name: str = "counts.tsv") -> Recipe:
     """The recipe of the toy bundle with one more file."""
-    return replace(recipe(toy_embedding()), inputs={"frequencies": {"name": name, "digest": digest}})
+    return replace(toy_recipe(spiral_embedding()), inputs={"frequencies": {"name": name, "digest": digest}})
 
 
 def write_as(store: Path, made_by: Recipe) -> Path:
     """The toy bundle, written as that of another recipe."""
-    built = Laplace.build(toy_embedding(), LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
-    return write(store, toy_embedding(), built, made_by, {})
+    built = Laplace.build(spiral_embedding(), LaplaceSettings(epsilon=1.0), padding=False, work=BuildContext())
+    return write(store, spiral_embedding(), built, made_by, {})
 
 
 def test_equal_content_of_another_recipe_stands_beside_the_first(tmp_path):
-    plain = write_toy(tmp_path)
+    plain = write_toy_bundle(tmp_path)
     before = (plain / "manifest.json").read_bytes()
     first, second = write_as(tmp_path, with_counts("a" * 64)), write_as(tmp_path, with_counts("b" * 64))
     assert len({plain, first, second}) == 3
     assert {open_bundle(path).fingerprint for path in (plain, first, second)} == {plain.name}
     assert all(re.fullmatch(rf"{plain.name}-[0-9a-f]{{16}}", path.name) for path in (first, second))
-    assert find(tmp_path, recipe(toy_embedding())) == plain
+    assert find(tmp_path, toy_recipe(spiral_embedding())) == plain
     assert find(tmp_path, with_counts("a" * 64)) == first
     assert find(tmp_path, with_counts("b" * 64)) == second
     assert write_as(tmp_path, with_counts("b" * 64)) == second
-    assert write_toy(tmp_path) == plain
+    assert write_toy_bundle(tmp_path) == plain
     assert (plain / "manifest.json").read_bytes() == before
     assert entries(tmp_path) == sorted(path.name for path in (plain, first, second))
 
 
 def test_a_damaged_bundle_beside_the_first_is_refused(tmp_path):
-    write_toy(tmp_path)
+    write_toy_bundle(tmp_path)
     beside = write_as(tmp_path, with_counts("a" * 64))
     (beside / "words.txt").write_text("x")
     with pytest.raises(BundleError, match=r"words\.txt: has 1 bytes"):
@@ -395,7 +395,10 @@ def test_a_damaged_bundle_beside_the_first_is_refused(tmp_path):
         (with_counts(""), ""),
         (with_counts("", "moved.tsv"), "mechanism.frequencies is counts.tsv in the bundle, moved.tsv in the config"),
         (with_counts("b" * 64), f"content of mechanism.frequencies is {'a' * 64} in the bundle, {'b' * 64} in the"),
-        (recipe(toy_embedding()), "mechanism.frequencies is counts.tsv in the bundle, None in the configuration"),
+        (
+            toy_recipe(spiral_embedding()),
+            "mechanism.frequencies is counts.tsv in the bundle, None in the configuration",
+        ),
     ],
 )
 def test_other_files_are_compared_by_content_and_else_by_name(tmp_path, asked, difference):
@@ -408,14 +411,14 @@ def test_other_files_are_compared_by_content_and_else_by_name(tmp_path, asked, d
 
 
 def test_find_refuses_a_damaged_store(tmp_path):
-    path = write_toy(tmp_path)
+    path = write_toy_bundle(tmp_path)
     (path / "manifest.json").write_text("{}")
     with pytest.raises(BundleError, match="is damaged"):
-        find(tmp_path, recipe(toy_embedding()))
+        find(tmp_path, toy_recipe(spiral_embedding()))
 
 
 def test_a_store_stands_for_its_only_bundle(tmp_path):
-    path = write_toy(tmp_path)
+    path = write_toy_bundle(tmp_path)
     (tmp_path / ".building-x").mkdir()
     (tmp_path / ".building-x" / "manifest.json").touch()
     assert find_one(tmp_path) == find_one(path) == path
@@ -423,7 +426,7 @@ def test_a_store_stands_for_its_only_bundle(tmp_path):
 
 
 def test_bundles_of_a_store_are_listed_whole(tmp_path):
-    paths = [write_toy(tmp_path, epsilon=epsilon) for epsilon in (1.0, 2.5)]
+    paths = [write_toy_bundle(tmp_path, epsilon=epsilon) for epsilon in (1.0, 2.5)]
     damaged = tmp_path / ("f" * 64)
     damaged.mkdir()
     (damaged / "manifest.json").touch()
@@ -438,7 +441,7 @@ def test_bundles_of_a_store_are_listed_whole(tmp_path):
 
 def test_a_long_list_of_bundles_is_cut(tmp_path):
     for number in range(9):
-        write_toy(tmp_path, epsilon=1.0 + number)
+        write_toy_bundle(tmp_path, epsilon=1.0 + number)
     with pytest.raises(BundleError, match=r"holds 9 bundles: .* and 1 more\. Set bundle"):
         find_one(tmp_path)
 
@@ -462,8 +465,8 @@ def test_no_message_of_a_store_or_bundle_advises_to_delete_it(toy):
 
 
 def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
-    one, two = write_toy(tmp_path), write_toy(tmp_path, epsilon=2.0)
-    asked = recipe(toy_embedding(), epsilon=2.0)
+    one, two = write_toy_bundle(tmp_path), write_toy_bundle(tmp_path, epsilon=2.0)
+    asked = toy_recipe(spiral_embedding(), epsilon=2.0)
     assert find(tmp_path, asked) == find(two, asked) == two
     with pytest.raises(BundleError, match=r"this bundle does not match the configuration: mechanism.epsilon is 1.0"):
         find(one, asked)
@@ -472,13 +475,13 @@ def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
 WRITER = """
 import sys, time, pathlib
 sys.path[:0] = [sys.argv[1]]
-from support.unit_toys import write_toy
+from support.toys import write_toy_bundle
 store = pathlib.Path(sys.argv[2])
 (store / sys.argv[3]).touch()
 while len(list(store.glob("ready*"))) < 2:
     time.sleep(0.001)
 for round in range(20):
-    print(write_toy(store / str(round)))
+    print(write_toy_bundle(store / str(round)))
 """
 
 
@@ -499,7 +502,7 @@ def test_two_processes_may_write_the_same_bundle_at_once(tmp_path):
 def test_losing_the_race_to_the_name_is_no_error(tmp_path, monkeypatch):
     """The other writer's rename comes between our look and our own."""
     exists = Path.exists
-    winner = write_toy(tmp_path)
+    winner = write_toy_bundle(tmp_path)
     monkeypatch.setattr(Path, "exists", lambda self: self != winner and exists(self))
-    assert write_toy(tmp_path) == winner
+    assert write_toy_bundle(tmp_path) == winner
     assert entries(tmp_path) == [winner.name]

@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 from support import ngram_models
-from support.toys import load_script
+from support.repository import ROOT, load_script
 from wordveil.artifacts import content_store
 from wordveil.artifacts.ngram_model import bigrams_of, open_model, open_named, read_model
 from wordveil.embeddings.embedding import load
 from wordveil.errors import NgramError
 from wordveil.text.slots import NgramSettings
 
-ROOT = Path(__file__).parents[3]
 STORE = ROOT / "lib" / "wordveil" / "data" / "bigrams"
 DIGEST = "d411136fc9a80dddd63ecd188e76322ce8872b146787555561aab423830beccb"
 TEXTS = ["the cat sat on the mat", "the dog sat", "a cat and 7 dogs", "a cat", "the cat sat", ""]
@@ -65,7 +64,7 @@ def test_bigrams_are_those_of_the_counts(tmp_path):
     """Longer n-grams of the model are left out."""
     model = ngram_models.make_model(tmp_path, TEXTS, NgramSettings(3, 1))
     found = bigrams_of(model)
-    counts = ngram_models.all_counts(TEXTS, 2)
+    counts = ngram_models.count_ngrams(TEXTS, 2)
     words = found.words.to_pylist()
     assert {(word,): count for word, count in zip(words, found.counts.tolist(), strict=True)} == {
         gram: count for gram, count in counts.items() if len(gram) == 1
@@ -143,7 +142,7 @@ def test_the_script_counts_sentences_of_the_listed_books(script, tmp_path, monke
         "the house was old",
         "he saw the house and the old door",
     ]
-    counts = ngram_models.all_counts(sentences, 2)
+    counts = ngram_models.count_ngrams(sentences, 2)
     words = found.words.to_pylist()
     assert dict(zip(words, found.counts.tolist(), strict=True)) == {
         gram[0]: count for gram, count in counts.items() if len(gram) == 1 and (count >= 2 or gram[0] == "")

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from support.ngram_models import make_model
-from support.toys import random_embedding
-from support.unit_toys import WORDS, toy_embedding
+from support.toys import WORDS, random_embedding, spiral_embedding
 from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bundle
 from wordveil.assembly.inputs import SETTINGS, FittedInputs, digest_files, read_files
 from wordveil.config.load import Config, parse_config
@@ -381,7 +380,7 @@ def generator_config(place: Path, words: list[str]) -> Config:
     """A configuration of er-ae in ``place`` with an embedding of these words, and weights of four other words."""
     (place / "words.txt").write_text("".join(f"{word} {row} 1 {-row}\n" for row, word in enumerate(words)))
     if not (place / "generator.npz").exists():
-        save_weights(place / "generator.npz", make_repeating_weights(toy_embedding(WORDS[:4]), 2))
+        save_weights(place / "generator.npz", make_repeating_weights(spiral_embedding(WORDS[:4]), 2))
     raw = {
         "format_version": 2,
         "release": "toy",
@@ -409,7 +408,7 @@ def test_a_generator_reaches_the_build_and_its_content_the_recipe(tmp_path):
     assert entry["digest"] == hashlib.sha256((tmp_path / "generator.npz").read_bytes()).hexdigest()
     assert "model" not in bundle.manifest["recipe"]["settings"]
     assert find_bundle(config).path == bundle.path  # type: ignore[union-attr]
-    weights = make_repeating_weights(toy_embedding(WORDS[:4], 2.0), 3)
+    weights = make_repeating_weights(spiral_embedding(WORDS[:4], 2.0), 3)
     save_weights(tmp_path / "generator.npz", weights)
     with pytest.raises(BundleError, match=r"content of mechanism\.model is"):
         find_bundle(config)

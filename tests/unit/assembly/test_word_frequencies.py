@@ -8,7 +8,7 @@ from types import ModuleType
 import pyarrow as pa
 import pytest
 
-from support.unit_toys import needs
+from support.repository import needs
 from wordveil.assembly import word_frequencies
 from wordveil.assembly.inputs import digest_files, read_files
 from wordveil.errors import PublicFileError

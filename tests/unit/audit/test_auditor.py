@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from support.audits import ALPHA, SHIPPED, audit_shipped, refuted
+from support.audits import ALPHA, SHIPPED, audit_shipped, list_refuted
 from support.broken_mechanisms import BROKEN, SOUND
 from wordveil.mechanisms.registry import MECHANISMS
 
@@ -21,22 +21,22 @@ def most_alarms(repetitions: int) -> int:
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_mechanism_is_caught_by_name(name: str):
     case = BROKEN[name]
-    assert case.caught_by <= refuted(case.audit(0, case.draws))
+    assert case.caught_by <= list_refuted(case.audit(0, case.draws))
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_one_of_the_same_kind_is_not(name: str):
-    assert sum(bool(refuted(SOUND[name](seed, 200))) for seed in range(4)) <= most_alarms(4)
+    assert sum(bool(list_refuted(SOUND[name](seed, 200))) for seed in range(4)) <= most_alarms(4)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", SOUND)
 def test_false_alarms_of_sound_ones(name: str):
-    assert sum(bool(refuted(SOUND[name](seed, 600))) for seed in range(100, 400)) <= most_alarms(300)
+    assert sum(bool(list_refuted(SOUND[name](seed, 600))) for seed in range(100, 400)) <= most_alarms(300)
 
 
 def alarms_of(name: str, seeds: range) -> int:
-    return sum(bool(refuted(audit_shipped(name, seed, DRAWS))) for seed in seeds)
+    return sum(bool(list_refuted(audit_shipped(name, seed, DRAWS))) for seed in seeds)
 
 
 def test_shipped_mechanisms_are_not_refuted():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.audits import keys_of
+from support.audits import derive_keys
 from support.toys import build_mechanism, random_embedding
 from wordveil.audit.findings import Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
@@ -40,7 +40,7 @@ def mechanism_of(name: str, n: int, epsilon: float) -> Mechanism[Any]:
 
 
 def sample_of(name: str, n: int, epsilon: float) -> NoiseSample:
-    found = sample_noise(mechanism_of(name, n, epsilon), keys_of(0), records=RECORDS)
+    found = sample_noise(mechanism_of(name, n, epsilon), derive_keys(0), records=RECORDS)
     assert found is not None
     return found
 
@@ -102,17 +102,17 @@ def test_noise_is_what_is_added_before_the_search():
     """In one dimension a word that is far from all others is left where its noise is longer than half of the way."""
     mechanism: Any = mechanism_of("laplace", 1, 2.0)
     contexts, positions = np.zeros((500, 12), np.uint8), np.arange(500)
-    noise = mechanism.noise_at(contexts, positions, keys_of(0))
+    noise = mechanism.noise_at(contexts, positions, derive_keys(0))
     noisy = mechanism._index[3, :-1] + (noise.radii * noise.directions)[0]
     points = mechanism._index[:12, 0]
     nearest = np.abs(noisy[:, None] - points).argmin(axis=1)
-    drawn = mechanism.draw(TokenBatch(np.full(500, 3, np.int32), np.array([0, 500]), contexts[:1]), keys_of(0))
+    drawn = mechanism.draw(TokenBatch(np.full(500, 3, np.int32), np.array([0, 500]), contexts[:1]), derive_keys(0))
     assert np.mean(drawn.ids == nearest) > 0.99
 
 
 def test_a_mechanism_without_noise_has_none():
     mechanism = build_mechanism(random_embedding(12, 3), {"epsilon": 2.0}, padding=False, mechanism="exponential")
-    assert sample_noise(mechanism, keys_of(0)) is None
+    assert sample_noise(mechanism, derive_keys(0)) is None
     additive = {name for name, kind in MECHANISMS.items() if kind.noise_at is not Mechanism.noise_at}
     assert additive == set(RADIAL_LAWS)
 
@@ -120,7 +120,7 @@ def test_a_mechanism_without_noise_has_none():
 def test_no_noise_beyond_the_last_position():
     mechanism = mechanism_of("laplace", 3, 2.0)
     with pytest.raises(CounterOverflowError):
-        mechanism.noise_at(np.zeros((1, 12), np.uint8), np.array([mechanism.max_tokens]), keys_of(0))
+        mechanism.noise_at(np.zeros((1, 12), np.uint8), np.array([mechanism.max_tokens]), derive_keys(0))
 
 
 def test_false_alarms_of_noise_are_as_rare_as_they_should_be():

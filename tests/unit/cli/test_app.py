@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from support.commands import wordveil_group
+from support.repository import ROOT
 from wordveil.cli.app import app
 from wordveil.errors import ReleaseError
 
-ROOT = Path(__file__).parents[3]
 GROUP = wordveil_group()
 COMMANDS = [
     *("init", "build", "calibrate", "plan", "sanitise", "ledger", "ngrams"),

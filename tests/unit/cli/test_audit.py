@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import toys
+from support.repository import ROOT
 from wordveil.audit import bundle as bundles
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit as commands
@@ -18,7 +19,7 @@ from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.report.audit import describe_power, render_audit, verdict_of
 from wordveil.spark.release.gate import GateDecision
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = ROOT / "examples"
 NAMES = {"--metric": "audited_function:distance", "--words": "audited_function:WORDS", "--seed": "1"}
 CALL = ["audited_function:replace", *(part for option in NAMES.items() for part in option)]
 

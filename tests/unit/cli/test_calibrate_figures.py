@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.pages import text_of
+from support.pages import read_text
 from support.workspaces import Command, Workspace
 from wordveil.config.load import load_config
 
@@ -40,7 +40,7 @@ def test_figures_of_several_epsilons_and_a_page(config: Path, run: Command, tmp_
     assert [figure["name"] for figure in found["meanings"][0]["words"]][:3] == ["N_w", "S_w", "K_w"]
     assert all(figure["is_exact"] for one in found["meanings"] for figure in one["words"])
     assert found["facts"]["words measured"] == "300 of 300"
-    assert "At epsilon 6 a word comes back" in text_of(page.read_text())
+    assert "At epsilon 6 a word comes back" in read_text(page.read_text())
     assert read(run, "-c", config, "--epsilon", "6,2,4")["meanings"] == found["meanings"], "figures repeat"
     code, out, _ = run("calibrate", "-c", config, "--epsilon", "4")
     assert code == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.unit_toys import FILES, ROOT, offenders
+from support.repository import MODULES, ROOT, find_offenders
 from wordveil.cli import output
 from wordveil.cli.app import main
 from wordveil.cli.docs import find_folder, find_pages
@@ -53,7 +53,7 @@ def test_messages_name_nothing_that_an_installed_package_lacks():
     def named(path: Path) -> list[str]:
         return [name for text in messages(path.read_text("utf-8")) for name in dead_ends(text)]
 
-    assert offenders(named, FILES) == {}
+    assert find_offenders(named, MODULES) == {}
 
 
 @pytest.mark.parametrize(

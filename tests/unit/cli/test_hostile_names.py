@@ -15,8 +15,8 @@ import pytest
 from rich.color import ColorSystem
 
 from support.evaluations import make_evaluation
-from support.hostile_texts import NAMES, shown_on_terminal
-from support.unit_toys import FILES, LIB, offenders
+from support.hostile_texts import NAMES, show_on_terminal
+from support.repository import LIB, MODULES, find_offenders
 from support.workspaces import Command
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.cli import audit, evaluation_tables, output, tables
@@ -156,7 +156,7 @@ SHOWN: dict[str, Callable[[str], None]] = {
 def test_a_name_is_shown_and_does_nothing(show: Callable[[str], None], capsys: pytest.CaptureFixture[str]):
     for name, shown in NAMES.items():
         show(name)
-        assert shown in "".join(map(shown_on_terminal, capsys.readouterr()))
+        assert shown in "".join(map(show_on_terminal, capsys.readouterr()))
 
 
 TOLD: dict[str, Callable[[str], None]] = {
@@ -173,7 +173,7 @@ def test_a_message_with_a_name_keeps_its_lines(show: Callable[[str], None], caps
     """Messages may have several lines, so a name's line break stays one: its second line never looks like a message."""
     for name, shown in NAMES.items():
         show(name)
-        lines = shown_on_terminal(capsys.readouterr().err).splitlines()
+        lines = show_on_terminal(capsys.readouterr().err).splitlines()
         assert all(any(part in line for line in lines) for part in shown.split(r"\n"))
         assert "wordveil: done" not in [line[:14] for line in lines]
 
@@ -181,7 +181,7 @@ def test_a_message_with_a_name_keeps_its_lines(show: Callable[[str], None], caps
 def say(run: Command, *arguments: object) -> str:
     code, out, err = run(*arguments)
     assert code == 2
-    return shown_on_terminal(out + err)
+    return show_on_terminal(out + err)
 
 
 @pytest.mark.usefixtures("terminal")
@@ -200,7 +200,7 @@ def test_json_is_exact_and_in_ascii(run: Command, capsys: pytest.CaptureFixture[
     for write in (lambda: output.print_json({"rows": rows}), lambda: output.print_json_rows(iter(rows))):
         write()
         out = capsys.readouterr().out
-        assert shown_on_terminal(out).isascii()
+        assert show_on_terminal(out).isascii()
         found = json.loads(out)
         assert (found["rows"] if isinstance(found, dict) else found) == rows
     assert run("docs", "\x9b", "--json")[1].isascii()
@@ -224,7 +224,7 @@ CELLS = {
 def test_spreadsheets_execute_no_cell(capsys: pytest.CaptureFixture[str]):
     rows = [{"author": name, "spent": -1.5} for name in (*CELLS, *NAMES)]
     output.print_csv_rows(iter(rows), list(rows[0]))
-    out = shown_on_terminal(capsys.readouterr().out)
+    out = show_on_terminal(capsys.readouterr().out)
     read = list(csv.DictReader(io.StringIO(out)))
     assert len(out.splitlines()) == len(read) + 1, "a row a line"
     assert [row["author"] for row in read] == [*CELLS.values(), *map(show_cell, NAMES)]
@@ -296,7 +296,9 @@ def printed_elsewhere(path: Path) -> Iterator[str]:
 
 
 def test_one_module_prints():
-    assert offenders(lambda path: list(printed_elsewhere(path)), [path for path in FILES if path != PRINTER]) == {}
+    assert (
+        find_offenders(lambda path: list(printed_elsewhere(path)), [path for path in MODULES if path != PRINTER]) == {}
+    )
     assert list(printed_elsewhere(PRINTER)) != []
 
 

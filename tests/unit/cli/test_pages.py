@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.pages import ESCAPED, EVIL, Elements, text_of
+from support.pages import ESCAPED, EVIL, Elements, read_text
 from wordveil.cli.meanings import EXPOSURES, RELATIONS, explain_exposure
 from wordveil.cli.pages import check_page, describe_price, render_gate, render_plan, save_page
 from wordveil.cli.plan import check_text, plan_facts
@@ -129,7 +129,7 @@ def test_a_page_is_one_well_formed_file_that_loads_nothing(name: str):
 
 
 def test_the_page_of_a_plan_says_what_is_released_and_at_which_price():
-    text = text_of(PAGES["plan"]())
+    text = read_text(PAGES["plan"]())
     for words in (
         "Plan of support",
         "ticket_id string published unchanged",
@@ -157,7 +157,7 @@ def test_the_page_of_a_plan_says_what_is_released_and_at_which_price():
 
 
 def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
-    text = text_of(PAGES["gate"]())
+    text = read_text(PAGES["gate"]())
     for words in (
         "did not pass : min_records.",
         "min_records At least this many records are released. output-only 100 99 ✗ failed",
@@ -172,14 +172,14 @@ def test_the_page_of_a_gate_says_what_was_decided_and_about_what():
     ):
         assert words in text, words
     assert "night-2 " not in text
-    assert "every version passes" in text_of(PAGES["gate without rules"]())
+    assert "every version passes" in read_text(PAGES["gate without rules"]())
 
 
 def test_a_plan_without_a_sample_has_no_part_of_one():
-    text = text_of(PAGES["plan alone"]())
+    text = read_text(PAGES["plan alone"]())
     assert "No text was read" in text
     assert "The sample" not in text
-    text = text_of(PAGES["plan without a bundle"]())
+    text = read_text(PAGES["plan without a bundle"]())
     assert "The price of a record is not known yet" in text
     assert "Not measured" in text
     assert "run build" in text

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from support.repository import ROOT
 from wordveil.cli.app import main
 from wordveil.cli.scaffold import JOBS, write_dags
 from wordveil.errors import ConfigError, OutputExistsError
 
-ROOT = Path(__file__).parents[3]
 DAGS = {path.name for path in (ROOT / "airflow_dags").glob("*.py")}
 APPLICATIONS = {path.name for path in (ROOT / "jobs").glob("*.py")}
 

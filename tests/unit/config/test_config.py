@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.repository import ROOT
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.config.mechanisms import MechanismSection
@@ -20,8 +21,6 @@ from wordveil.privacy.events import Composition
 from wordveil.privacy.relations import Relation
 from wordveil.text.choices import Profile
 from wordveil.text.draft import CHOICES
-
-ROOT = Path(__file__).parents[3]
 
 
 def base() -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from support.repository import ROOT
 from wordveil.assembly.generator_texts import prepare_corpus, read_texts, train_generator
 from wordveil.config.generators import GeneratorSection, TextsSection, WordsSection, load_generator_config
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -89,7 +90,7 @@ def test_contradictions_are_told(changes: dict[str, Any], where: str, problem: s
 
 @pytest.mark.parametrize("name", ["demo.yaml", "full.yaml"])
 def test_examples_are_sound(name: str) -> None:
-    section = load_generator_config(Path(__file__).parents[3] / "conf" / "generators" / name)
+    section = load_generator_config(ROOT / "conf" / "generators" / name)
     assert Path(section.texts.path).is_file()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.unit_toys import needs
+from support.repository import needs
 from wordveil.config import template
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
 
-from support.toys import load_script
+from support.repository import ROOT, load_script
 from wordveil.config.generators import GeneratorSection
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, MechanismSection, TrainingSection
 from wordveil.config.schema import Rate, Section
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.repository import ROOT
 from support.toys import random_embedding
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column, guess_columns
@@ -17,7 +18,6 @@ from wordveil.config.template import draft_config, draft_facts, is_local_delta, 
 from wordveil.errors import ConfigError, OutputExistsError
 from wordveil.spark.platform.formats import find_format
 
-ROOT = Path(__file__).parents[3]
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}
 
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.unit_toys import ragged
+from support.toys import ragged
 from wordveil.crypto.keys import Secret
 from wordveil.crypto.streams import (
     CONTEXT_BYTES,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.unit_toys import table, tree
+from support.hypernyms import pair_table, tree_pairs
 from wordveil.embeddings.training import gensim_trainer
 from wordveil.embeddings.training.hypernyms import Hierarchy, build_hierarchy
 from wordveil.embeddings.training.poincare import train
@@ -19,12 +19,12 @@ from wordveil.errors import EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
 GENSIM = TrainingSettings(min_links=1, stop_words="keep", dimension=2, epochs=30, burn_in=5, negative=5)
-STAR = table(*((f"w{number}", "hub") for number in range(300)))
+STAR = pair_table(*((f"w{number}", "hub") for number in range(300)))
 
 
 @pytest.fixture(scope="module")
 def graph() -> Hierarchy:
-    return build_hierarchy(table(*tree(4)), GENSIM, "tree")
+    return build_hierarchy(pair_table(*tree_pairs(4)), GENSIM, "tree")
 
 
 def test_gensim_trains_as_it_does_by_itself(graph):

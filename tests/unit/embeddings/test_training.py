@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.unit_toys import table, tree
+from support.hypernyms import ALL, QUICK, both_trainers, pair_table, tree_pairs
 from wordveil.assembly import bundles as artifacts
 from wordveil.assembly.bundles import build_bundle, find_bundle
 from wordveil.config.load import parse_config
@@ -26,14 +26,10 @@ from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import BundleError, ConfigError, EmbeddingError
 from wordveil.neighbours.blocks import BuildContext
 
-ALL = TrainingSettings(min_links=1, stop_words="keep")
-QUICK = replace(ALL, trainer="compiled", dimension=2, epochs=30, burn_in=5, negative=5)
-both_trainers = pytest.mark.parametrize("trainer", ["gensim", "compiled"])
-
 
 @pytest.fixture(scope="module")
 def graph() -> Hierarchy:
-    return build_hierarchy(table(*tree(4)), ALL, "tree")
+    return build_hierarchy(pair_table(*tree_pairs(4)), ALL, "tree")
 
 
 def edges_of(graph: Hierarchy) -> set[tuple[str, str]]:
@@ -49,7 +45,7 @@ PAIRS = [("cat", "mammal"), ("dog", 'say "mammal"'), ("zürich", "city")]
 @pytest.mark.parametrize("counts", [None, [3, 1, 7]])
 def test_pairs_are_read_as_they_stand(tmp_path, kind, counts):
     path = tmp_path / f"pairs.{kind}"
-    expected = table(*(pair if counts is None else (*pair, counts[row]) for row, pair in enumerate(PAIRS)))
+    expected = pair_table(*(pair if counts is None else (*pair, counts[row]) for row, pair in enumerate(PAIRS)))
     if kind.startswith("tsv"):
         content = "".join(
             "\t".join(map(str, row.values() if counts else [*row.values()][:2])) + "\n" for row in expected.to_pylist()
@@ -120,24 +116,24 @@ def test_a_missing_file_is_named(tmp_path):
 )
 def test_bad_pairs_are_named_by_their_number(pair, words):
     with pytest.raises(EmbeddingError, match=words):
-        build_hierarchy(table(("x", "y"), pair), ALL, "pairs")
+        build_hierarchy(pair_table(("x", "y"), pair), ALL, "pairs")
 
 
 def test_counts_of_a_pair_add_up_before_they_are_compared():
-    pairs = table(("a", "b", 2), ("c", "b", 4), ("a", "b", 3), ("d", "d", 9))
+    pairs = pair_table(("a", "b", 2), ("c", "b", 4), ("a", "b", 3), ("d", "d", 9))
     assert edges_of(build_hierarchy(pairs, replace(ALL, min_count=5), "pairs")) == {("a", "b")}
     assert edges_of(build_hierarchy(pairs, ALL, "pairs")) == {("a", "b"), ("c", "b")}
 
 
 def test_stop_words_go_on_either_side_and_in_any_case():
-    pairs = table(("The", "word"), ("cat", "about"), ("cat", "mammal"))
+    pairs = pair_table(("The", "word"), ("cat", "about"), ("cat", "mammal"))
     assert edges_of(build_hierarchy(pairs, replace(ALL, stop_words="drop"), "pairs")) == {("cat", "mammal")}
     assert len(build_hierarchy(pairs, ALL, "pairs").edges) == 3
 
 
 def test_the_filter_of_links_runs_once():
     """``c`` has two links, one of them to a word that goes: it stays."""
-    pairs = table(("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("a", "e"), ("b", "e"), ("e", "f"))
+    pairs = pair_table(("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("a", "e"), ("b", "e"), ("e", "f"))
     once = build_hierarchy(pairs, replace(ALL, min_links=3), "pairs")
     assert edges_of(once) == {("a", "b"), ("a", "c"), ("b", "c"), ("a", "e"), ("b", "e")}
     assert min(once.links) < 3
@@ -150,12 +146,12 @@ def test_the_default_is_that_of_the_paper():
 
 def test_nothing_left_is_an_error():
     with pytest.raises(EmbeddingError, match="min_links = 3"):
-        build_hierarchy(table(("a", "b")), TrainingSettings(), "pairs")
+        build_hierarchy(pair_table(("a", "b")), TrainingSettings(), "pairs")
 
 
 def test_words_stand_by_links_then_alphabetically_whatever_the_order_of_the_pairs(graph):
-    rows = tree(4)[::-1]
-    again = build_hierarchy(table(*rows, *rows[:9]), ALL, "tree")
+    rows = tree_pairs(4)[::-1]
+    again = build_hierarchy(pair_table(*rows, *rows[:9]), ALL, "tree")
     assert again.words == graph.words
     assert np.array_equal(again.edges, graph.edges)
     assert list(graph.words) == sorted(graph.words, key=lambda word: (-graph.links[graph.words.index(word)], word))
@@ -256,7 +252,7 @@ def test_too_few_words_to_contrast_with_are_named(graph, trainer):
 
 def settings(tmp_path: Path, **mechanism: Any) -> dict[str, Any]:
     path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{word}\t{hypernym}\n" for word, hypernym in tree(4)))
+    path.write_text("".join(f"{word}\t{hypernym}\n" for word, hypernym in tree_pairs(4)))
     training = {"dimension": 2, "epochs": 5, "burn_in": 1, "min_links": 1, "negative": 5}
     return {
         "format_version": 2,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from importlib import resources
-from pathlib import Path
 from types import ModuleType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.toys import load_script
+from support.repository import ROOT, load_script
 from wordveil.embeddings.embedding import DEMO, load
 from wordveil.embeddings.vocabulary import WordIndex
 
-ROOT = Path(__file__).parents[3]
 FOLDER = resources.files("wordveil") / "data" / "sentences"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.toys import NEEDS_ANNOY, random_embedding, toy_embedding
+from support.repository import NEEDS_ANNOY
+from support.toys import random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.measures.comparison import Comparison, compare

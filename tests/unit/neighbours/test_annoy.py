@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from support.repository import NEEDS_ANNOY
 from support.toys import (
     KEYS,
-    NEEDS_ANNOY,
     build,
     build_mechanism,
     make_bundle,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.toys import NEEDS_ANNOY
+from support.repository import NEEDS_ANNOY
 from wordveil.neighbours import similar
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.similar import Partners, SimilarLists, SimilarTask, find_similar, round_directions

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.unit_toys import toy_embedding, write_toy
+from support.toys import spiral_embedding, write_toy_bundle
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.privacy.accounting import price
 from wordveil.privacy.events import Composition, ReleaseTerms
@@ -128,16 +128,16 @@ def test_metric_is_identified_by_name_and_points():
 
 
 def test_metrics_differ_where_points_differ(tmp_path):
-    nudged = toy_embedding()
+    nudged = spiral_embedding()
     nudged.vectors[0, 0] = np.nextafter(nudged.vectors[0, 0], np.float32(9))
     found = {
         name: open_bundle(path).guarantee.metric.identifier
         for name, path in {
-            "plain": write_toy(tmp_path / "plain"),
-            "other epsilon": write_toy(tmp_path / "epsilon", epsilon=7.0),
-            "nudged": write_toy(tmp_path / "nudged", nudged),
-            "padded": write_toy(tmp_path / "padded", padding=True),
-            "scaled": write_toy(tmp_path / "scaled", toy_embedding(scale=2.0)),
+            "plain": write_toy_bundle(tmp_path / "plain"),
+            "other epsilon": write_toy_bundle(tmp_path / "epsilon", epsilon=7.0),
+            "nudged": write_toy_bundle(tmp_path / "nudged", nudged),
+            "padded": write_toy_bundle(tmp_path / "padded", padding=True),
+            "scaled": write_toy_bundle(tmp_path / "scaled", spiral_embedding(scale=2.0)),
         }.items()
     }
     assert found["plain"] == found.pop("other epsilon")

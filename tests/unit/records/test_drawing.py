@@ -14,7 +14,7 @@ import pytest
 
 from support import toys
 from support.hostile_texts import HOSTILE, random_texts
-from support.unit_toys import unravel
+from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.mechanisms.base import TokenBatch
 from wordveil.records.drawing import write_words

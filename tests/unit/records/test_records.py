@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.unit_toys import WORDS, release_keys, write_toy
+from support.toys import MASTER_KEY, WORDS, write_toy_bundle
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.records import sanitiser as module
 from wordveil.records import schema
@@ -27,7 +27,7 @@ COPYING = {"punctuation": "keep", "case": "restore"}
 def bundles(tmp_path_factory):
     """Opened toy bundles, by padding. Epsilon is small beside the words' distances, so that most words change."""
     store = tmp_path_factory.mktemp("store")
-    return {padding: open_bundle(write_toy(store, epsilon=0.1, padding=padding)) for padding in (False, True)}
+    return {padding: open_bundle(write_toy_bundle(store, epsilon=0.1, padding=padding)) for padding in (False, True)}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def sanitiser(bundles):
     def make(*, release="toy", kept=(), run="run-1", shown=(), **policy):
         text_policy = TextPolicy(**policy)
         settings = RecordSettings(release, run, text_policy, tuple(kept), tuple(shown))
-        return RecordSanitiser(settings, bundles[text_policy.pads], release_keys(release))
+        return RecordSanitiser(settings, bundles[text_policy.pads], MASTER_KEY.for_release(release))
 
     return make
 

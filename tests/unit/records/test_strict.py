@@ -19,7 +19,7 @@ import pytest
 
 from support import toys
 from support.hostile_texts import HOSTILE, MOST_BYTES, random_texts
-from support.unit_toys import WORDS
+from support.toys import WORDS
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.streams import TAG_BYTES
 from wordveil.privacy.relations import Relation

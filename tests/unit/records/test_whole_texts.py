@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.unit_toys import release_keys, write_toy
+from support.toys import KEYS, write_toy_bundle
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.errors import BundleError
 from wordveil.privacy.corpus import charge_corpus
@@ -36,7 +36,7 @@ def claiming(bundle: Bundle, **claims: Any) -> Bundle:
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory):
     """A bundle of a word mechanism, one that reads whole texts, and one that the private corpus trained."""
-    words = open_bundle(write_toy(tmp_path_factory.mktemp("store"), padding=True))
+    words = open_bundle(write_toy_bundle(tmp_path_factory.mktemp("store"), padding=True))
     return {"words": words, "texts": claiming(words), "private": claiming(words, private_weights=WEIGHTS)}
 
 
@@ -47,7 +47,7 @@ def settings(policy=PADDED, limit=None, columns=None):
 def rows(record_settings, bundle):
     texts = ["the cat sat on the mat", "dog", ""]
     batch = pa.table({"id": ["a", "b", "c"], TEXT_COLUMN: texts, REASON_COLUMN: pa.nulls(3, pa.string())})
-    sanitiser = RecordSanitiser(record_settings, bundle, release_keys())
+    sanitiser = RecordSanitiser(record_settings, bundle, KEYS)
     checked = pa.Table.from_batches(list(sanitiser.inspect(batch.to_batches()[0])))
     out = pa.Table.from_batches(list(sanitiser.sanitise(batch.to_batches()[0])))
     return out["privacy"].to_pylist(), checked["__tokens"].to_pylist()
@@ -67,7 +67,7 @@ def test_a_whole_text_costs_all_its_tokens_however_few_words_differ(bundles, out
 
 
 def test_a_visible_length_pays_for_the_tokens_drawn_in_the_same_composition(bundles, tmp_path):
-    bundle = claiming(open_bundle(write_toy(tmp_path)))
+    bundle = claiming(open_bundle(write_toy_bundle(tmp_path)))
     privacy, tokens = rows(settings(TextPolicy()), bundle)
     assert [(row["composition"], row["tokens"], row["epsilon_pure"]) for row in privacy] == [
         ("text", 6, None),

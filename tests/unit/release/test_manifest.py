@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from wordveil.crypto.keys import MasterKey, encode_public_key
+from support.toys import MASTER_KEY
+from wordveil.crypto.keys import encode_public_key
 from wordveil.errors import GateError, ReleaseError
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
@@ -20,8 +21,7 @@ from wordveil.release.manifest import File, Manifest, Snapshot, compare, gate_en
 from wordveil.release.rules import GateRules, Measured, evaluate
 from wordveil.spark.release import publish
 
-MASTER = MasterKey(bytes(range(100, 132)))
-KEY = MASTER.signing_key("support-mail")
+KEY = MASTER_KEY.signing_key("support-mail")
 PUBLIC = encode_public_key(KEY)
 FIRST = File("ds=2026-11-20/part-00000.parquet", 1234, "ab" * 32, {"ds": "2026-11-20"}, "12" * 32)
 SECOND = File("ds=2026-11-21/été part.parquet", 0, "cd" * 32, {"ds": None}, "")
@@ -47,7 +47,7 @@ MANIFEST = Manifest(
     run_ids=("a", "b"),
     mechanism="11" * 32,
     policy="22" * 32,
-    key=MASTER.fingerprint,
+    key=MASTER_KEY.fingerprint,
     epoch=1,
     relation=Relation.ANY_TEXT,
     exposes=("gate", "presence"),
@@ -174,7 +174,7 @@ def test_added_and_removed_values_are_found(change):
 
 
 def test_another_key_is_found_only_by_who_pinned_one():
-    other = MASTER.signing_key("another-release")
+    other = MASTER_KEY.signing_key("another-release")
     forged = sign(replace(MANIFEST, publication=9), other)
     assert f"is not {PUBLIC}, which you named" in problem(forged)
     assert open_document(forged, None).publication == 9

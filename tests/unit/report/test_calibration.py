@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from support.calibrations import EPSILONS, make_calibration, make_meaning
-from support.pages import ESCAPED, EVIL, Elements, text_of
+from support.pages import ESCAPED, EVIL, Elements, read_text
 from wordveil.measures.calibration.figures import LikelyOutputs
 from wordveil.report.calibration import (
     describe_found,
@@ -90,7 +90,7 @@ def test_the_page_is_one_file_with_all_of_it():
     assert (elements.open, elements.wrong) == ([], [])
     assert not {tag for tag, _ in elements.found} & {"script", "link", "img", "iframe", "object", "form", "a", "use"}
     assert not re.search(r"@import|url\(|https?:|//[a-z]", page)
-    text = text_of(page)
+    text = read_text(page)
     for words in (
         "What epsilon means: laplace",
         "share_kept=0.3 needs epsilon 2.85",

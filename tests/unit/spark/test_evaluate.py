@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.habits import TINY, WEAK, write_habits
+from support.made_texts import TINY, WEAK, make_habits
 from support.workspaces import Workspace
 from wordveil.assembly.bundles import build_bundle
 from wordveil.errors import BundleError, InputError
@@ -67,7 +67,7 @@ def test_the_best_adaptive_attacker_decides():
 
 
 def make_pairs(config, materials, seed: int = 1) -> Pairs:
-    table = write_habits()
+    table = make_habits()
     records = pa.table({"__text": table["body"], "__reason": pa.nulls(len(table), pa.string())})
     return Pairs(
         records=records,

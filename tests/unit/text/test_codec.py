@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.unit_toys import unravel
+from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from support import toys
-from support.unit_toys import needs, unravel
+from support.repository import needs
+from support.toys import unravel
 from wordveil.artifacts.bundle import Bundle
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.records.schema import LANGUAGE_MARK, REASON_COLUMN, TEXT_COLUMN, TEXT_REASONS

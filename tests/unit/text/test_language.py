@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.unit_toys import needs
+from support.repository import needs
 from wordveil.errors import PlatformError
 from wordveil.text import language
 from wordveil.text.contradictions import find_faults

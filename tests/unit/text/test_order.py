@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from support.unit_toys import ragged, unravel
+from support.toys import ragged, unravel
 from wordveil.crypto.keys import Secret
 from wordveil.text.order import sample, shuffle
 

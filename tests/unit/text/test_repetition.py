@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.unit_toys import ragged, unravel
+from support.toys import ragged, unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text.codec import Codec
 from wordveil.text.encoded import Encoded

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.unit_toys import needs, unravel
+from support.repository import needs
+from support.toys import unravel
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.text import segmentation
 from wordveil.text.choices import TokeniserKind

@@ -10,7 +10,6 @@ import operator
 import re
 import string
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import ngram_models, toys
+from support.repository import ROOT
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
 from wordveil.config.schema import TextSection
@@ -44,7 +44,6 @@ PUBLIC = [
     "the cat sat on the mat",
     "",
 ]
-ROOT = Path(__file__).parents[3]
 SMALL = NgramSettings(max_n=3, min_count=2)
 THRESHOLD, START = 0.2, 0.1
 
@@ -63,7 +62,8 @@ def model(tmp_path_factory):
 def test_carrier_phrases_stay_and_slots_are_hidden(model):
     def masked(text):
         return " ".join(
-            word if keep else "_" for word, keep in zip(ngram_models.tokens(text), kept(model, [text])[0], strict=True)
+            word if keep else "_"
+            for word, keep in zip(ngram_models.cut_words(text), kept(model, [text])[0], strict=True)
         )
 
     assert masked("play the next song by Zorblax, please") == "play the next song by _ _"
@@ -106,12 +106,12 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n):
         return " ".join(rng.choice(letters, size=rng.integers(0, 30), p=weights))
 
     public, private = [text() for _ in range(200)], [text() + " unseen a b" for _ in range(100)]
-    counts = ngram_models.all_counts(public, max_n)
+    counts = ngram_models.count_ngrams(public, max_n)
     for min_count in (1, 3, 40):
         chosen = NgramSettings(max_n, min_count)
         model = ngram_models.make_model(tmp_path / str(min_count), public, chosen)
         for threshold, start in product((0.05, 0.3, 1.0), (0.08, 1.0)):
-            wanted = [ngram_models.expected(item, counts, chosen, threshold, start) for item in private]
+            wanted = [ngram_models.select_slots(item, counts, chosen, threshold, start) for item in private]
             assert kept(model, private, threshold, start) == wanted
             if threshold < 0.5 and start < 0.5:
                 assert 0 < sum(map(sum, wanted)) < sum(map(len, wanted))
@@ -121,7 +121,7 @@ def test_decisions_are_those_of_the_definition(tmp_path, max_n):
 @given(texts=st.lists(st.text(alphabet="abc 1'.é", max_size=40), max_size=6))
 def test_any_text_is_decided_as_the_definition_says(model_of_letters, texts):
     model, counts = model_of_letters
-    wanted = [ngram_models.expected(text, counts, model.settings, 0.2, 0.2) for text in texts]
+    wanted = [ngram_models.select_slots(text, counts, model.settings, 0.2, 0.2) for text in texts]
     assert functools.reduce(operator.iadd, kept(model, texts, 0.2, 0.2), []) == functools.reduce(
         operator.iadd, wanted, []
     )
@@ -132,7 +132,7 @@ def model_of_letters(tmp_path_factory):
     rng = np.random.default_rng(3)
     public = ["".join(rng.choice(list("aab cé  "), size=60)) for _ in range(60)]
     chosen = NgramSettings(3, 2)
-    return ngram_models.make_model(tmp_path_factory.mktemp("letters"), public, chosen), ngram_models.all_counts(
+    return ngram_models.make_model(tmp_path_factory.mktemp("letters"), public, chosen), ngram_models.count_ngrams(
         public, 3
     )
 
@@ -237,7 +237,7 @@ def test_the_codec_copies_carrier_phrases_and_draws_the_rest(model):
 
 def test_repeated_words_count_only_where_they_are_hidden(model):
     text = "Please turn off the LIGHT, play the next Song by ANNA; Quux Anna, light 7th quux! The light, anna 7TH."
-    hidden = [word for word, keep in zip(ngram_models.tokens(text), kept(model, [text])[0], strict=True) if not keep]
+    hidden = [word for word, keep in zip(ngram_models.cut_words(text), kept(model, [text])[0], strict=True) if not keep]
     assert {"anna", "quux", "7th"} <= set(hidden)
     assert "the" not in hidden
     encoded = Codec(policy_of(model, repeat="same"), VOCABULARY, model).encode(pa.array([text]))
@@ -267,7 +267,7 @@ def test_a_record_keeps_its_words_outside_slots(model, tmp_path):
     whole = toys.sanitise(sanitiser, toys.record_batch(texts))
     for text, result, privacy in zip(texts, whole["text"].to_pylist(), whole["privacy"].to_pylist(), strict=True):
         mask = kept(model, [text])[0]
-        pairs = list(zip(ngram_models.tokens(text), ngram_models.tokens(result), mask, strict=True))
+        pairs = list(zip(ngram_models.cut_words(text), ngram_models.cut_words(result), mask, strict=True))
         assert all(one == two for one, two, keep in pairs if keep)
         assert not any(one == two for one, two, keep in pairs if not keep)
         assert privacy["tokens"] == len(pairs) - sum(mask)

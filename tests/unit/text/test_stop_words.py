@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from support.unit_toys import needs
+from support.repository import needs
 from wordveil.text import stop_words
 from wordveil.text.stop_words import find_list_problem, load_stop_words
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.unit_toys import needs, unravel
+from support.repository import needs
+from support.toys import unravel
 from wordveil.text.choices import Hyphens, TokeniserKind
 from wordveil.text.language import SEGMENTERS
 from wordveil.text.tokeniser import Tokeniser

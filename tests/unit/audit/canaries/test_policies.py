@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from support import toys
-from support.canaries import audit_policy, refuted, sanitise_side
+from support.audits import list_refuted
+from support.canaries import audit_policy, sanitise_side
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.canaries import audit as module
 from wordveil.audit.canaries.compare import Run
@@ -93,7 +94,7 @@ def declare(monkeypatch: pytest.MonkeyPatch, *exposes: str) -> None:
 def test_policies_show_what_they_say(audit: Callable[..., list[Finding]], name: str):
     """And everything that they say is seen."""
     findings = audit(POLICIES[name])
-    assert refuted(findings) == set()
+    assert list_refuted(findings) == set()
     seen = {finding.test: finding.verdict for finding in findings}
     exposed = [f"exposes:{exposure}" for exposure in POLICIES[name].exposes]
     assert {seen[test] for test in exposed} <= {Verdict.NOT_REFUTED}
@@ -104,18 +105,18 @@ def test_policies_show_what_they_say(audit: Callable[..., list[Finding]], name: 
 @pytest.mark.parametrize("name", ["strict", "readable", "bag", "sampled"])
 def test_true_claims_are_rarely_refuted(audit: Callable[..., list[Finding]], name: str):
     """The counts of p-values are discrete, so that far fewer than 1% are below 1%."""
-    alarms = sum(bool(refuted(audit(POLICIES[name], seed=seed))) for seed in range(25))
+    alarms = sum(bool(list_refuted(audit(POLICIES[name], seed=seed))) for seed in range(25))
     assert alarms <= 2
 
 
 def test_several_columns(audit: Callable[..., list[Finding]]):
     columns = TextColumns(("subject", "body"), (3, 5))
     some = ("length", "column", "empty", "order", "presence", "case")
-    assert refuted(audit(POLICIES["strict, nothing refused"], *some, columns=columns)) == set()
+    assert list_refuted(audit(POLICIES["strict, nothing refused"], *some, columns=columns)) == set()
     findings = audit(
         TextPolicy(punctuation="keep"), "length", "column", "punctuation", columns=TextColumns(("a", "b.c"))
     )
-    assert refuted(findings) == set()
+    assert list_refuted(findings) == set()
     assert "canary:column" in {finding.test for finding in findings}
 
 
@@ -125,7 +126,7 @@ def test_several_columns(audit: Callable[..., list[Finding]]):
 def test_noise_of_what_is_hidden_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     """Versions that differ in a comma or a capital would share it."""
     monkeypatch.setattr(sanitiser, "_column_content", lambda encoded: [id_payload(encoded.ids, encoded.offsets)])
-    assert refuted(audit(POLICIES["readable"], "punctuation", "case")) == {"canary:noise"}
+    assert list_refuted(audit(POLICIES["readable"], "punctuation", "case")) == {"canary:noise"}
 
 
 def test_noise_of_the_record_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
@@ -134,7 +135,7 @@ def test_noise_of_the_record_alone(audit: Callable[..., list[Finding]], monkeypa
     same = lambda key, scope, ids, _: real(key, scope, ids, [])
     monkeypatch.setattr(sanitiser, "derive_contexts", same)
     for name in ("strict", "words alone", "sampled"):
-        assert "canary:noise" in refuted(audit(POLICIES[name], "length", "unknown", "order")), name
+        assert "canary:noise" in list_refuted(audit(POLICIES[name], "length", "unknown", "order")), name
 
 
 def test_noise_of_the_text_alone(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
@@ -143,12 +144,12 @@ def test_noise_of_the_text_alone(audit: Callable[..., list[Finding]], monkeypatc
     same = lambda key, scope, ids, content: real(key, scope, [b""] * len(ids), content)
     monkeypatch.setattr(sanitiser, "derive_contexts", same)
     for name in ("strict", "words alone", "one token"):
-        assert "canary:ids" in refuted(audit(POLICIES[name], "length")), name
+        assert "canary:ids" in list_refuted(audit(POLICIES[name], "length")), name
 
 
 def test_unknown_words_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     declare(monkeypatch, *OPEN)
-    found = refuted(audit(POLICIES["unknown words kept"], "unknown", "length", "presence"))
+    found = list_refuted(audit(POLICIES["unknown words kept"], "unknown", "length", "presence"))
     assert found == {"canary:unknown_words"}
 
 
@@ -161,7 +162,7 @@ def test_padding_copied(audit: Callable[..., list[Finding]], monkeypatch: pytest
         return replace(drawn, ids=np.where(batch.ids == SIZE, SIZE, drawn.ids).astype(np.int32))
 
     monkeypatch.setattr(Random, "draw", draw)
-    assert "canary:length" in refuted(audit(POLICIES["strict"], "length"))
+    assert "canary:length" in list_refuted(audit(POLICIES["strict"], "length"))
 
 
 def test_a_length_that_shows(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
@@ -176,20 +177,20 @@ def test_a_length_that_shows(audit: Callable[..., list[Finding]], monkeypatch: p
         return fitted[left], np.concatenate([[0], np.cumsum(left)])[bounds]
 
     monkeypatch.setattr(Codec, "_fit", fit)
-    assert "canary:length" in refuted(audit(POLICIES["strict"], "length"))
+    assert "canary:length" in list_refuted(audit(POLICIES["strict"], "length"))
 
 
 def test_an_order_that_stays(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     """A bag that is not shuffled, under a mechanism that keeps most words."""
     monkeypatch.setattr(drawing, "draw_order", lambda offsets, *_: np.arange(offsets[-1]))
-    assert "canary:order" in refuted(audit(POLICIES["bag"], "order", alpha=0.05))
+    assert "canary:order" in list_refuted(audit(POLICIES["bag"], "order", alpha=0.05))
 
 
 @pytest.mark.parametrize("exposure", ["presence", "length", "case", "punctuation", "stop_words", "types"])
 def test_what_is_not_declared(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch, exposure: str):
     policy = POLICIES["readable"]
     declare(monkeypatch, *({*policy.exposes} - {exposure}))
-    assert f"canary:{exposure}" in refuted(audit(policy, exposure))
+    assert f"canary:{exposure}" in list_refuted(audit(policy, exposure))
 
 
 @pytest.mark.parametrize(
@@ -201,12 +202,12 @@ def test_what_is_declared_and_cannot_occur(
 ):
     policy = POLICIES["strict, nothing refused"]
     declare(monkeypatch, exposure)
-    assert refuted(audit(policy, exposure)) == {f"exposes:{exposure}"}
+    assert list_refuted(audit(policy, exposure)) == {f"exposes:{exposure}"}
 
 
 def test_presence_that_cannot_occur(audit: Callable[..., list[Finding]], monkeypatch: pytest.MonkeyPatch):
     declare(monkeypatch, "presence")
-    assert refuted(audit(POLICIES["strict, nothing refused"], "presence")) == {"exposes:presence"}
+    assert list_refuted(audit(POLICIES["strict, nothing refused"], "presence")) == {"exposes:presence"}
 
 
 # What is no matter of chance.
@@ -232,7 +233,7 @@ def broken(released: tuple[Any, Run, Claim], change: Callable[[Any, Any], Any]) 
     inputs, run, claim = released
     changed = replace(run, other=replace(run.other, table=change(run.other.table, inputs)))
     layout = check_layout([changed], claim)
-    return refuted([*check_structure(inputs, [changed], claim), *([layout] if layout else [])])
+    return list_refuted([*check_structure(inputs, [changed], claim), *([layout] if layout else [])])
 
 
 def test_a_sound_structure(released: tuple[Any, Run, Claim]):
@@ -258,8 +259,8 @@ def test_tags_and_claims_that_are_wrong(released: tuple[Any, Run, Claim]):
 
     assert broken(released, repeat_tag) == {"canary:tags"}
     inputs, run, claim = released
-    assert refuted(check_structure(inputs, [run], replace(claim, relation="any_text"))) == {"canary:privacy"}
-    assert refuted(check_structure(inputs, [run], replace(claim, exposes=("length",)))) == {"canary:privacy"}
+    assert list_refuted(check_structure(inputs, [run], replace(claim, relation="any_text"))) == {"canary:privacy"}
+    assert list_refuted(check_structure(inputs, [run], replace(claim, exposes=("length",)))) == {"canary:privacy"}
 
 
 def test_too_few_copies(make_bundle: Callable[[TextPolicy], Bundle]):

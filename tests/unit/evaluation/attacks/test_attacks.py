@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.authors import shuffle_labels
-from support.corpora import load_sentences
+from support.made_texts import load_sentences, shuffle_labels
 from support.toys import random_embedding
 from wordveil.errors import PlatformError
 from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, NgramUnit

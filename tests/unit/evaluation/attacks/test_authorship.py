@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from support.authors import make_documents
-from support.toys import random_embedding
-from support.unit_toys import open_sanitiser
+from support.made_texts import make_documents
+from support.toys import open_sanitiser, random_embedding
 from wordveil.evaluation.attacks.authorship import count_confusions, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from support.authors import make_documents, shuffle_labels
+from support.made_texts import make_documents, shuffle_labels
 from wordveil.evaluation.attacks import koppel
 from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Weights
 from wordveil.evaluation.attacks.space_free import find_features

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from pathlib import Path
 from textwrap import fill
 
 import numpy as np
 import pytest
 
+from support.repository import ROOT
 from wordveil.evaluation.stylometry import measure
 from wordveil.evaluation.stylometry.features import FEATURES, FUNCTION_WORDS, NAMES, PUNCTUATION, SPECIAL, VERSION
 from wordveil.evaluation.stylometry.measure import find_distances, measure_style, measure_style_change
 
-PAGE = Path(__file__).parents[4] / "docs" / "style-features.md"
+PAGE = ROOT / "docs" / "style-features.md"
 TEXT = 'Dear Ann,\n\nThe cat saw the DOG; it\'s 10% "odd".\tWho knows?\n> quoted line\n   \nMail a.b@c.org now'
 
 

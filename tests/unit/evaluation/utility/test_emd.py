@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from support.topics import topic_embedding, topic_texts
+from support.made_texts import make_topic_texts, topic_embedding
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.emd import MoverIndex, measure_emd
 from wordveil.evaluation.utility.neighbours import NearestTexts, count_votes, find_nearest
@@ -46,7 +46,7 @@ def test_words_in_other_places_are_at_distance_zero():
 @pytest.fixture(scope="module")
 def index() -> MoverIndex:
     vectors = WordVectors(topic_embedding())
-    return MoverIndex(vectors.make_bags([*topic_texts(150, 1).texts, "", "漢字"]), vectors.vectors)
+    return MoverIndex(vectors.make_bags([*make_topic_texts(150, 1).texts, "", "漢字"]), vectors.vectors)
 
 
 def distances(index: MoverIndex, ids: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ def distances(index: MoverIndex, ids: np.ndarray, shares: np.ndarray) -> np.ndar
 
 @pytest.mark.parametrize("count", [1, 5, 40])
 def test_bounds_exclude_no_near_text(index: MoverIndex, count: int):
-    asked = WordVectors(topic_embedding()).make_bags(topic_texts(12, 2).texts)
+    asked = WordVectors(topic_embedding()).make_bags(make_topic_texts(12, 2).texts)
     solved = 0
     for text in range(12):
         ids, shares = asked.one(text)
@@ -71,7 +71,7 @@ def test_bounds_exclude_no_near_text(index: MoverIndex, count: int):
 
 
 def test_bounds_are_never_above_the_distance(index: MoverIndex):
-    asked = WordVectors(topic_embedding()).make_bags(topic_texts(6, 3).texts)
+    asked = WordVectors(topic_embedding()).make_bags(make_topic_texts(6, 3).texts)
     for text in range(6):
         ids, shares = asked.one(text)
         costs = index._measure_costs(ids)
@@ -84,7 +84,7 @@ def test_bounds_are_never_above_the_distance(index: MoverIndex):
 
 def test_a_text_finds_itself_and_equal_texts_in_their_order():
     vectors = WordVectors(topic_embedding())
-    texts = topic_texts(30, 4).texts
+    texts = make_topic_texts(30, 4).texts
     index = MoverIndex(vectors.make_bags([*texts, *texts]), vectors.vectors)
     found = index.search(*vectors.make_bags(texts).one(7), 2)
     assert found.texts.tolist() == [7, 37]
@@ -101,7 +101,7 @@ def test_neighbours_vote_and_the_nearest_decides_ties():
 @pytest.mark.parametrize("distance", ["mean", "emd"])
 def test_texts_are_classified_by_the_texts_that_are_nearest(distance: str):
     """The nearest five by brute force, over distances that SciPy measures."""
-    known, asked = topic_texts(80, 5, share=0.2), topic_texts(25, 6, share=0.2)
+    known, asked = make_topic_texts(80, 5, share=0.2), make_topic_texts(25, 6, share=0.2)
     vectors = WordVectors(topic_embedding())
     bags, other = vectors.make_bags(known.texts), vectors.make_bags(asked.texts)
     if distance == "mean":

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.random_words import RandomWords
-from support.topics import NAMES, topic_embedding, topic_texts
-from support.unit_toys import open_sanitiser
+from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
+from support.toys import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier
@@ -49,7 +48,7 @@ def test_every_task_is_listed_under_its_name():
 
 @each
 def test_topics_are_found(classifier: TextClassifier):
-    (score,) = measure_task(classifier, topic_texts(150, 1), topic_texts(100, 2), "original", "made", 0)
+    (score,) = measure_task(classifier, make_topic_texts(150, 1), make_topic_texts(100, 2), "original", "made", 0)
     assert score.value is not None
     assert score.value > 0.9
     assert score.low <= score.value <= score.high
@@ -59,7 +58,7 @@ def test_topics_are_found(classifier: TextClassifier):
 
 @each
 def test_random_labels_and_random_words_give_chance(classifier: TextClassifier):
-    train, test = topic_texts(100, 1), topic_texts(200, 2)
+    train, test = make_topic_texts(100, 1), make_topic_texts(200, 2)
     (labels,) = measure_task(classifier, shuffled(train, 3), shuffled(test, 4), "original", "made", 0)
     random = RandomWords(topic_embedding().words)
     train, test = train.with_texts(random.sanitise(train.texts, 5)), test.with_texts(random.sanitise(test.texts, 6))
@@ -71,7 +70,7 @@ def test_random_labels_and_random_words_give_chance(classifier: TextClassifier):
 
 @each
 def test_the_same_seed_gives_the_same_guesses(classifier: TextClassifier):
-    known, asked = topic_texts(80, 1, share=0.15), topic_texts(60, 2, share=0.15).texts
+    known, asked = make_topic_texts(80, 1, share=0.15), make_topic_texts(60, 2, share=0.15).texts
     first, again = (classifier.fit(known, 7).predict(asked) for _ in range(2))
     assert first.dtype == np.int64
     assert first.tolist() == again.tolist()
@@ -80,10 +79,10 @@ def test_the_same_seed_gives_the_same_guesses(classifier: TextClassifier):
 
 @each
 def test_unknown_labels_are_not_learned_and_texts_without_words_are_guessed(classifier: TextClassifier):
-    known = topic_texts(90, 1)
+    known = make_topic_texts(90, 1)
     labels = np.where(known.labels == 2, UNKNOWN, known.labels)
     fitted = classifier.fit(replace(known, labels=labels), 0)
-    assert set(fitted.predict([*topic_texts(60, 2).texts, "", "...", "ZZZZ 漢字"]).tolist()) <= {0, 1}
+    assert set(fitted.predict([*make_topic_texts(60, 2).texts, "", "...", "ZZZZ 漢字"]).tolist()) <= {0, 1}
     with pytest.raises(ValueError, match="at least two labels"):
         classifier.fit(replace(known, labels=np.where(labels == 1, UNKNOWN, labels)), 0)
 
@@ -91,11 +90,11 @@ def test_unknown_labels_are_not_learned_and_texts_without_words_are_guessed(clas
 @pytest.mark.parametrize("classifier", [FastText(), LinearWords(), NearestTexts(topic_embedding())])
 def test_texts_without_words_teach_nothing(classifier: TextClassifier):
     with pytest.raises(ValueError, match="Expected at least one text with a word"):
-        classifier.fit(Documents(["", "-"], np.array([0, 1]), NAMES), 0)
+        classifier.fit(Documents(["", "-"], np.array([0, 1]), TOPICS), 0)
 
 
 def test_case_and_punctuation_are_no_features():
-    known, asked = topic_texts(80, 1), topic_texts(40, 2)
+    known, asked = make_topic_texts(80, 1), make_topic_texts(40, 2)
     loud = [f"{text.upper().replace(' ', ', ')}!" for text in asked.texts]
     for classifier in CLASSIFIERS.values():
         fitted = classifier.fit(known, 0)
@@ -105,12 +104,12 @@ def test_case_and_punctuation_are_no_features():
 def test_both_parts_must_have_the_same_labels():
     other = Documents.of(["a"], ["fish"])
     with pytest.raises(ValueError, match="Expected the same labels in both parts of made"):
-        measure_task(LinearWords(), topic_texts(20, 1), other, "original", "made", 0)
+        measure_task(LinearWords(), make_topic_texts(20, 1), other, "original", "made", 0)
 
 
 def test_noise_takes_utility_and_leaves_more_than_nothing(tmp_path: Path):
     """Texts that a mechanism sanitised lie between the original and random words, the nearer to these the noisier."""
-    train, test = topic_texts(150, 1), topic_texts(150, 2)
+    train, test = make_topic_texts(150, 1), make_topic_texts(150, 2)
     found = []
     for epsilon in (0.1, 1.0, 30.0):
         system = open_sanitiser(topic_embedding(), "laplace", LaplaceSettings(epsilon=epsilon), tmp_path)
@@ -143,4 +142,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(packages, "import_module", fail)
     for classifier in (FastText(), LinearWords(), SentenceVectors(topic_embedding())):
         with pytest.raises(PlatformError, match=r"pip install 'wordveil\[evaluation\]'"):
-            classifier.fit(topic_texts(20, 1), 0)
+            classifier.fit(make_topic_texts(20, 1), 0)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.random_words import RandomWords
-from support.topics import topic_embedding, topic_texts
+from support.made_texts import RandomWords, make_topic_texts, topic_embedding
 from wordveil.evaluation.utility.terms import (
     compare_terms,
     correlate_ranks,
@@ -35,8 +34,8 @@ def test_terms_of_a_few_texts():
 
 
 def test_terms_of_many_texts_are_as_counted_one_by_one():
-    before = topic_texts(200, 1).texts
-    after = topic_texts(120, 2, share=0.8).texts
+    before = make_topic_texts(200, 1).texts
+    after = make_topic_texts(120, 2, share=0.8).texts
     one, other = (Counter(word for text in texts for word in text.split()) for texts in (before, after))
     found = compare_terms(before, after, top=20, ranked=50)
     orders = [sorted(counts, key=lambda word: (-counts[word], word)) for counts in (one, other)]
@@ -50,7 +49,7 @@ def test_terms_of_many_texts_are_as_counted_one_by_one():
 
 
 def test_the_same_texts_agree_and_random_ones_do_not():
-    texts = [f"{text} {' '.join(['aah'] * place)}" for place, text in enumerate(topic_texts(60, 1).texts)]
+    texts = [f"{text} {' '.join(['aah'] * place)}" for place, text in enumerate(make_topic_texts(60, 1).texts)]
     same = compare_terms(texts, texts[::-1])
     assert (same.overlap, same.variation) == (1.0, 0.0)
     assert same.rank_correlation == pytest.approx(1.0)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from support.random_words import RandomWords
-from support.topics import NAMES, topic_embedding, topic_texts
+from support.made_texts import TOPICS, RandomWords, make_topic_texts, topic_embedding
 from wordveil.evaluation.utility.topics import MIN_DOCUMENTS, SHOWN, find_topics, measure_terms
 
-BEFORE = topic_texts(150, 1, share=0.7).texts
+BEFORE = make_topic_texts(150, 1, share=0.7).texts
 RANDOM = RandomWords(topic_embedding().words).sanitise(BEFORE, 2)
 
 
 def test_topics_have_the_words_of_made_topics():
     words = topic_embedding().words.to_pylist()
-    own = [set(words[20 * number : 20 * (number + 1)]) for number in range(len(NAMES))]
+    own = [set(words[20 * number : 20 * (number + 1)]) for number in range(len(TOPICS))]
     found = find_topics(BEFORE, 3, 1)
     assert [len(terms) for terms in found] == [SHOWN] * 3
     best = [max(range(3), key=lambda number: len(own[number] & set(terms))) for terms in found]

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from support.exact_tables import TOTAL, WORD, common_law, drawn, exact_log, law_of, symbols
-from support.toys import NEEDS_ANNOY, random_embedding, toy_embedding
+from support.repository import NEEDS_ANNOY
+from support.toys import random_embedding, toy_embedding
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.base import MechanismArtifact

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.repository import ROOT
 from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import LANGUAGES, PublicLists
 from wordveil.text.types.recogniser import Recogniser, cut_spans
 from wordveil.text.types.shapes import DEFAULTS, find_shapes
 from wordveil.text.types.surrogates import set_size
 
-ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "types.md").read_text("utf-8")
 SECTION = PAGE.split("## Classes and their sets")[1].split("\n## ")[0]
 ROWS = {
