@@ -18,8 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.artifacts.ngram_model import open_model, write_model
-from wordveil.config.checks import did_you_mean
-from wordveil.errors import ConfigError, Fault, NgramError
+from wordveil.errors import ConfigError, Fault, NgramError, did_you_mean
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore

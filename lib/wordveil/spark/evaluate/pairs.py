@@ -90,7 +90,7 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
 
     check_described(source, config)
     released = _released_rows(output, config)
-    name = config.input.id
+    name = config.source.id
     described = source.withColumn(_AUTHOR, _as_text(config.author)).withColumn(
         _LABEL, _as_text(config.evaluation.label)
     )
@@ -100,7 +100,7 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
         ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
         chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
     before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
-    screened = screen_input(before, config.input, internal=[_AUTHOR, _LABEL])
+    screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
     inputs = config.text_columns.inputs
     texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
     after = released.join(chosen, _ID, "left_semi").toArrow()
@@ -128,7 +128,7 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     """Ids, texts and fingerprints of the records that were released."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    needed = [(config.input.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
+    needed = [(config.source.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
             f"output.path = {config.output.path}: is not an output of this configuration, since it lacks "
@@ -138,7 +138,7 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     # A published table has no status: all its records were released.
     rows = output.where(F.col("status") == RELEASED) if "status" in output.columns else output
     return rows.select(
-        column(config.input.id).alias(_ID),
+        column(config.source.id).alias(_ID),
         F.concat_ws("\n", *texts).alias(_TEXT),
         F.col("privacy.bundle").alias(_BUNDLE),
         F.col("privacy.policy").alias(_POLICY),

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from wordveil.config.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
-from wordveil.config.schema import PARSED_FORMATS, InputSection
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
+from wordveil.input.source import PARSED_FORMATS, Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files
@@ -33,7 +34,7 @@ _LONGEST_HEADER = 2**20
 
 def read_source(
     spark: SparkSession,
-    section: InputSection,
+    section: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
@@ -67,7 +68,7 @@ def read_source(
     return frame
 
 
-def find_columns(spark: SparkSession, section: InputSection) -> StructType | None:
+def find_columns(spark: SparkSession, section: Source) -> StructType | None:
     """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
     line of CSV, or by reading JSON once. None for other formats, which know their columns.
     """
@@ -81,7 +82,7 @@ def find_columns(spark: SparkSession, section: InputSection) -> StructType | Non
 
 
 def _reader(
-    spark: SparkSession, section: InputSection, columns: StructType | None, options: Mapping[str, str]
+    spark: SparkSession, section: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
     from pyspark.errors import ParseException
 
@@ -111,7 +112,7 @@ def _reader(
 
 def load_files(
     spark: SparkSession,
-    section: InputSection,
+    section: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
@@ -141,7 +142,7 @@ def partition_columns(table: DataFrame) -> set[str]:
     return set(plan.relation().partitionSchema().fieldNames())
 
 
-def check_headers(spark: SparkSession, section: InputSection) -> None:
+def check_headers(spark: SparkSession, section: Source) -> None:
     """Check that the first lines of CSV files, which name the columns, are the same. Reads nothing else.
 
     Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
@@ -152,7 +153,7 @@ def check_headers(spark: SparkSession, section: InputSection) -> None:
     """
     if not has_header(section):
         return
-    bare = section.model_copy(update={"columns": None})
+    bare = replace(section, columns=None)
     frame = load_files(spark, bare)
     lines = {name: _first_line(spark, name, section) for name in frame.inputFiles()}
     first = next((line for line in lines.values() if line), None)
@@ -176,7 +177,7 @@ def check_headers(spark: SparkSession, section: InputSection) -> None:
         raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)])
 
 
-def _first_line(spark: SparkSession, name: str, section: InputSection) -> str:
+def _first_line(spark: SparkSession, name: str, section: Source) -> str:
     """The first line with content of a file, which may be compressed; empty where there is none."""
     encoding = find_option(section, "encoding") or find_option(section, "charset") or "UTF-8"
     stream: Any = Files(spark, unquote(name)).open_text(encoding)

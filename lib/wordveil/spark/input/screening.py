@@ -7,7 +7,7 @@ from functools import reduce
 from operator import add, and_, or_
 from typing import TYPE_CHECKING
 
-from wordveil.config.schema import ColumnsSection
+from wordveil.input.columns import Columns
 from wordveil.records.columns import text_inputs
 from wordveil.records.schema import (
     DUPLICATE_ID,
@@ -31,7 +31,7 @@ _BROADCAST_IDS = 1_000_000
 
 
 def screen_input(
-    table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None
+    table: DataFrame, columns: Columns, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
     """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on, where there are several text
     columns) and ``__reason``: a record that Spark refuses has its reason and no text. The ``__reason`` of any other
@@ -74,7 +74,7 @@ def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
     return field_column(path) if isinstance(field.dataType, StringType) else field_column(path).cast("string")
 
 
-def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
+def flag_invalid_ids(table: DataFrame, columns: Columns) -> tuple[DataFrame, Column]:
     """Return the table, and why each record's id is invalid (null where it is valid). Counts the ids and reads nothing
     else. A row that could not be parsed has no id.
     """

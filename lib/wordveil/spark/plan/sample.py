@@ -167,7 +167,7 @@ def sample_table(
     that were read. Raises a :class:`WordveilError`.
     """
     seed = new_seed() if seed is None else seed
-    source = open_input(session(), config.input, params)
+    source = open_input(session(), config.source, params)
     with job_errors("no sample was read"):
         progress("counting rows")
         counts = {row[0]: row[1] for row in source.read_with_files().groupBy(FILE_COLUMN).count().collect()}

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from wordveil.config.schema import ColumnsSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.columns import Columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -28,7 +28,7 @@ def field_column(path: Sequence[str]) -> Column:
     return F.col(".".join(f"`{part}`" for part in path))
 
 
-def text_paths(schema: StructType, columns: ColumnsSection) -> tuple[tuple[str, ...], ...]:
+def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], ...]:
     """Where the text columns are. The name of the only one may also be that of a column whose own name has dots."""
     if len(columns.texts) == 1 and columns.texts[0] in schema.names:
         return ((columns.texts[0],),)
@@ -49,7 +49,7 @@ def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
     return found
 
 
-def check_columns(schema: StructType, columns: ColumnsSection, source: str, *, lists: bool = True) -> None:
+def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
     """Raise :class:`ConfigError` unless the table has the columns, with types that they may have. ``lists``: whether
     faults list the columns that there are. The first line of a CSV file may be no header, but a record.
     """
@@ -58,7 +58,7 @@ def check_columns(schema: StructType, columns: ColumnsSection, source: str, *, l
         raise ConfigError(source, faults)
 
 
-def _schema_faults(schema: StructType, columns: ColumnsSection, *, lists: bool) -> Iterable[Fault]:
+def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iterable[Fault]:
     for name, path in zip(columns.texts, text_paths(schema, columns), strict=True):
         field = find_field(schema, path)
         if field is None:

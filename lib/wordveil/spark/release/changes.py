@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wordveil.config.schema import ColumnsSection
+from wordveil.input.columns import Columns
 from wordveil.records.schema import (
     ABSENT,
     DELETED,
@@ -112,7 +112,7 @@ def find_candidates(
     draws: DataFrame | None,
     withdrawn: DataFrame,
     intent: Intent,
-    columns: ColumnsSection,
+    columns: Columns,
     inspect: Inspect,
 ) -> Candidates:
     """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
@@ -143,7 +143,7 @@ def _read_snapshot(source: Source, draws: DataFrame, intent: Intent, name: str) 
     return _Changes(rows, state, None, (state,))
 
 
-def _identify(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
+def _identify(rows: DataFrame, columns: Columns) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812
 
     author = F.lit(None) if columns.author is None else column(columns.author)
@@ -168,11 +168,11 @@ def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: ColumnsSection, inspect: Inspect) -> DataFrame:
+def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
     """The records that are new, differ from their newest draw, or have another author than it."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    bare = columns.model_copy(update={"keep": []})
+    bare = replace(columns, keep=())
     seen = inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
         nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}

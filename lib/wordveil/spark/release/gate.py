@@ -80,7 +80,7 @@ def run_gate(
         require_live(journal, config.release)
         version = tables.draws.version()
         progress("measuring")
-        rows = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         has_word_rule = rules.min_distinct_words is not None
         shown = published_exposes(config.shown, journal)
         measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)

@@ -52,7 +52,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         _open_table(ledger_place, events.newest_version(LEDGER_VERSION))
         published = _open_table(public_place) if (public_place / DELTA_LOG).exists() else None
         facts = describe_release(config.release, config.output.path.rstrip("/"), events)
-        return facts | _count_records(draws, published, config.input.id)
+        return facts | _count_records(draws, published, config.source.id)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 

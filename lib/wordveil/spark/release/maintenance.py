@@ -40,7 +40,7 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     with open_release(config, session, progress, outcome="the draws are unchanged") as release:
         require_no_open_runs(release.journal, config.release)
         progress("purging")
-        return _purge(release.tables.draws, release.journal, config.input.id)
+        return _purge(release.tables.draws, release.journal, config.source.id)
 
 
 def _purge(draws: DeltaTable, journal: Journal, name: str) -> int:
@@ -149,7 +149,7 @@ def show(
         tables = release.tables
         facts = describe_release(config.release, tables.path, release.journal)
         if tables.draws.exists():
-            facts |= _count_records(tables, config.input.id)
+            facts |= _count_records(tables, config.source.id)
     return facts
 
 

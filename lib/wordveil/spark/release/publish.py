@@ -94,13 +94,13 @@ def publish(
         before = _find_published(tables, journal, version, shown, encode_public_key(signing_key))
         if output.public_table:
             _check_name(tables, output.public_table)
-        newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         released = newest.where(f"status = '{RELEASED}'")
         seed = key.for_release(name).layout_seed
         written = (
             before.public_version
             if before
-            else _write_rows(tables.public, released, shown, output, config.input.id, seed)
+            else _write_rows(tables.public, released, shown, output, config.source.id, seed)
         )
         if output.public_table:
             location = Files(release.spark, tables.public.path).path

@@ -92,11 +92,10 @@ def _open_runner(
     tasks: TaskProgress,
 ) -> Iterator[ReleaseRunner]:
     """Read the configuration, and open the release after all checks that need no Spark have passed."""
+    settings, budget = config.record_settings(""), config.budget
     materials = load_materials(config, progress, tasks)
-    settings = config.record_settings("")
-    budget = config.budgets.budget if config.budgets else None
     if budget is not None:
-        facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.input.author is not None)
+        facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.source.author is not None)
         if faults := budget_faults(budget, facts):
             raise ConfigError("configuration", [Fault(where, "", problem) for where, problem in faults])
     with open_release(
@@ -110,7 +109,7 @@ def _open_runner(
             release=release,
             materials=materials,
             settings=settings,
-            source=config.input,
+            source=config.source,
             budget=budget,
             records_per_file=config.output.records_per_file,
             params=dict(params),

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from wordveil.config.schema import InputSection
 from wordveil.errors import ReleaseError
+from wordveil.input.source import Source
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
@@ -65,7 +65,7 @@ class ReleaseRunner:
     release: OpenRelease
     materials: Materials
     settings: RecordSettings
-    source: InputSection
+    source: Source
     budget: Budget | None
     records_per_file: int | None
     params: dict[str, str]
@@ -82,7 +82,7 @@ class ReleaseRunner:
             table = open_input(self.release.spark, self.source, self.params)
             if not table.is_delta:
                 raise ReleaseError(
-                    f"input {self.source.source}: is not a Delta table. A release reads a Delta table, so that a run "
+                    f"input {self.source.name}: is not a Delta table. A release reads a Delta table, so that a run "
                     "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
@@ -205,13 +205,13 @@ class ReleaseRunner:
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
         )
-        if self.source.source != intent.source:
+        if self.source.name != intent.source:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
-                f"{self.source.source}. {hint}"
+                f"{self.source.name}. {hint}"
             )
-        pinned = {"where": intent.where or None, "version": intent.version, "timestamp": None}
-        table = open_input(self.release.spark, self.source.model_copy(update=pinned), intent.params)
+        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
+        table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and that table has since been "
@@ -272,7 +272,7 @@ class ReleaseRunner:
             settings=self._fixed_settings(),
             epoch=self.materials.key.epoch,
             epochs=self.materials.key.epoch_fingerprints,
-            source=source.source,
+            source=source.name,
             source_id=table.table_id or "",
             version=-1 if table.latest_version is None else table.latest_version,
             where=source.where or "",

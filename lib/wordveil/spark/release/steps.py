@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.schema import ColumnsSection
+from wordveil.input.columns import Columns
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TOKENS_COLUMN, WITHDRAWN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
@@ -70,7 +70,7 @@ class RunSteps:
         table: InputTable | None,
         *,
         terms: Terms,
-        columns: ColumnsSection,
+        columns: Columns,
         paid: int | None,
         max_records: int | None = None,
         records_per_file: int | None = None,
@@ -81,7 +81,7 @@ class RunSteps:
         self._intent = intent
         self._table = table
         self._terms = terms
-        self._columns = columns.model_copy(update={"max_bytes": intent.max_bytes} if table else {})
+        self._columns = replace(columns, max_bytes=intent.max_bytes) if table else columns
         self._paid = paid
         self._max_records = max_records
         self._records_per_file = records_per_file

@@ -135,7 +135,7 @@ class ReleaseTables:
         """The name under which a run appends its draws: to append a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
-    def create(self, rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> None:
+    def create(self, rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> None:
         """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
         the ``texts`` of the output.
 
@@ -177,7 +177,7 @@ class ReleaseTables:
         return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 
     @staticmethod
-    def schema(rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> StructType:
+    def schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
         """The columns of the draws table: those of a Parquet output, and internal ones that begin with two
         underscores.
         """

@@ -15,8 +15,9 @@ import pyarrow as pa
 from wordveil.artifacts.bundle import Bundle, find_one, open_bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
-from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSection
+from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.columns import DEFAULT_MAX_BYTES, Columns
 from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings, release_terms
@@ -227,7 +228,7 @@ def _make_job(
     run: Run,
     policy: TextPolicy,
     text: Mapping[str, Any],
-    columns: ColumnsSection,
+    columns: Columns,
     texts: TextColumns,
     how: str,
     shown: tuple[str, ...],

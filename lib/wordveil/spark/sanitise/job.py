@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wordveil.config.load import Config
-from wordveil.config.parameters import check_params
-from wordveil.config.schema import ColumnsSection, OutputSection
+from wordveil.config.schema import OutputSection
+from wordveil.input.columns import Columns
+from wordveil.input.parameters import check_params
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
@@ -48,15 +49,15 @@ def run_sanitise(
     ``session`` is called after all checks that need no Spark have passed. ``params``: those of ``input.where``.
     Raises a :class:`WordveilError` that says what is wrong; the output is then as it was before.
     """
-    check_params(config.input.where, params)
-    materials = load_materials(config, progress, tasks)
+    check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
+    materials = load_materials(config, progress, tasks)
     progress("starting Spark")
     spark = session()
     require_classic(spark)
     require_free_places(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
-    table = open_input(spark, config.input, params).read()
+    table = open_input(spark, config.source, params).read()
     started = time.perf_counter()
     try:
         with (
@@ -64,7 +65,7 @@ def run_sanitise(
             job_errors(),
             watch_tasks(spark.sparkContext, settings.run_id, tasks),
         ):
-            counts = write_sanitised(table, draft.path, job, config.input, config.output, progress)
+            counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
@@ -85,7 +86,7 @@ def write_sanitised(
     table: DataFrame,
     path: str,
     job: Sanitise,
-    columns: ColumnsSection,
+    columns: Columns,
     output: OutputSection,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, Any]:
