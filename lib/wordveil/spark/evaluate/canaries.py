@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.assembly.audits import identify_release
@@ -43,9 +46,6 @@ from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.spark.sanitise.materials import Materials
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 OUTCOME = "nothing was audited"
 """What is true where a Spark job fails."""
@@ -119,8 +119,6 @@ class _Pipeline:
 
     def read_output(self, path: str) -> Output:
         """The rows of an output in the order of its files, as a reader finds them."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         rows = self.spark.read.parquet(path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
         seen = rows.select("*", file.alias("__file"), row.alias("__row"))
@@ -296,8 +294,6 @@ def _find_admitted(
     pipeline: _Pipeline, where: str, params: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]] | None:
     """The ids of each table whose records meet the condition; None where it cannot be applied to documents."""
-    from pyspark.errors import PySparkException
-
     found = []
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
@@ -36,9 +36,6 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 OUTCOME = "nothing was measured"
 """What is true where a Spark job fails."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.evaluation import EvaluationSection
 from wordveil.config.load import Config
@@ -20,9 +21,6 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.records.schema import REASON_COLUMN, RELEASED
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import column, field_column, find_field
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _ID, _AUTHOR, _LABEL = "__id", "__author", "__label"
 _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
@@ -86,8 +84,6 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
     InputError
         where ``output`` is no output of this configuration.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     check_described(source, config)
     released = _released_rows(output, config)
     name = config.source.id
@@ -119,15 +115,11 @@ def check_described(source: DataFrame, config: Config) -> None:
 
 
 def _as_text(name: str | None) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return (F.lit(None) if name is None else column(name)).cast("string")
 
 
 def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     """Ids, texts and fingerprints of the records that were released."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     needed = [(config.source.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
@@ -156,9 +148,6 @@ def _kept(frame: DataFrame) -> Iterator[None]:
 
 def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_author: bool) -> DataFrame:
     """The ids, column ``__id``, of the records to measure: those of some authors, or any where authors are too few."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
     order = F.xxhash64(F.lit(seed), _ID)
     if has_author:
         room = min(section.authors, section.records // section.min_texts)

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from pyspark.sql import SparkSession
 
 from wordveil.errors import ConfigError, Fault
 from wordveil.input.conditions import fold_name
@@ -14,9 +17,6 @@ from wordveil.input.source import Source
 from wordveil.privacy.relations import Exposure
 from wordveil.records.paths import read_path
 from wordveil.spark.platform.jvm import gateway, list_items
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 # Functions that return a value for any text, by the names of Spark's classes.
@@ -166,8 +166,6 @@ class _ConditionInspector:
         )
 
     def _is_subquery(self, node: Any) -> bool:
-        from py4j.java_gateway import is_instance_of
-
         return bool(is_instance_of(gateway(self.spark), node, _SUBQUERY))
 
     def _is_text(self, node: Any) -> bool:

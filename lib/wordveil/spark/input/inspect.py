@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from wordveil.config.guess import Column
 from wordveil.config.schema import SparkSection
@@ -20,11 +22,6 @@ from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
 
 # A first line of CSV that is a record after all must not get into a configuration.
 _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")

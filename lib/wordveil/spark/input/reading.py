@@ -11,8 +11,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
 
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
@@ -21,10 +26,6 @@ from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructType
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
 """Formats of text, of which Spark reads files by wordveil's options."""
@@ -62,8 +63,6 @@ def read_source(
     if section.kind in PARSED_FORMATS:
         return _mark_malformed(frame)
     if section.kind == "text":
-        from pyspark.sql import functions as F  # noqa: N812
-
         return frame.select("*", F.col("_metadata.file_name").alias("file_name"))
     return frame
 
@@ -72,8 +71,6 @@ def find_columns(spark: SparkSession, section: Source) -> StructType | None:
     """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
     line of CSV, or by reading JSON once. None for other formats, which know their columns.
     """
-    from pyspark.sql.types import StringType, StructField, StructType
-
     if section.kind not in PARSED_FORMATS or section.table is not None:
         return None
     found = load_files(spark, section).schema
@@ -84,8 +81,6 @@ def find_columns(spark: SparkSession, section: Source) -> StructType | None:
 def _reader(
     spark: SparkSession, section: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
-    from pyspark.errors import ParseException
-
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
         # What is no variable may be the secret itself.
@@ -125,8 +120,6 @@ def _mark_malformed(frame: DataFrame) -> DataFrame:
     """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps what its directory says of it,
     and nothing of its own.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     sound = F.col(CORRUPT_COLUMN).isNull()
     partitions = partition_columns(frame)
     columns = [name for name in frame.columns if name != CORRUPT_COLUMN]

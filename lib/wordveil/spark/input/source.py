@@ -13,6 +13,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.input.formats import FILE_FORMATS, has_header
 from wordveil.input.parameters import check_params
@@ -29,9 +36,6 @@ from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
     from wordveil.config.load import Config
 
 FILE_COLUMN = "__wordveil_file"
@@ -106,9 +110,6 @@ class InputTable:
         In a table without files of its own, such as a view, the column is empty, and ``names`` choose nothing. Raises
         as :meth:`read`.
         """
-        from pyspark.errors import AnalysisException
-        from pyspark.sql import functions as F  # noqa: N812
-
         frame = self._load_version(None)
         self._check(frame)
         try:
@@ -120,8 +121,6 @@ class InputTable:
         return self._filter(placed if names is None else self._read_files(frame, names))
 
     def _read_files(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
-        from py4j.protocol import Py4JError
-
         # Spark lists local files as file:///x and calls them file:/x in their metadata.
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
         if (snapshot := _find_snapshot(frame)) is not None:
@@ -236,8 +235,6 @@ def _kind(section: Source) -> str:
 
 def _find_snapshot(frame: DataFrame) -> Any:
     """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
-    from py4j.java_gateway import is_instance_of
-
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
@@ -258,8 +255,6 @@ def _find_snapshot(frame: DataFrame) -> Any:
 @contextmanager
 def _version_errors(section: Source) -> Iterator[None]:
     """Turn Delta's error about a version that cannot be read into a fault of the setting that chose it."""
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield
@@ -289,8 +284,6 @@ def _version_errors(section: Source) -> Iterator[None]:
 
 @contextmanager
 def _feed_errors(section: Source, first: int, last: int) -> Iterator[None]:
-    from pyspark.errors import PySparkException
-
     try:
         yield
     except PySparkException as error:
@@ -320,9 +313,6 @@ def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: 
 @contextmanager
 def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
     """Turn Spark's error about the condition into a fault of it; parameters are not shown."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
@@ -18,10 +21,6 @@ from wordveil.spark.input.source import NO_PARAMS, read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.places import require_free_places
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
@@ -24,9 +25,6 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import PUBLISHED, Intent, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _GATE_SEED = 0
 

@@ -46,7 +46,7 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         journal = _open_table(home / JOURNAL)
         events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
         intents = events.intents()
-        if not intents or intents[0].terms["release"] != config.release:
+        if not intents or intents[0].terms.fixed["release"] != config.release:
             return None
         draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
         _open_table(ledger_place, events.newest_version(LEDGER_VERSION))

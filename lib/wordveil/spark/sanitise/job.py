@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from wordveil.config.load import Config
 from wordveil.config.schema import OutputSection
@@ -25,10 +30,6 @@ from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 # No empty file _SUCCESS: the directory gets its name when it is complete, and some readers take every file for Parquet.
 _WRITE_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
@@ -151,18 +152,12 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 
 
 def _output_schema(records: DataFrame, texts: TextColumns) -> StructType:
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
     added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
     return StructType([*records.schema.fields[: -len(texts.names) - 1], *added.fields])
 
 
 def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
     """Write the table and return the run's counts, observed in the same pass."""
-    from pyspark.sql import Observation
-
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)

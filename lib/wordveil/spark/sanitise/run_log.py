@@ -6,7 +6,9 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config.arguments import parse_release, parse_run_id
@@ -18,9 +20,6 @@ from wordveil.records.fixed_settings import explain_change, list_settings
 from wordveil.spark.platform.filesystem import Files
 from wordveil.text.policy import TextPolicy
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 RECORD_VERSION = 1
 
