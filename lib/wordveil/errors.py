@@ -6,11 +6,14 @@ text of a record, and what looks like a credential is hidden in it. ``exit_code`
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wordveil.credentials import hide_credentials, hide_in_value
 
 _HIDES = {"where": hide_in_value, "value": hide_in_value, "problem": hide_credentials, "hint": hide_credentials}
+_SHOWN = 80
 
 
 class WordveilError(Exception):
@@ -52,6 +55,17 @@ class Fault:
         shown = f" = {self.value}" if self.value else ""
         tail = f" {self.hint}" if self.hint else ""
         return f"{self.where}{shown}: {self.problem}{tail}"
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """A sentence that names the nearest of what is allowed; empty where nothing is near."""
+    return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
+
+
+def shown_value(value: object) -> str:
+    """A value as a fault shows it: without credentials, and cut where it is long."""
+    text = "" if value is None else hide_in_value(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 class ConfigError(WordveilError):

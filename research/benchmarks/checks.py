@@ -53,7 +53,7 @@ def read_inputs(spark: Any, home: Path, rounds: int) -> dict[str, dict[str, list
     """Each kind of input, with the walk and without."""
     from pyspark.sql import DataFrame
 
-    from wordveil.config.schema import InputSection
+    from wordveil.input.source import Source
     from wordveil.spark.input import source
 
     rows = spark.range(1000).selectExpr("cast(id AS string) AS id", "'some words' AS body")
@@ -68,7 +68,7 @@ def read_inputs(spark: Any, home: Path, rounds: int) -> dict[str, dict[str, list
         ("table", {"table": tables[0]}),
         (f"view over {VIEWS} tables", {"table": "all_parts"}),
     ):
-        section = InputSection(id="id", text="body", **place)
+        section = Source("id", "body", **place)
 
         def read(section: Any = section) -> None:
             source.open_input(spark, section).read()

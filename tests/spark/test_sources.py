@@ -15,8 +15,8 @@ import yaml
 from support.workspaces import Workspace, corpus, read_output, write_delta
 from wordveil.assembly.bundles import build_bundle
 from wordveil.cli import app
-from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError, InputError
+from wordveil.input.source import Source
 from wordveil.spark.input.inspect import read_columns
 from wordveil.spark.input.source import open_input, read_input
 from wordveil.spark.plan.plan import make_plan
@@ -26,9 +26,8 @@ from wordveil.spark.sanitise.job import run_sanitise
 BIND_LATE = "spark.sql.legacy.parameterSubstitution.constantsOnly"
 
 
-def section(path: Path | None, **settings: object) -> InputSection:
-    given = {"id": "id", "text": "body", "format": "delta", **({"path": str(path)} if path else {}), **settings}
-    return InputSection.model_validate({name: value for name, value in given.items() if value is not None})
+def section(path: Path | None, **settings: object) -> Source:
+    return Source(**{"id": "id", "text": "body", "format": "delta", "path": path and str(path), **settings})
 
 
 def rows(first: int, last: int) -> pa.Table:

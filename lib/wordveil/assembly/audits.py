@@ -8,7 +8,6 @@ from pathlib import Path
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.content_store import encode_canonical
 from wordveil.audit import store
-from wordveil.config.checks import output_exposes
 from wordveil.config.load import Config
 
 
@@ -30,9 +29,9 @@ def identify_release(config: Config, fingerprint: str) -> str:
         "order": config.output.order,
         "directories": list(config.output.partition_by),
         "file": config.output.records_per_file or 0,
-        "keep": list(config.input.keep),
-        "where": config.input.where or "",
-        "shown": sorted({*output_exposes(config.output, config.budgets, config.policy), *config.input.shown}),
+        "keep": list(config.source.keep),
+        "where": config.source.where or "",
+        "shown": sorted({*config.form_shown, *config.source.shown}),
     }
     return hashlib.sha256(encode_canonical(terms)).hexdigest()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wordveil.artifacts import bundle as bundles
 from wordveil.artifacts.bundle import Bundle
-from wordveil.artifacts.ngram_model import open_model
+from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.assembly.inputs import digest_files, read_files
 from wordveil.config.load import Config
 from wordveil.config.mechanisms import HYPERNYMS, MechanismSection
@@ -213,8 +213,7 @@ def find_ngrams(config: Config) -> NgramModel | None:
 
     Raises :class:`wordveil.errors.NgramError`.
     """
-    path = config.text.model_path
-    return open_model(path) if path else None
+    return open_model(find_model(Path(config.text.ngrams))) if config.text.ngrams else None
 
 
 def ready_bundle(config: Config, work: BuildContext | None = None) -> Bundle:

@@ -18,8 +18,8 @@ from wordveil.cli.options import (
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.config.parameters import parse_params
 from wordveil.errors import BundleError, ConfigError, Fault, RefutedError
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from collections.abc import Callable

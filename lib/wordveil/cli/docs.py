@@ -11,7 +11,7 @@ import typer
 
 from wordveil.cli.options import JsonOption
 from wordveil.cli.output import print_document, print_json, print_table, print_text
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, did_you_mean
 
 DOCUMENT = ".md"
 # A link to another file, or a picture: a terminal can follow neither.
@@ -72,7 +72,6 @@ def _find_name(given: str, pages: dict[str, Path]) -> str:
     name = given.removeprefix("docs/").removesuffix(DOCUMENT)
     if name in pages:
         return name
-    from wordveil.config.checks import did_you_mean
 
     problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
     raise ConfigError("command line", [Fault("PAGE", given, problem)])

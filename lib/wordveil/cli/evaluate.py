@@ -12,8 +12,8 @@ from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_ses
 from wordveil.cli.output import print_json, print_note, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report, writing
-from wordveil.config.parameters import parse_params
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config

@@ -19,7 +19,7 @@ from wordveil.cli.options import (
 from wordveil.cli.output import print_json, print_note, show_progress
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_gate, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.config.parameters import parse_params
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.spark.release.night import Night

@@ -18,8 +18,8 @@ from wordveil.cli.options import (
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.config.parameters import parse_params
 from wordveil.errors import BundleError, ConfigError, Fault
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.assembly.bundles import FindBundle

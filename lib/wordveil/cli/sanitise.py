@@ -19,8 +19,8 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import print_json, show_progress
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.config.parameters import parse_params
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
     from wordveil.config.load import Config

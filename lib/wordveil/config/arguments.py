@@ -10,25 +10,25 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from wordveil.config.checks import find_text_faults
-from wordveil.config.column_checks import find_column_faults
 from wordveil.config.load import make_fault
 from wordveil.config.schema import ColumnsSection, ReleaseName, Section, TextSection
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.columns import Columns, find_column_faults
 from wordveil.records.columns import TextColumns
 from wordveil.text.policy import TextPolicy
 
 _Model = TypeVar("_Model", bound=Section)
 
 
-def parse_arguments(
-    columns: Mapping[str, Any], policy: Mapping[str, Any]
-) -> tuple[ColumnsSection, TextPolicy, TextColumns]:
+def parse_arguments(columns: Mapping[str, Any], policy: Mapping[str, Any]) -> tuple[Columns, TextPolicy, TextColumns]:
     """Check the settings of the sections ``input`` (columns alone) and ``text``. Raises :class:`ConfigError`.
 
     Returns the columns of the input, the policy, and the text columns of the output.
     """
     faults: list[Fault] = []
-    source = _parse(ColumnsSection, "input", columns, find_column_faults, faults)
+    section = _parse(ColumnsSection, "input", columns, lambda _: (), faults)
+    source = Columns(**section.model_dump()) if section else None
+    faults.extend(find_column_faults(source) if source else ())
     names = source.texts if source else ()
     text = _parse(TextSection, "text", policy, lambda section: find_text_faults(section, names), faults)
     if faults or source is None or text is None:

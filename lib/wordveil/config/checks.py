@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from wordveil.artifacts.ngram_model import find_model, read_model
-from wordveil.config.column_checks import find_column_faults
-from wordveil.config.conditions import find_reading
 from wordveil.config.evaluation import EvaluationSection, find_evaluation_faults
-from wordveil.config.formats import FILE_FORMATS, find_format_faults
 from wordveil.config.generator_checks import find_corpus_faults, find_text_conflicts
 from wordveil.config.mechanisms import HYPERNYMS, nearest_mechanism
 from wordveil.config.schema import (
@@ -26,12 +21,16 @@ from wordveil.config.schema import (
     SparkSection,
     TextSection,
 )
-from wordveil.credentials import hide_in_value
 from wordveil.embeddings.embedding import SHIPPED
-from wordveil.errors import Fault, NgramError
-from wordveil.privacy.relations import ORDER_EXPOSES, Exposure, Relation, column_exposure, narrow_relation
-from wordveil.release.budgets import ReleaseFacts, budget_exposes, budget_faults
-from wordveil.release.rules import is_exposure, public_faults
+from wordveil.errors import Fault, NgramError, did_you_mean, shown_value
+from wordveil.input.columns import find_column_faults
+from wordveil.input.conditions import find_reading
+from wordveil.input.formats import find_source_faults
+from wordveil.input.source import Source
+from wordveil.privacy.relations import Exposure, Relation, column_exposure, narrow_relation
+from wordveil.release.budgets import ReleaseFacts, budget_faults
+from wordveil.release.exposures import is_exposure, output_exposes
+from wordveil.release.rules import public_faults
 from wordveil.text.choices import Length, OtherLanguage, Profile, Repeat, Slots
 from wordveil.text.contradictions import find_faults
 from wordveil.text.draft import DraftPolicy
@@ -39,7 +38,6 @@ from wordveil.text.language import find_missing_packages
 from wordveil.text.policy import TextPolicy
 from wordveil.text.stop_words import find_list_problem
 
-_SHOWN = 80
 _NO_LENGTH = (
     "profile: strict (the default) hides the length and needs n_max: the public number of words to which every text is "
     "cut or filled, 1 to 16777215, e.g. n_max: 64. Set it, or set length: as_is, which shows the length."
@@ -67,19 +65,22 @@ class Sections:
 
 def find_contradictions(sections: Sections) -> Iterator[Fault]:
     """List the faults of a configuration that no single value shows."""
-    source, text = sections.input, sections.text
+    source, text = sections.input.source if sections.input else None, sections.text
+    policy = None
     if source:
         yield from find_column_faults(source)
-        yield from _source_faults(source)
+        yield from find_source_faults(source)
         if sections.output:
             yield from _table_faults(source, sections.output)
     if text:
-        yield from find_text_faults(text, source.texts if source else ())
-        if source and source.where:
-            yield from _condition_faults(source, text)
-        if source and source.language:
+        faults = list(find_text_faults(text, source.texts if source else ()))
+        yield from faults
+        if source:
+            policy = None if faults else TextPolicy(**text.policy_settings(source.texts))
             yield from _language_faults(source, text)
-    yield from _release_faults(sections)
+    if source and policy:
+        yield from _condition_faults(source, policy)
+    yield from _release_faults(sections, source, policy)
     yield from _mechanism_faults(sections.mechanism, text, sections.output)
     yield from _training_faults(sections.mechanism)
     yield from _spark_faults(sections.spark)
@@ -165,16 +166,13 @@ def _width_faults(widths: Mapping[str, int], names: Sequence[str]) -> Iterable[F
         yield Fault("text.n_max", "", problem)
 
 
-def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
+def _condition_faults(source: Source, policy: TextPolicy) -> Iterable[Fault]:
     """A condition that reads the text under a policy whose bound is for any two texts: it could admit one of them and
     not the other.
     """
-    if (
-        any(True for _ in find_text_faults(text, source.texts))
-        or TextPolicy(**text.policy_settings(source.texts)).relation is not Relation.ANY_TEXT
-    ):
+    if source.where is None or policy.relation is not Relation.ANY_TEXT:
         return
-    if how := find_reading(source.where or "", source.texts):
+    if how := find_reading(source.where, source.texts):
         problem = (
             f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
             "holds for any two texts. Filter on kept columns or in a view of public columns, or use a policy of "
@@ -183,9 +181,9 @@ def _condition_faults(source: InputSection, text: TextSection) -> Iterable[Fault
         yield Fault("input.where", shown_value(source.where), problem)
 
 
-def _language_faults(source: InputSection, text: TextSection) -> Iterable[Fault]:
+def _language_faults(source: Source, text: TextSection) -> Iterable[Fault]:
     """A column of languages that no setting uses."""
-    if (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
+    if source.language and (text.other_language or OtherLanguage.RELEASE) == OtherLanguage.RELEASE:
         problem = (
             "has no effect with text.other_language: release, which tells no languages apart. Set it to mask or "
             "quarantine, or remove this setting."
@@ -193,10 +191,10 @@ def _language_faults(source: InputSection, text: TextSection) -> Iterable[Fault]
         yield Fault("input.language", shown_value(source.language), problem)
 
 
-def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
+def _model_faults(path: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
     """An n-gram model that is missing, or that was counted with another definition of words than the policy's."""
     try:
-        counted = read_model(find_model(Path(place)))["content"]["settings"]
+        counted = read_model(find_model(Path(path)))["content"]["settings"]
     except NgramError as error:
         yield Fault("text.ngrams", "", str(error))
         return
@@ -211,9 +209,9 @@ def _model_faults(place: str, settings: Mapping[str, Any]) -> Iterable[Fault]:
             yield Fault(f"text.{name}", shown_value(chosen), problem)
 
 
-def _release_faults(sections: Sections) -> Iterable[Fault]:
+def _release_faults(sections: Sections, source: Source | None, policy: TextPolicy | None) -> Iterable[Fault]:
     """What a release needs and a one-shot job cannot have, and rules and budgets that none of its runs can keep."""
-    source, text, output = sections.input, sections.text, sections.output
+    output = sections.output
     if output is None:
         return
     if output.format != "delta":
@@ -231,19 +229,18 @@ def _release_faults(sections: Sections) -> Iterable[Fault]:
             "or authors."
         )
         yield Fault("ledger", "", problem)
-    yield from _place_faults(source, output, sections.ledger)
-    if source is None or text is None or any(True for _ in find_text_faults(text, source.texts)):
+    yield from _nesting_faults(source, output, sections.ledger)
+    if source is None or policy is None:
         return
-    policy = TextPolicy(**text.policy_settings(source.texts))
     relation = narrow_relation(policy.relation, source.shown)
-    budgets = sections.budgets
-    if budgets:
+    budget = sections.budgets.budget if sections.budgets else None
+    if budget:
         facts = ReleaseFacts(relation, policy.n_max, source.author is not None)
-        yield from (Fault(where, "", problem) for where, problem in budget_faults(budgets.budget, facts))
+        yield from (Fault(where, "", problem) for where, problem in budget_faults(budget, facts))
     if sections.gate:
         columns = (column_exposure(name) for name in source.keep)
-        shown = (*policy.exposes, *source.shown, *output_exposes(output, budgets, policy), *columns)
-        yield from _gate_faults(sections.gate, relation, shown)
+        form = output_exposes(output.order, is_release=True, budget=budget, n_max=policy.n_max)
+        yield from _gate_faults(sections.gate, relation, (*policy.exposes, *source.shown, *form, *columns))
 
 
 def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Fault]:
@@ -263,31 +260,20 @@ def _one_shot_faults(sections: Sections, output: OutputSection) -> Iterable[Faul
     yield from (Fault(name, "", problem) for name, value in given.items() if value)
 
 
-def _place_faults(source: InputSection | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
+def _nesting_faults(source: Source | None, output: OutputSection, ledger: LedgerSection | None) -> Iterable[Fault]:
     """Tables that lie inside each other."""
-    places = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
-    named = {name: place.rstrip("/") for name, place in places.items() if place}
+    paths = {"output.path": output.path, "ledger.path": ledger and ledger.path, "output.public": output.public}
+    tables = {name: path.rstrip("/") for name, path in paths.items() if path}
     if source and source.path:
-        named["input.path"] = source.path.rstrip("/")
-    for name, place in named.items():
-        for other, there in named.items():
+        tables["input.path"] = source.path.rstrip("/")
+    for name, path in tables.items():
+        for other, above in tables.items():
             if (
                 name not in (other, "input.path")
-                and (place + "/").startswith(there + "/")
+                and (path + "/").startswith(above + "/")
                 and {name, other} != {"output.path", "input.path"}
             ):
-                yield Fault(name, place, f"is {other}, or inside it. Choose another place.")
-
-
-def output_exposes(output: OutputSection, budgets: BudgetsSection | None, policy: TextPolicy) -> tuple[str, ...]:
-    """What an output shows by its layout; and a release by following its input, and by refusing what is over a
-    budget.
-    """
-    layout = ORDER_EXPOSES[output.order]
-    if output.format != "delta":
-        return layout
-    over = budget_exposes(budgets.budget, policy.n_max) if budgets else ()
-    return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *over)
+                yield Fault(name, path, f"is {other}, or inside it. Choose another place.")
 
 
 def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) -> Iterable[Fault]:
@@ -305,50 +291,7 @@ def _gate_faults(gate: GateSection, relation: Relation, shown: tuple[str, ...]) 
             yield Fault(f"gate.{name}", "", problem)
 
 
-def _source_faults(source: InputSection) -> Iterable[Fault]:
-    yield from find_format_faults(source)
-    places = (source.path is not None) + (source.table is not None)
-    if places > 1 or (places == 0 and source.kind in FILE_FORMATS):
-        yield Fault(
-            "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
-        )
-    if source.table is not None and source.format is not None:
-        yield Fault(
-            "input.format",
-            source.format,
-            "must not be set with input.table, because the catalogue knows the format. Remove it.",
-        )
-    chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
-    if len(chosen) == 2:
-        yield Fault(
-            "input.timestamp",
-            str(source.timestamp),
-            "and input.version both say which version to read. Remove one of them.",
-        )
-    if source.table is None and source.kind != "delta":
-        for name, value in chosen.items():
-            yield Fault(
-                f"input.{name}",
-                shown_value(value),
-                "only Delta tables have versions. Set input.format: delta, or remove it.",
-            )
-    if source.timestamp is not None and not _is_timestamp(source.timestamp):
-        yield Fault(
-            "input.timestamp",
-            shown_value(source.timestamp),
-            'is not a date or time. Write "2026-11-20 03:00:00", in quotes.',
-        )
-
-
-def _is_timestamp(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault]:
+def _table_faults(source: Source, output: OutputSection) -> Iterable[Fault]:
     for name in output.partition_by:
         if name not in source.keep:
             near = did_you_mean(name, source.keep)
@@ -358,14 +301,3 @@ def _table_faults(source: InputSection, output: OutputSection) -> Iterable[Fault
     here, there = (source.path or "").rstrip("/"), output.path.rstrip("/")
     if here and (here == there or here.startswith(there + "/") or there.startswith(here + "/")):
         yield Fault("output.path", output.path, "is the input, inside it or above it. Choose another place.")
-
-
-def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """A sentence that names the nearest of what is allowed; empty where nothing is near."""
-    return "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, list(allowed), n=1))
-
-
-def shown_value(value: object) -> str:
-    """A value as a fault shows it: without credentials, and cut where it is long."""
-    text = "" if value is None else hide_in_value(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -8,9 +8,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from wordveil.config.conditions import fold_name
-from wordveil.config.schema import ColumnsSection, GateSection, Name, Section
+from wordveil.config.schema import GateSection, Name, Section
 from wordveil.errors import Fault
+from wordveil.input.columns import Columns
+from wordveil.input.conditions import fold_name
 from wordveil.records.paths import read_path
 
 AttackerName = Literal["koppel", "svm-characters", "svm-words", "continuous-ngrams", "nearest-author"]
@@ -59,7 +60,7 @@ class EvaluationSection(Section):
 
 
 def find_evaluation_faults(
-    section: EvaluationSection, source: ColumnsSection | None, gate: GateSection | None
+    section: EvaluationSection, source: Columns | None, gate: GateSection | None
 ) -> Iterable[Fault]:
     """What contradicts itself, the input's columns or the gate. ``source``, ``gate``: None where they have faults."""
     if source is not None:
@@ -84,7 +85,7 @@ def find_evaluation_faults(
         yield Fault("evaluation.min_texts", str(section.min_texts), f"{problem} Lower it, or raise evaluation.records.")
 
 
-def _gate_faults(section: EvaluationSection, source: ColumnsSection, bound: float) -> Iterable[Fault]:
+def _gate_faults(section: EvaluationSection, source: Columns, bound: float) -> Iterable[Fault]:
     if find_author(section, source) is None:
         problem = "measures who wrote a text. Name the authors' column in evaluation.author or input.author."
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
@@ -93,6 +94,6 @@ def _gate_faults(section: EvaluationSection, source: ColumnsSection, bound: floa
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
 
 
-def find_author(section: EvaluationSection, source: ColumnsSection) -> str | None:
+def find_author(section: EvaluationSection, source: Columns) -> str | None:
     """The column of authors; None where there is none."""
     return section.author or source.author

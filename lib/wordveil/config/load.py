@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeGuard, get_args
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from wordveil.artifacts.bundle import Recipe
-from wordveil.config.checks import Sections, did_you_mean, find_contradictions, output_exposes, shown_value
+from wordveil.config.checks import Sections, find_contradictions
 from wordveil.config.credential_checks import find_credential_faults
 from wordveil.config.evaluation import EvaluationSection, find_author
 from wordveil.config.mechanisms import MECHANISM_SECTIONS, AnyMechanism, check_misnamed
@@ -30,11 +31,13 @@ from wordveil.config.schema import (
     TextSection,
 )
 from wordveil.config.yaml_file import read_yaml, set_key
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, did_you_mean, shown_value
+from wordveil.input.source import Source
 from wordveil.privacy.relations import Relation, narrow_relation
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.release.budgets import PURE, Budget
+from wordveil.release.exposures import output_exposes
 from wordveil.text.policy import TextPolicy
 
 FORMAT_VERSION = 2
@@ -68,16 +71,21 @@ class Config(Section):
     evaluation: EvaluationSection = EvaluationSection()
     spark: SparkSection = SparkSection()
 
-    @property
+    @cached_property
+    def source(self) -> Source:
+        """The corpus, as plain values."""
+        return self.input.source
+
+    @cached_property
     def policy(self) -> TextPolicy:
         """The text policy."""
-        return TextPolicy(**self.text.policy_settings(self.input.texts))
+        return TextPolicy(**self.text.policy_settings(self.source.texts))
 
-    @property
+    @cached_property
     def text_columns(self) -> TextColumns:
         """The text columns of the output."""
-        names = self.input.text_names
-        return TextColumns(names, self.text.widths(self.input.texts) if len(names) > 1 else ())
+        names = self.source.text_names
+        return TextColumns(names, self.text.widths(names) if len(names) > 1 else ())
 
     @property
     def sentence_policy(self) -> TextPolicy:
@@ -91,16 +99,31 @@ class Config(Section):
             self.release,
             run_id,
             self.policy,
-            tuple(self.input.keep),
+            tuple(self.source.keep),
             self.shown,
             columns=self.text_columns,
             max_records=self.mechanism.settings.record_limit,
         )
 
-    @property
+    @cached_property
+    def budget(self) -> Budget | None:
+        """The limits of what records may cost; None where there are none."""
+        return self.budgets.budget if self.budgets else None
+
+    @cached_property
+    def form_shown(self) -> tuple[str, ...]:
+        """What the output shows by its form and by its budgets."""
+        return output_exposes(
+            self.output.order,
+            is_release=self.output.format == "delta",
+            budget=self.budget,
+            n_max=self.policy.n_max,
+        )
+
+    @cached_property
     def shown(self) -> tuple[str, ...]:
         """What the release shows in addition to the policy's exposures and kept columns."""
-        return output_exposes(self.output, self.budgets, self.policy) + self.gate.rules.shown + self.input.shown
+        return self.form_shown + self.gate.rules.shown + self.source.shown
 
     @property
     def relation(self) -> Relation:
@@ -110,17 +133,17 @@ class Config(Section):
     @property
     def author(self) -> str | None:
         """The column of authors whom attackers of an evaluation guess; None where there is none."""
-        return find_author(self.evaluation, self.input)
+        return find_author(self.evaluation, self.source)
 
     @property
     def needs_delta(self) -> bool:
         """Whether the session must know Delta."""
-        return self.input.needs_delta or self.output.format == "delta"
+        return self.source.needs_delta or self.output.format == "delta"
 
     @property
     def ledger_budget(self) -> Budget:
         """The budget in whose unit the ledger is read; without one, pure costs under the release's own relation."""
-        return self.budgets.budget if self.budgets else Budget(PURE, self.relation)
+        return self.budget or Budget(PURE, self.relation)
 
     def recipe(self, embedding_digest: str, file_digests: Mapping[str, str] = NO_DIGESTS) -> Recipe:
         """What the bundle must be.

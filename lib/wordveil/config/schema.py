@@ -7,18 +7,16 @@ key is.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Strict, StringConstraints, Tag
 
-from wordveil.config.conditions import find_exposures
 from wordveil.config.paths import LocalPath, Location
-from wordveil.privacy.relations import Exposure, Relation
-from wordveil.records.paths import read_path
-from wordveil.records.schema import OUTPUT_FIELDS
+from wordveil.input.columns import DEFAULT_MAX_BYTES
+from wordveil.input.source import Source
+from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import Budget
 from wordveil.release.rules import GateRules
 from wordveil.text import choices
@@ -26,16 +24,6 @@ from wordveil.text.draft import DraftPolicy
 from wordveil.text.policy import PROFILES, SLOT_START_THRESHOLD, SLOT_THRESHOLD
 from wordveil.text.stop_words import load_stop_words
 from wordveil.text.types.classes import TokenType, TypeAction
-
-PARSED_FORMATS = frozenset({"csv", "json", "xml"})
-"""Formats of rows that may be impossible to parse. Such a row is quarantined."""
-# What else Spark calls its own readers: the packages they once were, and the classes that they are.
-_READER = re.compile(
-    r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
-    r"\.(avro|binaryfile|csv|delta|jdbc|json|orc|parquet|text|xml)(?:\..+)?",
-    re.IGNORECASE,
-)
-DEFAULT_MAX_BYTES = 16 * 2**20
 
 FromValue = Strict(strict=False)
 """A choice is written as its value: YAML has no enums."""
@@ -97,21 +85,6 @@ class ColumnsSection(Section):
     the text decides. ``text.other_language`` says what follows. It is published only if ``keep`` names it.
     """
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The names of the text columns."""
-        return (self.text,) if isinstance(self.text, str) else tuple(self.text)
-
-    @property
-    def text_paths(self) -> tuple[tuple[str, ...], ...]:
-        """The parts of each of these names (:func:`wordveil.records.columns.read_path`)."""
-        return tuple(map(read_path, self.texts))
-
-    @property
-    def text_names(self) -> tuple[str, ...]:
-        """What an output calls the text columns."""
-        return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
-
 
 class InputSection(ColumnsSection):
     """The corpus: a table by its path or, in the session's catalogue, by its name."""
@@ -147,36 +120,9 @@ class InputSection(ColumnsSection):
     """
 
     @property
-    def setting(self) -> str:
-        """The setting that names the table, or the source where it has neither name nor path."""
-        return "input.table" if self.table else "input.path" if self.path else "input.format"
-
-    @property
-    def source(self) -> str:
-        """The path or the name of the table, or the source's format."""
-        return self.table or self.path or self.format or ""
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """What ``where`` adds to ``exposes``, and a format in which a text may make its row impossible to parse."""
-        parsed = (str(Exposure.PRESENCE),) if self.table is None and self.kind in PARSED_FORMATS else ()
-        return (*find_exposures(self.where, self.texts), *parsed)
-
-    @property
-    def reader(self) -> str:
-        """The format by which a path is read: the short name of a reader of Spark's own, whatever it was called."""
-        found = _READER.fullmatch(self.format or "parquet")
-        return found[1].lower() if found else self.format or "parquet"
-
-    @property
-    def kind(self) -> str:
-        """The format in lower case, by which wordveil knows it."""
-        return self.reader.lower()
-
-    @property
-    def needs_delta(self) -> bool:
-        """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
-        return self.kind == "delta" or self.table is not None
+    def source(self) -> Source:
+        """The same as plain values."""
+        return Source(**self.model_dump())
 
 
 class TextSection(Section):
@@ -218,15 +164,6 @@ class TextSection(Section):
     other_language: Annotated[choices.OtherLanguage, FromValue] | None = None
     max_unknown_share: Annotated[float, Field(ge=0, lt=1)] | None = None
 
-    @property
-    def model_path(self) -> Path | None:
-        """The directory of the n-gram model; None where the policy has none. Raises
-        :class:`wordveil.errors.NgramError`.
-        """
-        from wordveil.artifacts.ngram_model import find_model  # it loads Numba
-
-        return find_model(Path(self.ngrams)) if self.ngrams else None
-
     def widths(self, names: Sequence[str]) -> tuple[int, ...]:
         """The public numbers of tokens of the text columns ``names``; empty where none is set."""
         if self.n_max is None:
@@ -241,11 +178,11 @@ class TextSection(Section):
 
         Raises :class:`wordveil.errors.NgramError` where the model is not there.
         """
-        from wordveil.artifacts.ngram_model import read_model
+        from wordveil.artifacts.ngram_model import find_model, read_model  # it loads Numba
 
         settings = self.chosen_settings(names)
-        if (path := self.model_path) is not None:
-            settings["ngrams"] = read_model(path)["digest"]
+        if self.ngrams:
+            settings["ngrams"] = read_model(find_model(Path(self.ngrams)))["digest"]
         return settings
 
     def chosen_settings(self, names: Sequence[str] = ("text",)) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from wordveil.privacy.events import ReleaseTerms
-from wordveil.privacy.relations import Exposure, Relation
+from wordveil.privacy.relations import Relation
 
 PURE = "pure"
 OVER_RECORD_BUDGET = "over_record_budget"
@@ -282,11 +282,6 @@ def _single_faults(budget: Budget, facts: ReleaseFacts) -> list[tuple[str, str]]
         for scope, limit in budget.limits.items()
         if not single <= limit
     ]
-
-
-def budget_exposes(budget: Budget, n_max: int | None) -> tuple[str, ...]:
-    """What refusing records shows: under a visible length, where costs follow from texts, ``presence``."""
-    return (str(Exposure.PRESENCE),) if budget.limits and n_max is None else ()
 
 
 @dataclass(frozen=True)

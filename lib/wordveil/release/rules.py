@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from wordveil.privacy.relations import Exposure, Relation
+from wordveil.release.exposures import is_exposure
 
 Value = float | int | str | tuple[str, ...]
 
@@ -162,11 +163,6 @@ def _plain(name: str, bound: Value) -> Any:
     if isinstance(bound, str):
         return str(bound)
     return bound if name.startswith("min_") else float(bound)  # type: ignore[arg-type]
-
-
-def is_exposure(name: str) -> bool:
-    """Whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
-    return name in list(Exposure) or (name.startswith("column:") and name != "column:")
 
 
 @dataclass(frozen=True)

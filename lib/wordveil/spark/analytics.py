@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.ml.clustering import LDA, LDAModel
+from pyspark.ml.feature import CountVectorizer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
-
-if TYPE_CHECKING:
-    from pyspark.ml.clustering import LDAModel
-    from pyspark.sql import DataFrame, SparkSession
 
 TERMS, TOPICS = "terms", "topics"
 """The tables in the output's directory."""
@@ -123,8 +125,6 @@ def _check_output(table: str, output: str) -> None:
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:
     """Split each record's text into its words, in lower case, without the stop-words."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     found = F.regexp_extract_all(F.lower(F.col(f"`{text}`")), F.lit(_WORD), F.lit(0))
     stops = F.array(*(F.lit(word) for word in stop_words))
     words = F.filter(found, lambda word: ~F.array_contains(stops, word)) if stop_words else found
@@ -133,8 +133,6 @@ def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataF
 
 def _count_terms(words: DataFrame, min_documents: int) -> DataFrame:
     """Count how often each term occurs, and in how many documents; the most frequent first."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     # Numbered in a separate step: together with explode, Spark would number the words and not the records.
     numbered = words.withColumn("document", F.monotonically_increasing_id()).select(
         "document", F.explode("words").alias("term")
@@ -148,9 +146,6 @@ def _find_topics(
     words: DataFrame, vocabulary: int, min_documents: int, topics: int, shown: int
 ) -> list[list[tuple[str, float]]]:
     """Find the terms of each topic with the highest weights; the same ones for the same table."""
-    from pyspark.ml.clustering import LDA
-    from pyspark.ml.feature import CountVectorizer
-
     documents = words.where("size(words) > 0").coalesce(4)
     counter = CountVectorizer(
         inputCol="words", outputCol="features", vocabSize=vocabulary, minDF=float(min_documents)
@@ -165,8 +160,6 @@ def _find_topics(
 
 
 def _replace(spark: SparkSession, path: str, rows: DataFrame, schema: str) -> None:
-    from pyspark.sql.types import StructType
-
     typed = StructType.fromDDL(schema)
     assert isinstance(typed, StructType)
     store = DeltaTable(spark, path, "table of analytics")

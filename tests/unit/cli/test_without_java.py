@@ -179,3 +179,13 @@ def test_a_gate_that_fails_leaves_one_document_under_spark_submit(
     assert code == 3
     assert json.loads(out) == {"passed": False}
     assert ("did not pass" in err) is not submitted
+
+
+def test_a_missing_pyspark_is_named(workspace: Workspace):
+    """Where it is missing the package cannot be imported, as if it were hidden."""
+    workspace.write_corpus(corpus(3))
+    arguments = ["sanitise", "--config", str(workspace.write_config())]
+    code = f"import sys; sys.modules['pyspark'] = None; from wordveil.cli.app import main; main({arguments!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert done.stderr.startswith("wordveil: PySpark is not installed. Install it with: pip install")

@@ -338,17 +338,17 @@ def test_a_generator_needs_its_weights(model: dict[str, Any]):
 def test_an_input_is_a_path_or_a_table_at_one_version():
     delta = {**base(), "input": {**base()["input"], "format": "delta", "version": 12}}
     config = parse_config(delta, "job.yaml")
-    assert (config.input.setting, config.input.source, config.input.needs_delta) == ("input.path", "/lake/in", True)
+    assert (config.source.setting, config.source.name, config.source.needs_delta) == ("input.path", "/lake/in", True)
     table = {name: value for name, value in delta["input"].items() if name not in ("path", "format")} | {
         "table": "lake.tickets"
     }
     config = parse_config({**base(), "input": table}, "job.yaml")
-    assert (config.input.setting, config.input.source, config.input.needs_delta) == (
+    assert (config.source.setting, config.source.name, config.source.needs_delta) == (
         "input.table",
         "lake.tickets",
         True,
     )
-    assert not parse_config(base(), "job.yaml").input.needs_delta
+    assert not parse_config(base(), "job.yaml").source.needs_delta
     assert faults({**base(), "input": {**table, "format": "delta"}}) == [
         "input.format = delta: must not be set with input.table, because the catalogue knows the format. Remove it."
     ]

@@ -13,9 +13,9 @@ from support.toys import random_embedding
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.guess import Column, guess_columns
 from wordveil.config.load import Config, parse_config
-from wordveil.config.parameters import check_params, parse_params
 from wordveil.config.template import draft_config, draft_facts, is_local_delta, refuse_existing, table_name, write_draft
 from wordveil.errors import ConfigError, OutputExistsError
+from wordveil.input.parameters import check_params, parse_params
 from wordveil.spark.platform.formats import find_format
 
 FILLED = {"mechanism": {"epsilon": 10.0, "public": True}, "key": {"file": "wordveil.key"}}

@@ -33,12 +33,12 @@ from wordveil.release.budgets import (
     ReleaseFacts,
     admit,
     amount,
-    budget_exposes,
     budget_faults,
     cost,
     max_quantity,
     total,
 )
+from wordveil.release.exposures import budget_exposes
 
 METRIC = "euclidean:1f0c9a0000000000"
 ANY, LENGTH, SKELETON = Relation.ANY_TEXT, Relation.SAME_LENGTH, Relation.SAME_SKELETON

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
-from wordveil.config.schema import ColumnsSection
 from wordveil.errors import ConfigError
+from wordveil.input.columns import Columns
 from wordveil.spark.platform.columns import check_columns
 
 SCHEMA = (
@@ -23,9 +23,9 @@ SCHEMA = (
 
 def find_faults(**columns: Any) -> list[str]:
     """What is wrong with the columns, by the setting."""
-    section = ColumnsSection.model_validate({"id": "id", "text": "body", "keep": ["day"], **columns})
+    named = Columns(**{"id": "id", "text": "body", "keep": ["day"], **columns})
     try:
-        check_columns(SCHEMA, section, "corpus")
+        check_columns(SCHEMA, named, "corpus")
     except ConfigError as error:
         assert str(error).startswith("corpus")
         return str(error).splitlines()[1:]

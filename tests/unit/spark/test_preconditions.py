@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ReleaseError
-from wordveil.spark.release.journal import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, Journal
+from wordveil.spark.release.journal import ABANDONED, FINISHED, FROZEN, INTENT, Event, Intent, Journal, RunTerms
 from wordveil.spark.release.preconditions import (
     check_key,
     require_feed,
@@ -25,9 +25,7 @@ FIRST = Intent(
     run_id="night-1",
     seq=1,
     kind="sanitise",
-    terms=TERMS,
-    epoch=1,
-    epochs=KEY.epoch_fingerprints,
+    terms=RunTerms(TERMS, 1, KEY.epoch_fingerprints),
     source="/lake/tickets",
     source_id="table-1",
     version=4,
@@ -54,7 +52,7 @@ def journal_of(*events: tuple[str, str, dict[str, Any]]) -> Journal:
 
 def begun(intent: Intent) -> tuple[str, str, dict[str, Any]]:
     """The event that a run has begun."""
-    return (INTENT, intent.run_id, asdict(intent))
+    return (INTENT, intent.run_id, intent.to_dict())
 
 
 def finished(run_id: str, null_ids: int = 0) -> tuple[str, str, dict[str, Any]]:
@@ -90,13 +88,14 @@ def test_other_terms_are_named_whole_with_the_setting_that_changed():
     old, new = "a" * 64, "b" * 64
     terms = {**TERMS, "policy_fingerprint": old}
     settings = {"text.n_max": "256", "text.case": "lower", "mechanism.epsilon": "8.0"}
-    unrecorded = replace(FIRST, terms=terms)
-    journal = journal_of(
-        begun(unrecorded), finished("night-1"), begun(replace(unrecorded, run_id="night-2", seq=2, settings=settings))
-    )
-    require_same_terms(journal, terms, settings, "support")
+    unrecorded = replace(FIRST, terms=replace(FIRST.terms, fixed=terms))
+    known = replace(unrecorded.terms, settings=settings)
+    second = replace(unrecorded, run_id="night-2", seq=2, terms=known)
+    journal = journal_of(begun(unrecorded), finished("night-1"), begun(second))
+    require_same_terms(journal, known, "support")
+    changed = replace(known, fixed={**terms, "policy_fingerprint": new}, settings={**settings, "text.n_max": "64"})
     with pytest.raises(ReleaseError) as error:
-        require_same_terms(journal, {**terms, "policy_fingerprint": new}, {**settings, "text.n_max": "64"}, "support")
+        require_same_terms(journal, changed, "support")
     message = str(error.value)
     assert "text.n_max is 64 now and was 256; " in message
     assert f"policy_fingerprint is {new} now and was {old}" in message
@@ -106,15 +105,16 @@ def test_other_terms_are_named_whole_with_the_setting_that_changed():
 
 def test_a_release_that_recorded_no_settings_says_so():
     with pytest.raises(ReleaseError, match="p2 now and was p1: a setting of the section text has changed, and older"):
-        require_same_terms(journal_of(begun(FIRST)), {**TERMS, "policy_fingerprint": "p2"}, {}, "support")
+        changed = replace(FIRST.terms, fixed={**TERMS, "policy_fingerprint": "p2"})
+        require_same_terms(journal_of(begun(FIRST)), changed, "support")
 
 
 def test_a_changed_column_is_named():
     columns = {"id": "id", "text": "body", "author": None, "keep": ["day"]}
-    first = replace(FIRST, terms={"columns": json.dumps(columns)})
-    changed = json.dumps({**columns, "author": "user", "keep": []})
+    first = replace(FIRST, terms=replace(FIRST.terms, fixed={"columns": json.dumps(columns)}))
+    changed = replace(FIRST.terms, fixed={"columns": json.dumps({**columns, "author": "user", "keep": []})})
     with pytest.raises(ReleaseError) as error:
-        require_same_terms(journal_of(begun(first)), {"columns": changed}, {}, "support")
+        require_same_terms(journal_of(begun(first)), changed, "support")
     assert "input.author is user now and was not set; input.keep is none now and was day" in str(error.value)
 
 
@@ -138,7 +138,7 @@ def test_a_feed_leads_to_the_same_version_and_to_later_ones(version: int):
 @pytest.mark.parametrize(
     ("changes", "same"),
     [
-        ({"run_id": "night-2", "seq": 2, "epoch": 2}, True),
+        ({"run_id": "night-2", "seq": 2, "terms": replace(FIRST.terms, epoch=2)}, True),
         ({"version": 5}, False),
         ({"source_id": "table-2"}, False),
         ({"max_bytes": 10}, False),
@@ -158,3 +158,11 @@ def test_records_without_an_id_are_counted_over_the_finished_runs_of_a_slice():
     assert journal.null_id_count(FIRST.slice) == 3
     assert journal.null_id_count(other.slice) == 5
     assert journal.null_id_count("no such slice") == 0
+
+
+def test_an_intent_is_written_as_earlier_versions_wrote_it():
+    written = FIRST.to_dict()
+    assert (written["terms"], written["epoch"], written["settings"]) == (TERMS, 1, {})
+    assert Intent.from_dict(json.loads(json.dumps(written))) == FIRST
+    older = {name: value for name, value in written.items() if name not in ("settings", "shown")}
+    assert Intent.from_dict(older) == FIRST

@@ -22,7 +22,6 @@ from support import ngram_models, toys
 from support.repository import ROOT
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
-from wordveil.config.schema import TextSection
 from wordveil.embeddings.vocabulary import Vocabulary, WordIndex
 from wordveil.errors import ConfigError, NgramError
 from wordveil.measures.comparison import compare
@@ -301,7 +300,6 @@ def test_a_configuration_names_the_model_by_its_path(model):
     policy = parse(profile="carrier_phrases", ngrams=str(model.path.parent), slot_threshold=0.25)
     assert (policy.ngrams, policy.slot_threshold, policy.slot_start_threshold) == (model.digest, 0.25, 0.002)
     assert parse(profile="readable").ngrams is None
-    assert TextSection(profile="readable").model_path is None
 
 
 def test_the_shipped_section_is_sound(model):

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle, Recipe, open_bundle, write
 from wordveil.measures.calibration.drawing import DrawCounter, WordCounts, count_block, split_words
@@ -22,9 +22,6 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.workers import require_workers
 from wordveil.spark.sanitise.distribution import distribute
 from wordveil.spark.sanitise.worker import BundlePlace, BytesBroadcast, load_bundle
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Tasks of one job for each core: the driver holds the counts of one job at a time.
 _TASKS = 4

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from wordveil.embeddings.training.hypernyms import PAIR_SCHEMA, check_columns, is_parquet, read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs
 from wordveil.embeddings.training.settings import TrainingSettings
 from wordveil.errors import EmbeddingError
 from wordveil.spark.platform.errors import job_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def read_on_executors(session: Callable[[], SparkSession]) -> ReadPairs:
@@ -42,8 +40,6 @@ def read_pairs_from_parquet(spark: SparkSession, path: Path, settings: TrainingS
     the result as of all pairs. Every executor must see the path. Raises :class:`EmbeddingError` and
     :class:`wordveil.errors.SparkJobError`.
     """
-    from pyspark.sql import functions as sql
-
     with job_errors():
         frame = spark.read.parquet(path.absolute().as_uri())
         names = check_columns(dict(frame.dtypes), str(path))

@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
 from threadpoolctl import threadpool_limits
 
 from wordveil.neighbours.blocks import Span, Task
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch
 from wordveil.spark.platform.errors import job_errors
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,6 @@ class SpanLists:
 
     def __call__(self, span: Span) -> tuple[Span, NeighbourLists]:
         """Return the span and its lists."""
-        from pyspark import SparkFiles
-
         with threadpool_limits(1):
             search = _search(str(Path(SparkFiles.get(self.file)).absolute()), self.metric, self.most, self.within)
             return span, search.block(*span)

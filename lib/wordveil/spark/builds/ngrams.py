@@ -11,24 +11,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import BinaryType, StringType
 
 from wordveil.artifacts.ngram_model import open_model, write_model
-from wordveil.config.checks import did_you_mean
-from wordveil.errors import ConfigError, Fault, NgramError
+from wordveil.errors import ConfigError, Fault, NgramError, did_you_mean
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
 from wordveil.text.counting import GRAM_FIELDS, PACKED_FIELDS, WORD_FIELDS, CountGrams, CountWords, pack, rank_words
 from wordveil.text.slots import Grams, NgramModel, NgramSettings, assemble_trie
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 MAX_TEXT_BYTES = 4 * 2**20
 """Texts of more UTF-8 bytes are left out: their n-grams would be a batch of hundreds of megabytes."""
@@ -60,8 +61,6 @@ def build_ngrams(
     ``source``: where the text came from, for people. The same texts give the same model, however they are partitioned.
     Raises :class:`ConfigError` for the column, :class:`NgramError` if the model would hold no word or too many n-grams.
     """
-    from pyspark import StorageLevel
-
     spark = table.sparkSession
     with job_errors("no n-gram model was written"):
         texts = _select_texts(table, text)
@@ -97,9 +96,6 @@ def build_ngrams(
 
 def _select_texts(table: DataFrame, name: str) -> DataFrame:
     """Select the texts alone, as strings that can be read."""
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import BinaryType, StringType
-
     if name not in table.columns:
         near = did_you_mean(name, table.columns) or f" It has: {', '.join(table.columns)}."
         raise ConfigError("command line", [Fault("--text", name, f"the table has no such column.{near}")])
@@ -116,8 +112,6 @@ def _select_texts(table: DataFrame, name: str) -> DataFrame:
 def _map_batches(
     frame: DataFrame, body: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: Any
 ) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     def wordveil_ngrams(batches: Any) -> Any:
         return body(batches)
 
@@ -128,9 +122,6 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
     """Count words: the beginning of a text and the words that are frequent enough, the most frequent first; their
     counts; and the number of words in all texts.
     """
-    from pyspark import StorageLevel
-    from pyspark.sql import functions as F  # noqa: N812
-
     counted = (
         _map_batches(texts, CountWords(settings), WORD_FIELDS).groupBy("word").agg(F.sum("number").alias("number"))
     )
@@ -152,8 +143,6 @@ def _count_words(texts: DataFrame, settings: NgramSettings) -> tuple[pa.StringAr
 
 
 def _count_grams(texts: DataFrame, body: CountGrams, settings: NgramSettings) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
     counted = _map_batches(texts, body, GRAM_FIELDS).groupBy("gram").agg(F.sum("number").alias("number"))
     return counted.where(F.col("number") >= settings.min_count)
 

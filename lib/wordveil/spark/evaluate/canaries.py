@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.artifacts.bundle import Bundle, open_bundle
 from wordveil.assembly.audits import identify_release
@@ -29,9 +32,9 @@ from wordveil.audit.canaries.tables import HIDDEN_COLUMN, Inputs, Output
 from wordveil.audit.findings import Audit
 from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.config.load import Config
-from wordveil.config.schema import InputSection
 from wordveil.crypto.keys import MasterKey
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
 from wordveil.records.columns import TextColumns
@@ -43,9 +46,6 @@ from wordveil.spark.platform.session import require_classic
 from wordveil.spark.sanitise.job import write_sanitised
 from wordveil.spark.sanitise.materials import Materials
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 OUTCOME = "nothing was audited"
 """What is true where a Spark job fails."""
@@ -79,16 +79,23 @@ class _Pipeline:
     place: str
 
     @property
-    def source(self) -> InputSection:
+    def source(self) -> Source:
         """The input's columns, in a Parquet table of documents."""
-        given = self.config.input
-        named = {"id": given.id, "text": given.text, "keep": given.keep, "max_bytes": given.max_bytes}
-        return InputSection(**named, language=given.language, path=f"{self.place}/none", format="parquet")
+        given = self.config.source
+        return Source(
+            id=given.id,
+            text=given.text,
+            keep=given.keep,
+            max_bytes=given.max_bytes,
+            language=given.language,
+            path=f"{self.place}/none",
+            format="parquet",
+        )
 
     def write_input(self, name: str, *, other: bool, as_strings: bool = False) -> str:
         """Write one of the tables as a few files of which one is large; returns its path."""
         path = f"{self.place}/{name}"
-        table = _make_table(self.config.input, self.inputs, other=other, as_strings=as_strings)
+        table = _make_table(self.config.source, self.inputs, other=other, as_strings=as_strings)
         part = np.arange(table.num_rows) * _FILES // table.num_rows
         weighed = _weigh(table, int(np.searchsorted(part, _FILES - 1)) if other else 0)
         rows = self.spark.createDataFrame(weighed.append_column(_PART, pa.array(part, pa.int32())))
@@ -98,7 +105,7 @@ class _Pipeline:
 
     def read_input(self, path: str, where: str | None = None, params: Mapping[str, str] = NO_PARAMS) -> DataFrame:
         """The documents as the pipeline reads them."""
-        section = self.source.model_copy(update={"path": path, "where": where})
+        section = replace(self.source, path=path, where=where)
         return open_input(self.spark, section, params).read()
 
     def release(self, table: DataFrame, path: str, bundle: Bundle, materials: Materials) -> Output:
@@ -112,8 +119,6 @@ class _Pipeline:
 
     def read_output(self, path: str) -> Output:
         """The rows of an output in the order of its files, as a reader finds them."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         rows = self.spark.read.parquet(path)
         file, row = (F.col(f"_metadata.{name}") for name in ("file_path", "row_index"))
         seen = rows.select("*", file.alias("__file"), row.alias("__row"))
@@ -127,7 +132,7 @@ class _Pipeline:
             counts[files[number]] = counts.get(files[number], 0) + 1
         cut = tuple((directory, number) for (directory, _), number in counts.items())
         kept = table.drop_columns(["__file", "__row"]).take(pa.array(order, pa.int64()))
-        return Output(kept, self.config.text_columns, self.config.input.id, cut)
+        return Output(kept, self.config.text_columns, self.config.source.id, cut)
 
 
 def audit_release(
@@ -194,9 +199,9 @@ def audit_release(
             ]
             runs.append(Run(sides[0], sides[1], drawn is blind, bundle.vocabulary.size))
         admitted = None
-        if config.input.where is not None:
+        if config.source.where is not None:
             progress("applying the condition")
-            admitted = _find_admitted(pipeline, config.input.where, params)
+            admitted = _find_admitted(pipeline, config.source.where, params)
             if admitted is None:
                 untested[str(Exposure.CONDITION)] = _UNREAD
             elif admitted[0] == admitted[1]:
@@ -218,7 +223,7 @@ def make_claim(config: Config) -> Claim:
     """What each row of the configuration's output must say and have."""
     settings = config.record_settings(_NAME)
     made = (field.name for field in settings.columns.output_fields)
-    return Claim(str(settings.relation), settings.exposes, frozenset({config.input.id, *config.input.keep, *made}))
+    return Claim(str(settings.relation), settings.exposes, frozenset({config.source.id, *config.source.keep, *made}))
 
 
 _UNREAD = "the condition could not be applied to made documents: it reads columns that they do not have."
@@ -226,14 +231,14 @@ _ALIKE = "no two documents differ in whether they meet the condition."
 
 
 def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: int) -> Inputs:
-    named = config.input.language is not None
-    columns = len(config.input.texts)
-    plan = Plan(config.policy, columns, config.input.max_bytes, names_language=named, lists=bundle.lists)
+    named = config.source.language is not None
+    columns = len(config.source.texts)
+    plan = Plan(config.policy, columns, config.source.max_bytes, names_language=named, lists=bundle.lists)
     if copies < LEAST_COPIES:
         problem = f"fewer than {LEAST_COPIES} copies tell no difference from chance. Use more."
         raise ConfigError("command line", [Fault("--copies", str(copies), problem)])
     try:
-        return make_inputs(bundle, plan, model, keep=config.input.keep, copies=copies, seed=seed)
+        return make_inputs(bundle, plan, model, keep=config.source.keep, copies=copies, seed=seed)
     except ValueError as error:
         raise InputError(f"text: no documents can be made: {error}") from None
 
@@ -253,7 +258,7 @@ def _open_place(spark: SparkSession, config: Config) -> Iterator[str]:
         files.delete(place)
 
 
-def _make_table(given: InputSection, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
+def _make_table(given: Source, inputs: Inputs, *, other: bool, as_strings: bool) -> pa.Table:
     """One of the tables with the columns of the configuration's input, and :data:`HIDDEN_COLUMN`."""
     raw = [pa.array(texts, pa.binary()) for texts in inputs.texts(other=other)]
     if as_strings:
@@ -289,13 +294,11 @@ def _find_admitted(
     pipeline: _Pipeline, where: str, params: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]] | None:
     """The ids of each table whose records meet the condition; None where it cannot be applied to documents."""
-    from pyspark.errors import PySparkException
-
     found = []
     for side in (0, 1):
         path = pipeline.write_input(f"where-{side}", other=bool(side), as_strings=True)
         try:
-            rows = pipeline.read_input(path, where, params).select(pipeline.config.input.id).toArrow()
+            rows = pipeline.read_input(path, where, params).select(pipeline.config.source.id).toArrow()
         except (ConfigError, InputError, PySparkException):
             return None
         found.append(frozenset(rows.column(0).to_pylist()))
@@ -304,7 +307,7 @@ def _find_admitted(
 
 def _find_untested(config: Config) -> dict[str, str]:
     """What documents in a Parquet table cannot show."""
-    return {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.input.shown else {}
+    return {str(Exposure.PRESENCE): _PARSED} if Exposure.PRESENCE in config.source.shown else {}
 
 
 def _describe(config: Config, bundle: Bundle, inputs: Inputs, seed: int) -> dict[str, str]:
@@ -327,5 +330,5 @@ def _list_notes(config: Config) -> Iterator[str]:
     yield "words are the mechanism's matter: `wordveil audit bundle` audits what they lose."
     if config.output.format == "delta":
         yield "documents were drawn as one run; runs over time, budgets and the gate were not audited."
-    if config.input.kind != "parquet" or config.input.table is not None:
-        yield f"documents lie in a Parquet table: how {config.input.source} is read was not audited."
+    if config.source.kind != "parquet" or config.source.table is not None:
+        yield f"documents lie in a Parquet table: how {config.source.name} is read was not audited."

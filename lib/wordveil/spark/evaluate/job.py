@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
 from wordveil.config.load import Config
-from wordveil.config.parameters import check_params
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError, InputError
 from wordveil.evaluation.packages import require_packages
+from wordveil.input.parameters import check_params
 from wordveil.measures.redraw import BundleSanitiser
 from wordveil.scores.documents import Documents, Int64
 from wordveil.scores.evaluation import Evaluation, Example
@@ -36,9 +36,6 @@ from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.progress import ignore
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 OUTCOME = "nothing was measured"
 """What is true where a Spark job fails."""
@@ -84,7 +81,7 @@ def evaluate_output(
     PlatformError
         where a package is missing.
     """
-    check_params(config.input.where, params)
+    check_params(config.source.where, params)
     materials = find_materials(config)
     progress("starting Spark")
     spark = session()
@@ -94,10 +91,10 @@ def evaluate_output(
             f"output.path = {config.output.path}: there is no output to measure. Run `wordveil sanitise` first."
         )
     with job_errors(OUTCOME):
-        source = open_input(spark, config.input, params)
+        source = open_input(spark, config.source, params)
         progress("reading records")
         pairs = read_pairs(source.read(), spark.read.parquet(config.output.path), config, config.evaluation.seed)
-    facts = {"output": config.output.path, "input": config.input.source}
+    facts = {"output": config.output.path, "input": config.source.name}
     if source.latest_version is not None:
         facts["input version"] = f"{source.latest_version}, which may be newer than what the output was made of"
     return measure_pairs(config, materials, pairs, facts, progress)
@@ -186,7 +183,7 @@ def check_pairs(config: Config, materials: Materials, pairs: Pairs) -> None:
     """
     if not len(pairs):
         raise InputError(
-            f"output.path = {config.output.path}: has no released record that the input {config.input.source} has. "
+            f"output.path = {config.output.path}: has no released record that the input {config.source.name} has. "
             "Use the configuration of the run that wrote it, and the same --param."
         )
     if pairs.bundles != {materials.bundle.fingerprint}:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.evaluation import EvaluationSection
 from wordveil.config.load import Config
@@ -20,9 +21,6 @@ from wordveil.errors import ConfigError, Fault, InputError
 from wordveil.records.schema import REASON_COLUMN, RELEASED
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.platform.columns import column, field_column, find_field
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _ID, _AUTHOR, _LABEL = "__id", "__author", "__label"
 _TEXT, _BUNDLE, _POLICY = "__released", "__bundle", "__policy"
@@ -86,11 +84,9 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
     InputError
         where ``output`` is no output of this configuration.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     check_described(source, config)
     released = _released_rows(output, config)
-    name = config.input.id
+    name = config.source.id
     described = source.withColumn(_AUTHOR, _as_text(config.author)).withColumn(
         _LABEL, _as_text(config.evaluation.label)
     )
@@ -100,7 +96,7 @@ def read_pairs(source: DataFrame, output: DataFrame, config: Config, seed: int) 
         ids = _choose(both, config.evaluation, seed, has_author=config.author is not None).distinct()
         chosen = F.broadcast(source.sparkSession.createDataFrame(ids.toArrow()))
     before = described.join(chosen, column(name) == chosen[_ID], "left_semi")
-    screened = screen_input(before, config.input, internal=[_AUTHOR, _LABEL])
+    screened = screen_input(before, config.source, internal=[_AUTHOR, _LABEL])
     inputs = config.text_columns.inputs
     texts = screened.select(column(name).alias(_ID), *inputs, REASON_COLUMN, _AUTHOR, _LABEL).toArrow()
     after = released.join(chosen, _ID, "left_semi").toArrow()
@@ -119,16 +115,12 @@ def check_described(source: DataFrame, config: Config) -> None:
 
 
 def _as_text(name: str | None) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return (F.lit(None) if name is None else column(name)).cast("string")
 
 
 def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     """Ids, texts and fingerprints of the records that were released."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    needed = [(config.input.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
+    needed = [(config.source.id,), *config.text_columns.paths, ("privacy", "bundle"), ("privacy", "policy")]
     if missing := [".".join(path) for path in needed if find_field(output.schema, path) is None]:
         raise InputError(
             f"output.path = {config.output.path}: is not an output of this configuration, since it lacks "
@@ -138,7 +130,7 @@ def _released_rows(output: DataFrame, config: Config) -> DataFrame:
     # A published table has no status: all its records were released.
     rows = output.where(F.col("status") == RELEASED) if "status" in output.columns else output
     return rows.select(
-        column(config.input.id).alias(_ID),
+        column(config.source.id).alias(_ID),
         F.concat_ws("\n", *texts).alias(_TEXT),
         F.col("privacy.bundle").alias(_BUNDLE),
         F.col("privacy.policy").alias(_POLICY),
@@ -156,9 +148,6 @@ def _kept(frame: DataFrame) -> Iterator[None]:
 
 def _choose(both: DataFrame, section: EvaluationSection, seed: int, *, has_author: bool) -> DataFrame:
     """The ids, column ``__id``, of the records to measure: those of some authors, or any where authors are too few."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F  # noqa: N812
-
     order = F.xxhash64(F.lit(seed), _ID)
     if has_author:
         room = min(section.authors, section.records // section.min_texts)

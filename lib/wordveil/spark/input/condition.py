@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wordveil.config.conditions import fold_name
-from wordveil.config.schema import InputSection
+from py4j.java_gateway import is_instance_of
+from pyspark.sql import SparkSession
+
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.conditions import fold_name
+from wordveil.input.source import Source
 from wordveil.privacy.relations import Exposure
 from wordveil.records.paths import read_path
 from wordveil.spark.platform.jvm import gateway, list_items
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _SUBQUERY = "org.apache.spark.sql.catalyst.expressions.SubqueryExpression"
 # Functions that return a value for any text, by the names of Spark's classes.
@@ -77,7 +77,7 @@ _PLANS = frozenset(
 )
 
 
-def check_condition(spark: SparkSession, plan: Any, section: InputSection) -> None:
+def check_condition(spark: SparkSession, plan: Any, section: Source) -> None:
     """Raise :class:`ConfigError` for a condition that must not be used; nothing is read. ``plan``: Spark's plan of the
     condition alone.
     """
@@ -85,7 +85,7 @@ def check_condition(spark: SparkSession, plan: Any, section: InputSection) -> No
         raise ConfigError("configuration", [Fault("input.where", (section.where or "")[:80], problem)])
 
 
-def _problems(spark: SparkSession, plan: Any, section: InputSection) -> Iterator[str]:
+def _problems(spark: SparkSession, plan: Any, section: Source) -> Iterator[str]:
     if _kind(plan) != "Filter" or _kind(plan.child()) != "SubqueryAlias":
         yield (
             "uses a function that Spark rewrites into a query, so that what it reads is unknown. Filter by it in a "
@@ -166,8 +166,6 @@ class _ConditionInspector:
         )
 
     def _is_subquery(self, node: Any) -> bool:
-        from py4j.java_gateway import is_instance_of
-
         return bool(is_instance_of(gateway(self.spark), node, _SUBQUERY))
 
     def _is_text(self, node: Any) -> bool:

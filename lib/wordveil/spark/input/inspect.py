@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
-from wordveil.config.formats import has_header
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
 from wordveil.config.guess import Column
-from wordveil.config.schema import InputSection, SparkSection
+from wordveil.config.schema import SparkSection
 from wordveil.config.template import is_local_delta
 from wordveil.errors import InputError
+from wordveil.input.formats import has_header
+from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.local_schema import read_local_schema
 from wordveil.spark.input.reading import check_headers, find_columns, load_files, partition_columns, read_source
@@ -19,11 +22,6 @@ from wordveil.spark.platform.delta import EXTENSION
 from wordveil.spark.platform.errors import input_errors
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.formats import FileFormat, find_format, require_parquet
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
 
 # A first line of CSV that is a record after all must not get into a configuration.
 _NAME = re.compile(r"[^\W\d][\w .()/#%-]{0,63}")
@@ -55,8 +53,7 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
 
 def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:
     """The columns of files that are neither Parquet nor Delta."""
-    given = {"path": path, "id": "id", "text": "text", "format": files.kind, "options": files.options_map}
-    section = InputSection.model_validate(given)
+    section = Source("id", "text", path=path, format=files.kind, options=files.options_map)
     spark = session()
     with input_errors("--from", path, files.kind):
         check_headers(spark, section)

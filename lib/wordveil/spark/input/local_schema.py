@@ -12,17 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
 
 from wordveil.config.schema import SparkSection
 from wordveil.spark.platform.formats import walk_files
 from wordveil.spark.platform.local_delta import find_local, read_log
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
 
 _SPARK_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 # Files by which Spark reads a table otherwise than by its data files, or not at all.
@@ -82,8 +80,6 @@ def read_local_schema(path: str, spark: SparkSection, *, delta: bool) -> LocalSc
 
 def _read_parquet(root: Path) -> LocalSchema | None:
     """The columns of the first file, as Spark takes them where schemas are not merged, and those of the directories."""
-    from pyspark.sql.types import StructField, StructType
-
     files = sorted([root] if root.is_file() else _data_files(root))
     if not files:
         return None
@@ -120,8 +116,6 @@ def _partition_types(root: Path, files: Iterable[Path]) -> dict[str, DataType] |
 
 
 def _value_type(values: set[str]) -> DataType | None:
-    from pyspark.sql.types import DateType, IntegerType, StringType
-
     if all(re.fullmatch(r"0|[1-9]\d{0,8}", value, re.ASCII) for value in values):
         return IntegerType()
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII) and date.fromisoformat(value) for value in values):
@@ -133,8 +127,6 @@ def _value_type(values: set[str]) -> DataType | None:
 
 def _footer_schema(footer: Any) -> StructType | None:
     """The schema that Spark has written into a footer, or that it makes of Parquet's own."""
-    from pyspark.sql.types import StructType
-
     written = (footer.metadata or {}).get(_SPARK_METADATA)
     if written is not None:
         return _parse_schema(written)
@@ -163,8 +155,6 @@ def _column_type(column: Any) -> str | None:
 
 def _parse_schema(written: str | bytes) -> StructType | None:
     """A schema in Spark's JSON; None if a column says more of itself than Spark's plain types do."""
-    from pyspark.sql.types import StructType
-
     schema = StructType.fromJson(json.loads(written))
     return None if any(set(field.metadata or {}) - {"comment"} for field in schema.fields) else schema
 

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
-from wordveil.config.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
-from wordveil.config.schema import PARSED_FORMATS, InputSection
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
+
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.formats import CORRUPT_COLUMN, find_option, has_header, reader_options
+from wordveil.input.source import PARSED_FORMATS, Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.platform.errors import error_condition
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructType
 
 OPENED_FORMATS = PARSED_FORMATS | {"text"}
 """Formats of text, of which Spark reads files by wordveil's options."""
@@ -33,7 +35,7 @@ _LONGEST_HEADER = 2**20
 
 def read_source(
     spark: SparkSession,
-    section: InputSection,
+    section: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
@@ -61,18 +63,14 @@ def read_source(
     if section.kind in PARSED_FORMATS:
         return _mark_malformed(frame)
     if section.kind == "text":
-        from pyspark.sql import functions as F  # noqa: N812
-
         return frame.select("*", F.col("_metadata.file_name").alias("file_name"))
     return frame
 
 
-def find_columns(spark: SparkSession, section: InputSection) -> StructType | None:
+def find_columns(spark: SparkSession, section: Source) -> StructType | None:
     """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
     line of CSV, or by reading JSON once. None for other formats, which know their columns.
     """
-    from pyspark.sql.types import StringType, StructField, StructType
-
     if section.kind not in PARSED_FORMATS or section.table is not None:
         return None
     found = load_files(spark, section).schema
@@ -81,10 +79,8 @@ def find_columns(spark: SparkSession, section: InputSection) -> StructType | Non
 
 
 def _reader(
-    spark: SparkSession, section: InputSection, columns: StructType | None, options: Mapping[str, str]
+    spark: SparkSession, section: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
-    from pyspark.errors import ParseException
-
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
         # What is no variable may be the secret itself.
@@ -111,7 +107,7 @@ def _reader(
 
 def load_files(
     spark: SparkSession,
-    section: InputSection,
+    section: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
@@ -124,8 +120,6 @@ def _mark_malformed(frame: DataFrame) -> DataFrame:
     """The frame with ``__malformed`` in place of Spark's column. A malformed row keeps what its directory says of it,
     and nothing of its own.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     sound = F.col(CORRUPT_COLUMN).isNull()
     partitions = partition_columns(frame)
     columns = [name for name in frame.columns if name != CORRUPT_COLUMN]
@@ -141,7 +135,7 @@ def partition_columns(table: DataFrame) -> set[str]:
     return set(plan.relation().partitionSchema().fieldNames())
 
 
-def check_headers(spark: SparkSession, section: InputSection) -> None:
+def check_headers(spark: SparkSession, section: Source) -> None:
     """Check that the first lines of CSV files, which name the columns, are the same. Reads nothing else.
 
     Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
@@ -152,7 +146,7 @@ def check_headers(spark: SparkSession, section: InputSection) -> None:
     """
     if not has_header(section):
         return
-    bare = section.model_copy(update={"columns": None})
+    bare = replace(section, columns=None)
     frame = load_files(spark, bare)
     lines = {name: _first_line(spark, name, section) for name in frame.inputFiles()}
     first = next((line for line in lines.values() if line), None)
@@ -176,7 +170,7 @@ def check_headers(spark: SparkSession, section: InputSection) -> None:
         raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)])
 
 
-def _first_line(spark: SparkSession, name: str, section: InputSection) -> str:
+def _first_line(spark: SparkSession, name: str, section: Source) -> str:
     """The first line with content of a file, which may be compressed; empty where there is none."""
     encoding = find_option(section, "encoding") or find_option(section, "charset") or "UTF-8"
     stream: Any = Files(spark, unquote(name)).open_text(encoding)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.errors import ConfigError, Fault
 from wordveil.spark.platform.jvm import java_class, list_items
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 # Hive's formats whose records are not told apart by characters.

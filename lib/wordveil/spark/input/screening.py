@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import add, and_, or_
-from typing import TYPE_CHECKING
 
-from wordveil.config.schema import ColumnsSection
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType
+
+from wordveil.input.columns import Columns
 from wordveil.records.columns import text_inputs
 from wordveil.records.schema import (
     DUPLICATE_ID,
@@ -23,15 +26,12 @@ from wordveil.records.schema import (
 )
 from wordveil.spark.platform.columns import column, field_column, find_field, text_paths
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 # Up to this number, duplicate ids are sent to every executor instead of shuffling the texts to join them.
 _BROADCAST_IDS = 1_000_000
 
 
 def screen_input(
-    table: DataFrame, columns: ColumnsSection, *, internal: Sequence[str] = (), refused: str | None = None
+    table: DataFrame, columns: Columns, *, internal: Sequence[str] = (), refused: str | None = None
 ) -> DataFrame:
     """Return the columns id, kept, ``internal``, ``__text`` (and ``__text_1`` and so on, where there are several text
     columns) and ``__reason``: a record that Spark refuses has its reason and no text. The ``__reason`` of any other
@@ -43,8 +43,6 @@ def screen_input(
     Spark reads the texts once. It reads the ids first, to find those that are listed more than once, unless ``refused``
     names a column that holds what is known of the ids, and other reasons found before (null for records without one).
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     texts = [_to_string(table, path) for path in text_paths(table.schema, columns)]
     sizes = [F.octet_length(text) for text in texts]
     total = sizes[0] if len(sizes) == 1 else reduce(add, (F.coalesce(size, F.lit(0)).cast("bigint") for size in sizes))
@@ -67,19 +65,15 @@ def screen_input(
 
 
 def _to_string(table: DataFrame, path: Sequence[str]) -> Column:
-    from pyspark.sql.types import StringType
-
     field = find_field(table.schema, path)
     assert field is not None
     return field_column(path) if isinstance(field.dataType, StringType) else field_column(path).cast("string")
 
 
-def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFrame, Column]:
+def flag_invalid_ids(table: DataFrame, columns: Columns) -> tuple[DataFrame, Column]:
     """Return the table, and why each record's id is invalid (null where it is valid). Counts the ids and reads nothing
     else. A row that could not be parsed has no id.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     record_id = column(columns.id)
     table, duplicate = _mark_duplicates(table, _find_repeated_ids(table, columns.id), columns.id)
     malformed = F.col(MALFORMED_COLUMN) if MALFORMED_COLUMN in table.columns else F.lit(False)
@@ -93,15 +87,11 @@ def flag_invalid_ids(table: DataFrame, columns: ColumnsSection) -> tuple[DataFra
 
 
 def _is_string(table: DataFrame, name: str) -> bool:
-    from pyspark.sql.types import StringType
-
     return isinstance(table.schema[name].dataType, StringType)
 
 
 def _find_repeated_ids(table: DataFrame, name: str) -> DataFrame:
     """The ids, column ``__id``, of more than one record."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     counts = table.select(column(name).alias("__id")).where("__id is not null").groupBy("__id").count()
     return counts.where(F.col("count") > 1).select("__id")
 
@@ -110,8 +100,6 @@ def _may_repeat(table: DataFrame, name: str) -> bool:
     """Whether some id may be listed more than once: false only if none is. Counting 64-bit hashes takes less than half
     of the time of counting ids.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     hashes = table.where(column(name).isNotNull()).select(F.xxhash64(column(name)).alias("__hash"))
     return bool(hashes.groupBy("__hash").count().where("count > 1").take(1))
 
@@ -121,8 +109,6 @@ def _mark_duplicates(table: DataFrame, repeated: DataFrame, name: str) -> tuple[
 
     The ids are counted first: usually there are none, and the texts then need no join.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     number = repeated.count() if _may_repeat(table, name) else 0
     if number == 0:
         return table, F.lit(False)

@@ -13,10 +13,17 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from wordveil.config.formats import FILE_FORMATS, has_header
-from wordveil.config.parameters import check_params
-from wordveil.config.schema import InputSection
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.formats import FILE_FORMATS, has_header
+from wordveil.input.parameters import check_params
+from wordveil.input.source import Source
 from wordveil.records.schema import MALFORMED_COLUMN
 from wordveil.spark.input.condition import check_condition
 from wordveil.spark.input.reading import OPENED_FORMATS, check_headers, find_columns, read_source
@@ -29,9 +36,6 @@ from wordveil.spark.platform.formats import require_format
 from wordveil.spark.platform.jvm import gateway
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
     from wordveil.config.load import Config
 
 FILE_COLUMN = "__wordveil_file"
@@ -53,7 +57,7 @@ class InputTable:
     """
 
     spark: SparkSession
-    section: InputSection
+    section: Source
     params: Mapping[str, str]
     latest_version: int | None = None
     table_id: str | None = None
@@ -83,18 +87,18 @@ class InputTable:
         """
         if not self.is_delta:
             raise InputError(
-                f"{self.section.setting} = {self.section.source}: only Delta tables have a change data feed. Set "
+                f"{self.section.setting} = {self.section.name}: only Delta tables have a change data feed. Set "
                 "input.format: delta if this is one."
             )
         options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
-        with input_errors(self.section.setting, self.section.source), _feed_errors(self.section, first, last):
+        with input_errors(self.section.setting, self.section.name), _feed_errors(self.section, first, last):
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
         self._check(frame)
         return self._filter(frame)
 
     def _check(self, frame: DataFrame) -> None:
-        where = f"{self.section.setting} {self.section.source}"
+        where = f"{self.section.setting} {self.section.name}"
         # The first line of a CSV file may be a record after all: no message quotes it.
         lists = not has_header(self.section) or self.section.columns is not None
         check_columns(frame.drop(MALFORMED_COLUMN).schema, self.section, where, lists=lists)
@@ -106,9 +110,6 @@ class InputTable:
         In a table without files of its own, such as a view, the column is empty, and ``names`` choose nothing. Raises
         as :meth:`read`.
         """
-        from pyspark.errors import AnalysisException
-        from pyspark.sql import functions as F  # noqa: N812
-
         frame = self._load_version(None)
         self._check(frame)
         try:
@@ -120,8 +121,6 @@ class InputTable:
         return self._filter(placed if names is None else self._read_files(frame, names))
 
     def _read_files(self, frame: DataFrame, names: Collection[str]) -> DataFrame:
-        from py4j.protocol import Py4JError
-
         # Spark lists local files as file:///x and calls them file:/x in their metadata.
         both = {*names, *(re.sub("^file:/(?!/)", "file:///", name) for name in names)}
         if (snapshot := _find_snapshot(frame)) is not None:
@@ -133,8 +132,8 @@ class InputTable:
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
         options = {"versionAsOf": str(chosen)} if self.is_delta else {}
-        at = self.section.model_copy(update={"version": chosen, "timestamp": None})
-        with input_errors(self.section.setting, self.section.source), _version_errors(at):
+        at = replace(self.section, version=chosen, timestamp=None)
+        with input_errors(self.section.setting, self.section.name), _version_errors(at):
             return self._load(options)
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
@@ -160,7 +159,7 @@ class InputTable:
         return found
 
 
-def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
+def open_input(spark: SparkSession, section: Source, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
     """Open the input. ``params``: the values of the condition's parameters.
 
     Raises :class:`InputError` if it cannot be opened, :class:`ConfigError` for faults of version or parameters, and
@@ -171,7 +170,7 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
         require_delta(spark)
     if section.path is not None:
         _check_path(spark, section)
-    with input_errors(section.setting, section.source, _kind(section)):
+    with input_errors(section.setting, section.name, _kind(section)):
         check_headers(spark, section)
         table = InputTable(spark, section, params, columns=find_columns(spark, section))
     options: dict[str, str] = {}
@@ -179,13 +178,13 @@ def open_input(spark: SparkSession, section: InputSection, params: Mapping[str, 
         options["versionAsOf"] = str(section.version)
     if section.timestamp is not None:
         options["timestampAsOf"] = section.timestamp
-    with input_errors(section.setting, section.source, _kind(section)), _version_errors(section):
+    with input_errors(section.setting, section.name, _kind(section)), _version_errors(section):
         snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
     if section.kind == "delta":
         raise InputError(
-            f"{section.setting} = {section.source}: Delta did not return the table's version. Use a classic session "
+            f"{section.setting} = {section.name}: Delta did not return the table's version. Use a classic session "
             "with Delta."
         )
     return table
@@ -197,7 +196,7 @@ def read_input(spark: SparkSession, config: Config, params: Mapping[str, str] = 
 
     Raises as :func:`open_input` and :meth:`InputTable.read`.
     """
-    return open_input(spark, config.input, params).read()
+    return open_input(spark, config.source, params).read()
 
 
 def is_delta_path(spark: SparkSession, path: str) -> bool:
@@ -212,7 +211,7 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
         path = parent
 
 
-def _check_path(spark: SparkSession, section: InputSection) -> None:
+def _check_path(spark: SparkSession, section: Source) -> None:
     path = section.path or ""
     if section.kind not in FILE_FORMATS:
         return
@@ -228,7 +227,7 @@ def _check_path(spark: SparkSession, section: InputSection) -> None:
     require_format("input.path", path, section.kind)
 
 
-def _kind(section: InputSection) -> str:
+def _kind(section: Source) -> str:
     if section.table is not None:
         return "table"
     return f"{_FORMAT_NAMES[section.kind]} table" if section.kind in _FORMAT_NAMES else section.reader
@@ -236,8 +235,6 @@ def _kind(section: InputSection) -> str:
 
 def _find_snapshot(frame: DataFrame) -> Any:
     """The state of the Delta table that a frame reads; None for other tables, and for views, which have no version."""
-    from py4j.java_gateway import is_instance_of
-
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no way to ask
     while plan.nodeName() == "SubqueryAlias":
         plan = plan.child()
@@ -256,10 +253,8 @@ def _find_snapshot(frame: DataFrame) -> Any:
 
 
 @contextmanager
-def _version_errors(section: InputSection) -> Iterator[None]:
+def _version_errors(section: Source) -> Iterator[None]:
     """Turn Delta's error about a version that cannot be read into a fault of the setting that chose it."""
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield
@@ -283,14 +278,12 @@ def _version_errors(section: InputSection) -> Iterator[None]:
             problem = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
         else:
             raise
-        where = f"{section.setting} {section.source}"
+        where = f"{section.setting} {section.name}"
         raise ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)]) from None
 
 
 @contextmanager
-def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]:
-    from pyspark.errors import PySparkException
-
+def _feed_errors(section: Source, first: int, last: int) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
@@ -298,7 +291,7 @@ def _feed_errors(section: InputSection, first: int, last: int) -> Iterator[None]
             raise
         name = section.table or f"delta.`{section.path}`"
         raise InputError(
-            f"{section.setting} = {section.source}: its change data feed ({_FEED}) was off in some of the versions "
+            f"{section.setting} = {section.name}: its change data feed ({_FEED}) was off in some of the versions "
             f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It holds "
             "changes from then on; earlier ones need the complete table."
         ) from None
@@ -320,9 +313,6 @@ def _apply_condition(spark: SparkSession, frame: DataFrame, where: str, params: 
 @contextmanager
 def _condition_errors(where: str, columns: list[str]) -> Iterator[None]:
     """Turn Spark's error about the condition into a fault of it; parameters are not shown."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import FindBundle, find_bundle
 from wordveil.config.load import Config
-from wordveil.config.parameters import check_params
 from wordveil.errors import BundleError
+from wordveil.input.parameters import check_params
 from wordveil.measures.text_lengths import OutputLength, forecast_lengths
 from wordveil.privacy.accounting import price
 from wordveil.records.sanitiser import compose, release_terms
@@ -18,10 +21,6 @@ from wordveil.spark.input.source import NO_PARAMS, read_input
 from wordveil.spark.platform.columns import check_columns, find_field, text_paths
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.places import require_free_places
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def make_plan(
 
     Raises a :class:`WordveilError` that says what is wrong.
     """
-    check_params(config.input.where, params)
+    check_params(config.source.where, params)
     policy = config.policy
     problem = None
     try:
@@ -95,16 +94,16 @@ def make_plan(
     settings = config.record_settings("")
     terms = release_terms(settings, bundle) if bundle else None
     priced = price(terms, policy.n_max or 1) if terms else None
-    source = config.input
+    source = config.source
     texts = dict(zip(source.texts, text_paths(columns, source), strict=True))
     named = {source.id: (source.id,), **texts}
     named |= {name: (name,) for name in (source.author, source.language, *source.keep) if name}
     fields = {name: find_field(columns, path) for name, path in named.items()}
     return Plan(
         release=config.release,
-        input=config.input.source,
+        input=config.source.name,
         columns={name: field.dataType.simpleString() for name, field in fields.items() if field},
-        kept=tuple(config.input.keep),
+        kept=tuple(config.source.keep),
         mechanism=config.mechanism.name,
         epsilon=config.mechanism.nominal_epsilon,
         bundle=bundle.fingerprint if bundle else None,
@@ -127,7 +126,7 @@ def make_plan(
 
 def _read_schema(config: Config) -> StructType | None:
     """The input's schema, checked, where it can be read without Spark."""
-    source = config.input
+    source = config.source
     if source.path is None or source.kind not in ("parquet", "delta") or source.options or source.columns:
         return None
     if (source.version, source.timestamp, source.where) != (None, None, None):
@@ -135,7 +134,7 @@ def _read_schema(config: Config) -> StructType | None:
     found = read_local_schema(source.path, config.spark, delta=source.kind == "delta")
     if found is None:
         return None
-    check_columns(found.schema, source, f"{source.setting} {source.source}")
+    check_columns(found.schema, source, f"{source.setting} {source.name}")
     return found.schema
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
@@ -20,9 +22,6 @@ from wordveil.spark.input.source import FILE_COLUMN, NO_PARAMS, InputTable, open
 from wordveil.spark.plan.spread import MAX_SEED, choose_records, draw_rate, new_seed, spread_records
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A sample is held in the driver's memory; more records would hardly change its figures.
 MAX_RECORDS = 100_000
@@ -167,7 +166,7 @@ def sample_table(
     that were read. Raises a :class:`WordveilError`.
     """
     seed = new_seed() if seed is None else seed
-    source = open_input(session(), config.input, params)
+    source = open_input(session(), config.source, params)
     with job_errors("no sample was read"):
         progress("counting rows")
         counts = {row[0]: row[1] for row in source.read_with_files().groupBy(FILE_COLUMN).count().collect()}
@@ -192,8 +191,6 @@ def _read_records(
     The executors pass on each record with a chance that lets hardly too few through, and the superfluous ones are left
     out here: to choose an exact number there would shuffle the texts through their disks, and so would a limit.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if not taken:
         return []
     rates = {FILE_COLUMN: [*taken], _RATE: [draw_rate(number, counts[name]) for name, number in taken.items()]}

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from wordveil.config.schema import ColumnsSection
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    IntegralType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
+
 from wordveil.errors import ConfigError, Fault
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-    from pyspark.sql.types import DataType, StructField, StructType
+from wordveil.input.columns import Columns
 
 
 def column(name: str) -> Column:
     """The column of exactly this name, dots and all."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.col(f"`{name}`")
 
 
 def field_column(path: Sequence[str]) -> Column:
     """The column, or the field of a struct, of exactly this path."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.col(".".join(f"`{part}`" for part in path))
 
 
-def text_paths(schema: StructType, columns: ColumnsSection) -> tuple[tuple[str, ...], ...]:
+def text_paths(schema: StructType, columns: Columns) -> tuple[tuple[str, ...], ...]:
     """Where the text columns are. The name of the only one may also be that of a column whose own name has dots."""
     if len(columns.texts) == 1 and columns.texts[0] in schema.names:
         return ((columns.texts[0],),)
@@ -37,8 +46,6 @@ def text_paths(schema: StructType, columns: ColumnsSection) -> tuple[tuple[str, 
 
 def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
     """The column, or the field of a struct, of exactly this path; None where there is none."""
-    from pyspark.sql.types import StructType
-
     found: StructField | None = None
     inside: DataType = schema
     for part in path:
@@ -49,7 +56,7 @@ def find_field(schema: StructType, path: Sequence[str]) -> StructField | None:
     return found
 
 
-def check_columns(schema: StructType, columns: ColumnsSection, source: str, *, lists: bool = True) -> None:
+def check_columns(schema: StructType, columns: Columns, source: str, *, lists: bool = True) -> None:
     """Raise :class:`ConfigError` unless the table has the columns, with types that they may have. ``lists``: whether
     faults list the columns that there are. The first line of a CSV file may be no header, but a record.
     """
@@ -58,7 +65,7 @@ def check_columns(schema: StructType, columns: ColumnsSection, source: str, *, l
         raise ConfigError(source, faults)
 
 
-def _schema_faults(schema: StructType, columns: ColumnsSection, *, lists: bool) -> Iterable[Fault]:
+def _schema_faults(schema: StructType, columns: Columns, *, lists: bool) -> Iterable[Fault]:
     for name, path in zip(columns.texts, text_paths(schema, columns), strict=True):
         field = find_field(schema, path)
         if field is None:
@@ -91,8 +98,6 @@ def _suggest_column(name: str, names: list[str], *, lists: bool) -> str:
 
 def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> str:
     """Why there is no text column of this path."""
-    from pyspark.sql.types import StructType
-
     above = find_field(schema, path[:-1]) if len(path) > 1 else None
     if len(path) == 1:
         return f"the table has no such column.{_suggest_column(path[0], schema.names, lists=lists)}"
@@ -106,18 +111,6 @@ def _missing_text(schema: StructType, path: Sequence[str], *, lists: bool) -> st
 
 def _text_problem(kind: DataType) -> str:
     """Why a column of this type cannot be a text."""
-    from pyspark.sql.types import (
-        ArrayType,
-        BinaryType,
-        BooleanType,
-        DateType,
-        IntegralType,
-        MapType,
-        NullType,
-        StringType,
-        StructType,
-    )
-
     shown = kind.simpleString()
     if isinstance(kind, (StringType, BinaryType, NullType, IntegralType, BooleanType, DateType)):
         return ""
@@ -132,17 +125,11 @@ def _text_problem(kind: DataType) -> str:
 
 
 def _field_example(kind: StructType) -> str:
-    from pyspark.sql.types import StringType
-
     names = [field.name for field in kind.fields if isinstance(field.dataType, StringType)]
     return f"COLUMN.{names[0]}" if names else "COLUMN.FIELD"
 
 
 def _type_problem(where: str, kind: DataType) -> str:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import IntegralType, NullType, StringType
-
     shown = kind.simpleString()
     if where == "input.language" and not isinstance(kind, StringType | NullType):
         return f"is of type {shown}. Languages must be strings, such as en. Cast it in a view of the input."

@@ -6,13 +6,13 @@ import os
 import pwd
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.jvm import java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -75,9 +75,6 @@ def read_delta_files(spark: SparkSession, log: Any, version: int, names: Collect
     ``log``: Delta's own object of the table. ``names``: as Spark's metadata column ``file_path`` has them. Raises
     py4j's error where Delta's classes are not those of the version that was tested.
     """
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as F  # noqa: N812
-
     none = java_class(spark, "scala.Option").apply(None)
     snapshot = log.getSnapshotAt(version, none, none, False)
     files = snapshot.allFiles()
@@ -129,10 +126,8 @@ def artifact() -> str:
 
 def _packages(others: str | None) -> list[str]:
     """Delta's package by delta-spark's own helper, which knows the versions that fit, and ``others``."""
-    from pyspark.sql import SparkSession
-
     try:
-        from delta import configure_spark_with_delta_pip
+        from delta import configure_spark_with_delta_pip  # jobs that write Parquet run without delta-spark
     except ImportError:
         raise PlatformError(
             f"the configuration names a Delta or catalogue table, but delta-spark is not installed. {INSTALL}"

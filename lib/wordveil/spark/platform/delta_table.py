@@ -8,16 +8,16 @@ import json
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
 from wordveil.spark.platform.locks import hold_lock
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.types import StructType
 
 TABLE_VERSION = 3
 FILE_ROWS = 1_000_000
@@ -35,6 +35,13 @@ PROPERTIES: dict[str, str] = {
 
 def _ignore_commit(step: str) -> None:
     """Do nothing after a commit; tests replace it by something that kills the process."""
+
+
+def _delta() -> Any:
+    """Delta's own class of tables, imported at its use: jobs that write Parquet run without delta-spark."""
+    from delta.tables import DeltaTable as Table
+
+    return Table
 
 
 after_commit: Callable[[str], None] = _ignore_commit
@@ -72,8 +79,6 @@ class DeltaTable:
 
     def snapshot(self, version: int) -> Any:
         """Return Delta's own view of a version. Raises :class:`ReleaseError` where the log no longer has it."""
-        from py4j.protocol import Py4JJavaError
-
         log, none = self._log()
         log.update(False, none, none)
         try:
@@ -102,13 +107,11 @@ class DeltaTable:
         if self.exists():
             self.check()
             return
-        from delta import tables as delta_tables
-
         with hold_lock(self.spark, self.path):
             # As Hadoop writes it: Delta treats hdfs:///lake and hdfs:/lake as two paths, and refuses to create one
             # table at both.
             place = str(java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path).toString())
-            builder = delta_tables.DeltaTable.createIfNotExists(self.spark).location(place).addColumns(schema)
+            builder = _delta().createIfNotExists(self.spark).location(place).addColumns(schema)
             chosen = (
                 {} if indexed is None else {"delta.dataSkippingStatsColumns": ",".join(f"`{name}`" for name in indexed)}
             )
@@ -148,8 +151,6 @@ class DeltaTable:
         """Return what the log says about each data file of a :meth:`snapshot`: ``path``, ``size``, ``partitionValues``,
         ``stats`` and ``deletionVector``.
         """
-        from pyspark.sql import DataFrame
-
         files = DataFrame(snapshot.allFiles().toDF(), self.spark)
         return files.select("path", "size", "partitionValues", "stats", "deletionVector").collect()
 
@@ -196,19 +197,15 @@ class DeltaTable:
         """Delete the rows whose id, in the column ``name``, is among ``ids`` (column ``__id``) and that meet
         ``condition``.
         """
-        from delta import tables as delta_tables
-
         with hold_lock(self.spark, self.path):
-            table = delta_tables.DeltaTable.forPath(self.spark, self.path).alias("t")
+            table = _delta().forPath(self.spark, self.path).alias("t")
             table.merge(ids.alias("s"), f"t.`{name}` = s.`__id` AND t.{condition}").whenMatchedDelete().execute()
         after_commit(f"delete {self.kind}")
 
     def compact(self, retain_hours: int, *, rewrite: bool = True) -> None:
         """Delete files that no version of the last ``retain_hours`` needs; ``rewrite``: merge small files first."""
-        from delta import tables as delta_tables
-
         with hold_lock(self.spark, self.path):
-            table = delta_tables.DeltaTable.forPath(self.spark, self.path)
+            table = _delta().forPath(self.spark, self.path)
             if rewrite:
                 table.optimize().executeCompaction()
             table.vacuum(retain_hours)

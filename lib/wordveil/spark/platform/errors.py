@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.logger import PySparkLogger
+
 from wordveil.credentials import hide_credentials
 from wordveil.errors import InputError, SparkJobError
 from wordveil.spark.platform.formats import describe_foreign
@@ -47,9 +51,6 @@ _HINTS = {
 @contextmanager
 def job_errors(outcome: str = "nothing was written") -> Iterator[None]:
     """Turn an error of a Spark job into a :class:`SparkJobError`, which says the ``outcome``."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield
@@ -62,9 +63,6 @@ def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[Non
     """Turn an error of Spark into an :class:`InputError` that names the ``setting``, its value ``source``, the cause
     and the fix.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             yield
@@ -75,8 +73,6 @@ def input_errors(setting: str, source: str, kind: str = "table") -> Iterator[Non
 @contextmanager
 def silence_query_logs() -> Iterator[None]:
     """Keep PySpark from printing the errors of queries itself: their messages may quote values of records."""
-    from pyspark.logger import PySparkLogger
-
     loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
     before = [logger.disabled for logger in loggers]
     try:
@@ -122,8 +118,6 @@ def describe_cause(error: BaseException) -> str:
 
 def _find_detail(error: BaseException) -> str:
     """What Spark says of an error that it finds before it reads a row, in one line; empty of others."""
-    from pyspark.errors import AnalysisException
-
     said = re.sub(r"^\[[A-Z0-9_.]+\] ", "", hide_credentials(str(error))).partition("\n")[0].strip()
     if not isinstance(error, AnalysisException):
         return ""

@@ -7,13 +7,13 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from wordveil.errors import ConfigError, Fault, OutputExistsError
 from wordveil.spark.platform.jvm import java_array, java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _DRAFT = ".wordveil-"
 _HADOOP = "org.apache.hadoop.fs"
@@ -214,8 +214,6 @@ def draft_output(spark: SparkSession, path: str, run_id: str, *, overwrite: bool
     Raises :class:`OutputExistsError` if the output exists and ``overwrite`` is not set, and :class:`ConfigError` if
     nothing can be written.
     """
-    from py4j.protocol import Py4JError
-
     files = Files(spark, path)
     if files.exists() and not overwrite:
         raise OutputExistsError(
@@ -239,9 +237,6 @@ def replace_file(place: str, text: str) -> None:
     Raises :class:`ConfigError` if there is no session, because the command ended before it started one, or if the file
     cannot be written.
     """
-    from py4j.protocol import Py4JError
-    from pyspark.sql import SparkSession
-
     session = SparkSession.getActiveSession()
     if session is None:
         problem = "was not written: the command ended before Spark started, and only Spark reaches that file system."

@@ -9,10 +9,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
 
 _STANDARD_ERROR = 2
 _SHOWN_LINES = 5
@@ -74,9 +75,6 @@ def start_java(options: Mapping[str, str], *, is_logged: bool) -> None:
     It does not print to this process's standard output, which is for results alone. Both its streams go to standard
     error or, with ``is_logged``, to :data:`java_log`. Raises PySpark's error if the process ends at once.
     """
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
     if SparkContext._gateway is not None:  # noqa: SLF001 - it is there after a session was stopped, too
         return
     conf = SparkConf(loadDefaults=False)

@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 from wordveil.spark.platform.filesystem import Files
 from wordveil.spark.platform.jvm import java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _POLL_SECONDS = 0.1
 _held = threading.local()
@@ -53,8 +53,6 @@ def hold_lock(spark: SparkSession, path: str, waiting: Callable[[], None] = lamb
 
 def _acquire(spark: SparkSession, files: Files, name: str, waiting: Callable[[], None]) -> Any:
     """Open a channel on the file and lock it."""
-    from py4j.protocol import Py4JJavaError
-
     files.make_parent()
     channel = java_class(spark, "java.io.RandomAccessFile")(name, "rw").getChannel()
     has_reported = False

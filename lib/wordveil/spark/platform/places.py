@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from wordveil.config.schema import LedgerSection, OutputSection
 from wordveil.errors import ConfigError, Fault
 from wordveil.spark.platform.delta import DELTA_LOG
 from wordveil.spark.platform.filesystem import Files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 DRAWS, JOURNAL = "draws", "journal"
 """The directories of a release's tables, by which its own directory is recognised."""
@@ -53,8 +53,6 @@ def _list_new_tables(
 
 def _find_owner(spark: SparkSession | None, place: str) -> str:
     """What has ``place``: the release or the Delta table that is there or above; empty where there is none."""
-    from py4j.protocol import Py4JError
-
     with suppress(Py4JError):  # a file system that cannot be reached; opening the table says how
         for here in _list_ancestors(spark, place):
             shown = here.removeprefix("file:")
@@ -79,8 +77,6 @@ def _list_ancestors(spark: SparkSession | None, place: str) -> Iterator[str]:
 
 def _exists(spark: SparkSession | None, place: str) -> bool:
     """Whether there is something; not where it cannot be looked for."""
-    from py4j.protocol import Py4JError
-
     if spark is None:
         local = Path(place.removeprefix("file:"))
         return local.is_absolute() and local.exists()

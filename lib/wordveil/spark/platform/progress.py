@@ -6,10 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark import SparkContext
+from pyspark import SparkContext
 
 _INTERVAL = 0.25
 _PATIENCE = 10.0

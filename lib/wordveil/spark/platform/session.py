@@ -9,15 +9,16 @@ import shutil
 import subprocess
 import sys
 from importlib import resources
-from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from wordveil.config.schema import SparkSection
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.delta import delta_options, require_delta
 from wordveil.spark.platform.jvm import java_log, redirect_console, start_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 JAVA_VERSION = 17
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -75,13 +76,9 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
     with Delta. ``is_short``: in local mode, one that starts soon and has few rows to work on.
 
     Options given to spark-submit override :data:`OPTIONS` except :data:`SAFETY`; ``section.options`` override all.
-    Raises :class:`PlatformError` if PySpark, Java or Delta is missing or does not fit, and for a session outside local
+    Raises :class:`PlatformError` if Java or Delta is missing or does not fit, and for a session outside local
     mode without :data:`ENCRYPTION`, unless ``section.allow_unencrypted`` is set.
     """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise PlatformError("PySpark is not installed. Install it with: pip install 'wordveil[spark]'") from None
     if (running := SparkSession.getActiveSession()) is not None:
         for name, value in {**OPTIONS, **section.options}.items():
             if running.conf.isModifiable(name):
@@ -113,10 +110,6 @@ def build_session(section: SparkSection, *, delta: bool = False, is_short: bool 
 
 def _start(options: dict[str, str]) -> SparkSession:
     """Start Java, unless it runs, and a session in it."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
     try:
         # With a log configuration of the user's, Java prints where that configuration says.
         is_logged = _LOG_OPTION in options.get(_JAVA_OPTIONS, "")
@@ -190,8 +183,6 @@ def _submitted_options() -> dict[str, str]:
     """Return the options given to spark-submit if it started this process; only the JVM knows them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
-    from pyspark import SparkConf, SparkContext
-
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM; until then SparkConf is empty
     return dict(SparkConf().getAll())
 

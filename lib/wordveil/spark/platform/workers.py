@@ -11,15 +11,15 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from wordveil.errors import PlatformError
 from wordveil.spark.platform.errors import describe_cause, silence_query_logs
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 MODULES = ("wordveil", "numpy", "pyarrow", "numba", "scipy", "cryptography", "threadpoolctl", "annotated_types")
 """What a worker imports to sanitise; all but the first come with wordveil."""
@@ -100,9 +100,6 @@ def describe_problem(worker: WorkerPython) -> str:
 
 
 def _ask_worker(context: SparkContext) -> WorkerPython:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         with silence_query_logs():
             ((executable, version, wordveil, missing),) = (

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
+
 from wordveil.privacy.relations import Relation
 from wordveil.release.budgets import (
     NULL_AUTHOR,
@@ -19,15 +23,11 @@ from wordveil.release.budgets import (
 from wordveil.spark.release.ledger import ATTRIBUTE
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
     from wordveil.spark.release.ledger import Terms
 
 
 def admit_candidates(candidates: DataFrame, ledger: DataFrame, terms: Terms, budget: Budget) -> DataFrame:
     """``candidates`` (record_id, author, tokens) with ``reason``: null, or which budget refuses the record."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     found = candidates.withColumn("owner", owner())
     ours = ledger.where(F.col("release") == terms.release)
     reason = F.lit(None).cast("string")
@@ -72,8 +72,6 @@ class _Measure:
 
 def _measures(budget: Budget, limit: float) -> Iterator[_Measure]:
     """What is limited in a scope: the budget's unit, and deltas if the budget limits them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     yield _Measure("total", limit, "tokens" if budget.unit == PURE else "draws", lambda: price_of(budget))
     if budget.delta is not None:
         yield _Measure("delta_total", budget.delta, "tokens", lambda: F.col("delta"))
@@ -83,8 +81,6 @@ def price_of(budget: Budget) -> Column:
     """What one unit of an entry costs in the budget: a token's price or a draw's epsilon, infinite where the budget
     does not cover it.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     covering = [str(relation) for relation in Relation if relation.covers(budget.relation)]
     if budget.unit == PURE:
         return F.when(F.col("relation").isin(covering), F.col("price")).otherwise(F.lit(math.inf))
@@ -96,8 +92,6 @@ def total(parts: Column) -> Column:
     """The sum of an array of (unit_price, quantity) as :func:`wordveil.release.budgets.total` defines it: in ascending
     order of price.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.aggregate(
         F.array_sort(parts), F.lit(0.0), lambda sum_, part: sum_ + cost(part["unit_price"], part["quantity"])
     )
@@ -105,15 +99,11 @@ def total(parts: Column) -> Column:
 
 def cost(price: Column, quantity: Column) -> Column:
     """A quantity at a price. It is infinite where the price is, even for a quantity of 0."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.when(price == math.inf, F.lit(math.inf)).otherwise(price * quantity.cast("double"))
 
 
 def _spent(entries: DataFrame, key: str, measure: _Measure) -> DataFrame:
     """What each key has used: ``key`` and ``key_parts``, an array of (unit_price, quantity)."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     used = entries.groupBy(key, measure.price().alias("unit_price")).agg(
         F.sum(F.col(f"reserved_{measure.unit}") + F.col(f"spent_{measure.unit}")).alias("quantity"),
         F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"),
@@ -130,9 +120,6 @@ def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, meas
     """Add to ``found`` what ``key`` will have used once this candidate, and all before it in the order of ids, are
     drawn.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.window import Window
-
     order = Window.partitionBy(key).orderBy("record_id").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     quantity = F.col("tokens") if measure.unit == "tokens" else F.lit(1).cast("bigint")
     priced = found.join(spent, key, "left").select(
@@ -156,6 +143,4 @@ def _with_total(found: DataFrame, spent: DataFrame, key: str, terms: Terms, meas
 
 def owner() -> Column:
     """Whom a record counts for in the corpus: its author, or itself if it has none."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     return F.coalesce(F.concat(F.lit("author "), "author"), F.concat(F.lit("record "), "record_id"))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from wordveil.config.schema import ColumnsSection
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from wordveil.input.columns import Columns
 from wordveil.records.schema import (
     ABSENT,
     DELETED,
@@ -26,9 +32,6 @@ from wordveil.spark.release.journal import Intent
 from wordveil.spark.release.latest import filter_by_ids, latest_state
 from wordveil.spark.release.tables import AUTHOR_COLUMN
 from wordveil.spark.sanitise.worker import Inspect
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 WAS_COLUMN, UNSOUND_COLUMN = "__was", "__unsound"
 CHANGED_COLUMN, CORRECTED_COLUMN = "__changed", "__corrected"
@@ -112,7 +115,7 @@ def find_candidates(
     draws: DataFrame | None,
     withdrawn: DataFrame,
     intent: Intent,
-    columns: ColumnsSection,
+    columns: Columns,
     inspect: Inspect,
 ) -> Candidates:
     """The candidates of a run. ``draws``: the release's draws, or None where there are none yet. ``withdrawn``:
@@ -143,9 +146,7 @@ def _read_snapshot(source: Source, draws: DataFrame, intent: Intent, name: str) 
     return _Changes(rows, state, None, (state,))
 
 
-def _identify(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _identify(rows: DataFrame, columns: Columns) -> DataFrame:
     author = F.lit(None) if columns.author is None else column(columns.author)
     named, reason = flag_invalid_ids(rows, columns)
     return named.withColumns({AUTHOR_COLUMN: author.cast("string"), UNSOUND_COLUMN: reason}).drop("__id", "__duplicate")
@@ -153,9 +154,6 @@ def _identify(rows: DataFrame, columns: ColumnsSection) -> DataFrame:
 
 def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     """What would become of the records of a screened table. Nothing is drawn."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
 
     def wordveil_inspect(batches: Any) -> Any:
         return inspect(batches)
@@ -168,11 +166,9 @@ def inspect_records(records: DataFrame, inspect: Inspect) -> DataFrame:
     return result.toDF(*passed, *result.columns[len(passed) :])
 
 
-def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: ColumnsSection, inspect: Inspect) -> DataFrame:
+def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns, inspect: Inspect) -> DataFrame:
     """The records that are new, differ from their newest draw, or have another author than it."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    bare = columns.model_copy(update={"keep": []})
+    bare = replace(columns, keep=())
     seen = inspect_records(screen_input(rows, bare, internal=[AUTHOR_COLUMN], refused=UNSOUND_COLUMN), inspect)
     if state is None:
         nothing = {WAS_COLUMN: F.lit(None).cast("string"), CHANGED_COLUMN: F.lit(True), CORRECTED_COLUMN: F.lit(False)}
@@ -201,8 +197,6 @@ def _compare_contents(rows: DataFrame, state: DataFrame | None, columns: Columns
 
 def _drop_withdrawn(rows: DataFrame, withdrawn: DataFrame, name: str) -> DataFrame:
     """The rows without the records whose withdrawal was requested, column ``record_id``."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if withdrawn.isEmpty():
         return rows
     ids = withdrawn.select(F.col("record_id").try_cast(rows.schema[name].dataType).alias("__id"))
@@ -218,8 +212,6 @@ def _drop_known_null_ids(rows: DataFrame, name: str, known: int) -> DataFrame:
 
 
 def _mark_leaving(ids: DataFrame, reason: str) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return ids.select("__id", F.lit(reason).alias(REASON_COLUMN))
 
 
@@ -259,8 +251,6 @@ def _net_changes(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
     """One row for each id that the feed names: ``__id``, ``__more`` (by how many records with that id the table has
     grown) and ``__last`` (the newest record that the feed leaves, null where it leaves none).
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     kind, version = F.col("_change_type"), F.col("_commit_version")
     is_after = kind.isin("insert", "update_postimage")
     more = F.count_if(kind == "insert") - F.count_if(kind == "delete")
@@ -290,8 +280,6 @@ class _SortedOut:
 
 def _sort_out(changed: DataFrame, state: DataFrame) -> _SortedOut:
     """Count the records of each id: those before, by its newest draw, and those that the feed adds or deletes."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     is_gone = F.col("status").isNull() | (F.col("status") == WITHDRAWN)
     before = F.when(is_gone, 0).when(F.col("reason") == DUPLICATE_ID, 2).otherwise(1)
     counted = changed.join(state, "__id", "left").withColumn("__before", before)
@@ -306,14 +294,10 @@ def _sort_out(changed: DataFrame, state: DataFrame) -> _SortedOut:
 
 
 def _inserted_without_id(feed: DataFrame, fields: list[Column], name: str) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812
-
     return feed.where(column(name).isNull() & (F.col("_change_type") == "insert")).select(*fields)
 
 
 def _refused_by_settings(state: DataFrame) -> DataFrame:
     """The ids of records that other settings than the policy's keep in quarantine."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     is_refused = (F.col("status") == QUARANTINED) & F.col("reason").isin(*_RETRIED)
     return state.where(is_refused).select("__id")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, ReleaseError
@@ -23,9 +25,6 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.release.journal import PUBLISHED, Intent, Journal
 from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import OpenRelease, open_release
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _GATE_SEED = 0
 
@@ -66,7 +65,7 @@ def evaluate_release(
         source, version = _read_originals(config, release.spark, release.journal, params, published=published)
         progress("reading records")
         pairs = read_pairs(source, rows, config, config.evaluation.seed)
-    facts = {"table": table, "input": config.input.source, "input version": version}
+    facts = {"table": table, "input": config.source.name, "input version": version}
     return measure_pairs(config, materials, pairs, facts, progress)
 
 
@@ -117,7 +116,7 @@ def _read_rows(release: OpenRelease, config: Config, *, published: bool) -> tupl
     if not tables.draws.exists() or not journal.intents():
         raise ReleaseError(f"release {config.release}: nothing was drawn yet. Run `wordveil sanitise` first.")
     version = tables.draws.version()
-    newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+    newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
     return newest, f"version {version} of the draws {tables.draws.path}"
 
 
@@ -125,10 +124,8 @@ def _read_originals(
     config: Config, spark: SparkSession, journal: Journal, params: Mapping[str, str], *, published: bool = False
 ) -> tuple[DataFrame, str]:
     """The input at the version that the rows' last run read, where the table still has it; and which version it is."""
-    section = config.input.model_copy(
-        update={"version": None, "timestamp": None, **({} if params else {"where": None})}
-    )
-    source = open_input(spark, section, params)
+    newest = replace(config.source, version=None, timestamp=None, where=config.source.where if params else None)
+    source = open_input(spark, newest, params)
     intent = _last_read(journal, published=published)
     if intent is not None and source.table_id == intent.source_id:
         try:

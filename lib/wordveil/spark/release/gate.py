@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.assembly.audits import find_audits
 from wordveil.config.load import Config
@@ -19,9 +22,6 @@ from wordveil.spark.release.latest import latest_rows
 from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.preconditions import require_live, require_no_open_runs
 from wordveil.spark.release.tables import DRAWS_VERSION, LEDGER_VERSION
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def run_gate(
         require_live(journal, config.release)
         version = tables.draws.version()
         progress("measuring")
-        rows = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        rows = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         has_word_rule = rules.min_distinct_words is not None
         shown = published_exposes(config.shown, journal)
         measured = measure(rows, words=has_word_rule, shown=shown, texts=config.text_columns)
@@ -89,7 +89,7 @@ def run_gate(
 
             ratio = measure_gate_attack(config, materials, release.spark, rows, journal, progress)
             measured = replace(measured, attack_to_chance=ratio)
-        terms = journal.intents()[0].terms
+        terms = journal.intents()[0].terms.fixed
         if rules.audited is not None:
             measured = replace(measured, audited=find_audits(config, terms["mechanism_fingerprint"]))
         decision = GateDecision(
@@ -114,7 +114,7 @@ def published_exposes(configured: Collection[str], journal: Journal) -> tuple[st
     """
     before = journal.latest(PUBLISHED)
     seen = before.body["exposes"] if before else ()
-    return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.shown)}))
+    return tuple(sorted({*configured, *seen, *(entry for intent in journal.intents() for entry in intent.terms.shown)}))
 
 
 def measure(
@@ -133,8 +133,6 @@ def measure(
     texts
         the text columns of the draws. A record is empty where all of them are.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     rows = newest_draws.where(F.col("status") != WITHDRAWN)
     released = F.col("status") == RELEASED
     text = F.concat_ws(" ", *map(field_column, texts.paths))

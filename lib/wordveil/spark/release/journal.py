@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from wordveil.errors import ReleaseError
 from wordveil.records.schema import NULL_ID
 from wordveil.release.budgets import Budget
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 INTENT, FINISHED, ABANDONED, REFUSED = "intent", "finished", "abandoned", "refused"
 GATE, PUBLISHED, PURGED, VACUUMED, FROZEN = "gate", "published", "purged", "vacuumed", "frozen"
 _SCHEMA = "seq bigint, event string, run_id string, at string, body string"
+
+
+@dataclass(frozen=True)
+class RunTerms:
+    """What a run draws under.
+
+    Attributes
+    ----------
+    fixed
+        fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
+    epoch, epochs
+        the key's noise epoch, and the fingerprints of all its epochs.
+    shown
+        what the run's rows list as shown by the release, in addition to policy and columns.
+    settings
+        the settings behind the fingerprints of ``fixed``; empty in runs of versions that did not record them.
+    """
+
+    fixed: Mapping[str, str]
+    epoch: int
+    epochs: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,9 +58,7 @@ class Intent:
     kind
         ``sanitise``, or ``withdraw`` (of the records listed in ``ids``).
     terms
-        fingerprints of mechanism, policy and root key, and the columns: the same in all runs of a release.
-    epoch, epochs
-        the key's noise epoch, and the fingerprints of all its epochs.
+        what it draws under.
     source, source_id
         the input as the configuration names it, and Delta's identifier of that table.
     version, since
@@ -50,8 +72,6 @@ class Intent:
     budgets, max_bytes
         what decides, besides the policy, which records are refused. A retry uses these values, even if the
         configuration has changed.
-    shown
-        what the run's rows list as shown by the release, in addition to policy and columns.
     retried
         whether budgets or max_bytes differ from the last run over the slice.
     anew
@@ -61,16 +81,12 @@ class Intent:
         how many records without an id the earlier runs over the slice have reported.
     ids
         records to withdraw.
-    settings
-        the settings behind the fingerprints of ``terms``; empty in runs of versions that did not record them.
     """
 
     run_id: str
     seq: int
     kind: str
-    terms: dict[str, str]
-    epoch: int
-    epochs: tuple[str, ...]
+    terms: RunTerms
     source: str = ""
     source_id: str = ""
     version: int = -1
@@ -81,12 +97,10 @@ class Intent:
     full_snapshot: bool = False
     budgets: dict[str, Any] | None = None
     max_bytes: int = 0
-    shown: tuple[str, ...] = ()
     retried: bool = False
     anew: bool = False
     null_id_count: int = 0
     ids: tuple[str, ...] = ()
-    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def slice(self) -> str:
@@ -109,9 +123,18 @@ class Intent:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Intent:
-        """The inverse of ``dataclasses.asdict``, from JSON."""
-        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **lists})
+        """The inverse of :meth:`to_dict`, from JSON."""
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        terms = {item.name: plain.pop(item.name) for item in fields(RunTerms) if item.name in plain}
+        return cls(**{**plain, "terms": RunTerms(fixed=plain["terms"], **terms)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON, with those of ``terms`` beside the others."""
+        plain = asdict(self)
+        terms = plain.pop("terms")
+        return {**plain, "terms": terms.pop("fixed"), **terms}
 
 
 @dataclass(frozen=True)
@@ -156,7 +179,7 @@ class Events:
                 "seq": intent.seq,
                 "kind": intent.kind,
                 "input_version": intent.version,
-                "epoch": intent.epoch,
+                "epoch": intent.terms.epoch,
                 "state": states[intent.run_id],
             }
             for intent in self.intents()
@@ -222,8 +245,6 @@ class Journal(Events):
     @staticmethod
     def create(table: DeltaTable) -> None:
         """Make the table if there is none."""
-        from pyspark.sql.types import StructType
-
         schema = StructType.fromDDL(_SCHEMA)
         assert isinstance(schema, StructType)
         table.create(schema)
@@ -244,7 +265,6 @@ class Journal(Events):
 
         Returns None, and writes nothing, where ``unless`` is true of the events that are there by then.
         """
-        import pyarrow as pa
 
         def decide(events: DataFrame, version: int) -> Decision[Event | None]:
             if version != self._version():
@@ -275,8 +295,3 @@ def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
     """The events of a journal's rows, oldest first."""
     found = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
     return sorted(found, key=lambda event: event.seq)
-
-
-def intent_body(intent: Intent) -> dict[str, Any]:
-    """An intent as an event's body."""
-    return asdict(intent)

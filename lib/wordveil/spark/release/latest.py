@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.schema import RELEASED
 from wordveil.spark.platform.columns import column
 from wordveil.spark.release.tables import AUTHOR_COLUMN, SEQ_COLUMN
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Up to this many ids are sent to every executor, instead of a shuffle of the texts.
 _FEW = 1_000_000
@@ -29,8 +27,6 @@ def latest_rows(draws: DataFrame, name: str, runs: int) -> DataFrame:
     runs
         the number of the release's runs.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     if runs == 1:
         return draws
     seq = F.col(SEQ_COLUMN)
@@ -54,8 +50,6 @@ def latest_state(draws: DataFrame, name: str, before: int | None = None) -> Data
     """The newest draw of each record, of runs before ``before``: ``__id``, status, reason, content_tag,
     ``__author``.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     seen = draws if before is None else draws.where(F.col(SEQ_COLUMN) < before)
     state = F.max_by(F.struct("status", "reason", "content_tag", AUTHOR_COLUMN), F.col(SEQ_COLUMN)).alias("state")
     return seen.where(column(name).isNotNull()).groupBy(column(name).alias("__id")).agg(state).select("__id", "state.*")
@@ -65,8 +59,6 @@ def count_statuses(draws: DataFrame, name: str) -> dict[str, tuple[int, int]]:
     """Count the records of each status, in one pass: how many there are, and of how many the draws have a text, be it
     of an earlier run. ``name``: the id column.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     seq = F.col(SEQ_COLUMN)
     has_text = (F.col("status") == RELEASED) & (seq >= 0)
     records = (
@@ -87,7 +79,5 @@ def filter_by_ids(
     ``how``: the kind of join. ``number``: how many ids there are, if that is known. Few ids are sent to the rows, and
     not the rows to the ids.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     few = (ids.limit(_FEW + 1).count() if number is None else number) <= _FEW
     return rows.join(F.broadcast(ids) if few else ids, column(name) == F.col("__id"), how)

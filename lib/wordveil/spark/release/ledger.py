@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from wordveil.privacy.events import ReleaseTerms
 from wordveil.release.budgets import Charge
 from wordveil.spark.platform.delta_table import Decision, DeltaTable
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
 
 RESERVE, REFUSE, SETTLE, ABANDON = "reserve", "refuse", "settle", "abandon"
 ATTRIBUTE, WITHDRAW, RESET = "attribute", "withdraw", "reset"
@@ -49,8 +49,6 @@ _TASKS_A_CORE = 4
 
 def ledger_schema() -> StructType:
     """The table's columns."""
-    from pyspark.sql.types import StructType
-
     schema = StructType.fromDDL(SCHEMA)
     assert isinstance(schema, StructType)
     return schema
@@ -124,8 +122,6 @@ class Ledger:
 
     def entries(self, terms: Terms, *kinds: str) -> DataFrame:
         """A run's entries of these ``kinds``."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         ours = (
             (F.col("run_id") == terms.run_id) & (F.col("release") == terms.release) & (F.col("tables") == terms.tables)
         )
@@ -163,7 +159,6 @@ class Ledger:
         int
             how many records exceed a budget that fails the run: nothing was written then. Otherwise 0.
         """
-        from pyspark.sql import functions as F  # noqa: N812
 
         def decide_entries(ledger: DataFrame, version: int) -> Decision[int]:
             self._was_empty = version == 0
@@ -201,7 +196,6 @@ class Ledger:
             Otherwise reservations are looked up. Only reservations that exist are taken back, and what was drawn
             without one is charged too.
         """
-        from pyspark.sql import functions as F  # noqa: N812
 
         def decide(ledger: DataFrame, _: int) -> Decision[None]:
             if not is_fresh and self.has(terms, SETTLE):
@@ -233,8 +227,6 @@ class Ledger:
 
     def _with_reservations(self, terms: Terms, drawn: DataFrame) -> DataFrame:
         """Add to ``drawn`` what was really reserved for it, and rows for reservations of which nothing was drawn."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         there = self.entries(terms, RESERVE).select(
             "record_id",
             F.col("author").alias("reserved_author"),
@@ -250,7 +242,6 @@ class Ledger:
 
     def abandon(self, terms: Terms) -> None:
         """Charge all that a run has reserved, once a run."""
-        from pyspark.sql import functions as F  # noqa: N812
 
         def decide(_: DataFrame, __: int) -> Decision[None]:
             if self.has(terms, SETTLE, ABANDON):
@@ -264,7 +255,6 @@ class Ledger:
 
     def withdraw(self, terms: Terms, records: DataFrame) -> None:
         """Record that ``records`` (record_id) are withdrawn for ever, once a run."""
-        from pyspark.sql import functions as F  # noqa: N812
 
         def decide(_: DataFrame, __: int) -> Decision[None]:
             if self.has(terms, WITHDRAW):
@@ -275,8 +265,6 @@ class Ledger:
 
     def withdrawn(self, release: str) -> DataFrame:
         """The records of a release whose withdrawal was requested, even if its tables were lost: ``record_id``."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         return (
             self.table.read()
             .where((F.col("release") == release) & (F.col("kind") == WITHDRAW))
@@ -286,16 +274,12 @@ class Ledger:
 
     def knows(self, release: str) -> bool:
         """Whether the release has entries, whichever tables it drew to."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         return self.table.exists() and not self.table.read().where(F.col("release") == release).isEmpty()
 
     def tables_of(self, release: str) -> list[str]:
         """The identifiers of the tables that a release has drawn to or charged for, without those that were given
         up.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         if not self.table.exists():
             return []
         self.table.check()
@@ -305,8 +289,6 @@ class Ledger:
 
     def reset(self, release: str, run_id: str, tables: list[str]) -> None:
         """Give up ``tables`` of a release that are lost, so that its next run may make new ones."""
-        import pyarrow as pa
-
         gone = pa.table({"record_id": pa.nulls(1, pa.string()), "author": pa.nulls(1, pa.string())})
         terms = [Terms.naming(release, name, run_id) for name in tables]
 
@@ -323,8 +305,6 @@ class Ledger:
 
 def find_charged(ledger: DataFrame, release: str) -> DataFrame:
     """The contexts of a release that have been charged: one row each."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     return ledger.where((F.col("release") == release) & (F.col("kind") == SETTLE) & (F.col("spent_draws") > 0))
 
 
@@ -334,8 +314,6 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
     They cover all contexts of a record that the release has charged to anybody, at the price of that time.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     ours = ledger.where((F.col("release") == terms.release) & (F.col("spent_draws") > 0))
     entries = ours.withColumn("origin", F.coalesce("origin", "run_id"))
     now = records.where(F.col("author").isNotNull()).select("record_id", F.col("author").alias("now"))
@@ -362,16 +340,12 @@ def make_attributions(ledger: DataFrame, terms: Terms, records: DataFrame) -> Da
 
 def _make_marks(records: DataFrame, terms: Terms, kind: str) -> DataFrame:
     """Entries of a kind that costs nothing: the costs of a draw are left out."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     none = {name: F.lit(None) for name in ("epoch", "epoch_key", "price", "epsilon", "delta", "metric", "relation")}
     return _make_entries(records, terms, kind=F.lit(kind), **none)
 
 
 def _make_entries(frame: DataFrame, terms: Terms, **columns: Column) -> DataFrame:
     """``frame`` (record_id, author and what ``columns`` use) as entries."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     constants = asdict(terms)
     made: list[Column] = []
     for field in ledger_schema().fields:

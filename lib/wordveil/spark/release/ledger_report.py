@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import ReleaseError
 from wordveil.privacy.relations import Relation
@@ -14,9 +17,6 @@ from wordveil.release.budgets import PURE, Budget
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.release.admission import cost, owner, price_of, total
 from wordveil.spark.release.ledger import ABANDON, ATTRIBUTE, COSTS, RESERVE, SETTLE
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 Scope = Literal["record", "author", "release"]
 KEYS: dict[Scope, tuple[str, ...]] = {
@@ -45,8 +45,6 @@ class Selection:
 
 def read_ledger(spark: SparkSession, path: str, selection: Selection) -> DataFrame:
     """The entries of the ledger at ``path``. Raises :class:`ReleaseError` where there is none."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     table = DeltaTable(spark, path, "ledger")
     if not table.exists():
         raise ReleaseError(
@@ -96,8 +94,6 @@ def sum_costs(
     limited
         whether ``budget`` limits anything here; if not, ``left`` is null.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     keys = KEYS[by]
     # What was charged to a further author only counts for authors.
     once = entries.where(F.col("author").isNotNull()) if by == "author" else entries.where(F.col("kind") != ATTRIBUTE)
@@ -122,8 +118,6 @@ def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
     """One row for each context that is charged, or reserved by a run that has not ended, and one for each further
     author to whom a context is charged.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     ended = entries.where(F.col("kind").isin(SETTLE, ABANDON)).select("release", "run_id").distinct()
     # There are few runs and many contexts.
     open_ = entries.where(F.col("kind") == RESERVE).join(F.broadcast(ended), ["release", "run_id"], "left_anti")
@@ -155,8 +149,6 @@ def list_contexts(entries: DataFrame, budget: Budget) -> DataFrame:
 
 def order_by_cost(rows: DataFrame) -> DataFrame:
     """``rows``, the most expensive first, then by name."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     first = "cost" if "cost" in rows.columns else "spent"
     names = [name for name in ("release", "author", "record_id", "run_id") if name in rows.columns]
     return rows.orderBy(F.col(first).desc(), *names)
@@ -166,8 +158,6 @@ def _used(entries: DataFrame, keys: tuple[str, ...], budget: Budget) -> DataFram
     """What each key has used: contexts, tokens, ``spent``, ``reserved``, ``used``, which is both together, and the
     ``delta`` of that.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     kinds = ("spent", "reserved")
     priced = entries.groupBy(*keys, price_of(budget).alias("unit_price"), F.col("delta").alias("unit_delta")).agg(
         *(F.sum(f"{kind}_{unit}").alias(f"{kind}_{unit}") for kind in kinds for unit in ("tokens", "draws"))

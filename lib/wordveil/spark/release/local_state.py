@@ -46,13 +46,13 @@ def read_local_state(config: Config) -> dict[str, Any] | None:
         journal = _open_table(home / JOURNAL)
         events = Events(parse_events(_read_rows(journal, ["seq", "event", "run_id", "at", "body"]).to_pylist()))
         intents = events.intents()
-        if not intents or intents[0].terms["release"] != config.release:
+        if not intents or intents[0].terms.fixed["release"] != config.release:
             return None
         draws = _open_table(home / DRAWS, events.newest_version(DRAWS_VERSION))
         _open_table(ledger_place, events.newest_version(LEDGER_VERSION))
         published = _open_table(public_place) if (public_place / DELTA_LOG).exists() else None
         facts = describe_release(config.release, config.output.path.rstrip("/"), events)
-        return facts | _count_records(draws, published, config.input.id)
+        return facts | _count_records(draws, published, config.source.id)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         return None
 

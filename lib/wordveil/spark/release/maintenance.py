@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.config.load import Config
 from wordveil.crypto.keys import load_key
@@ -24,9 +27,6 @@ from wordveil.spark.release.state import describe_records, describe_release
 from wordveil.spark.release.tables import ReleaseTables
 from wordveil.spark.sanitise.run_log import new_run_id
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 DEFAULT_RETAIN_HOURS = 168
 FILE_BYTES = 128 * 2**20
 """Compaction makes no larger files."""
@@ -40,12 +40,10 @@ def purge(config: Config, session: Callable[[], SparkSession], *, progress: Call
     with open_release(config, session, progress, outcome="the draws are unchanged") as release:
         require_no_open_runs(release.journal, config.release)
         progress("purging")
-        return _purge(release.tables.draws, release.journal, config.input.id)
+        return _purge(release.tables.draws, release.journal, config.source.id)
 
 
 def _purge(draws: DeltaTable, journal: Journal, name: str) -> int:
-    from pyspark.sql import functions as F  # noqa: N812
-
     withdrawn = latest_state(draws.read(), name).where(f"status = '{WITHDRAWN}'").select("__id").persist()
     try:
         has_draw = (F.col("status") != WITHDRAWN) & column(name).isNotNull()
@@ -149,7 +147,7 @@ def show(
         tables = release.tables
         facts = describe_release(config.release, tables.path, release.journal)
         if tables.draws.exists():
-            facts |= _count_records(tables, config.input.id)
+            facts |= _count_records(tables, config.source.id)
     return facts
 
 

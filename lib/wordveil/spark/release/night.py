@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.spark.input.source import NO_PARAMS
@@ -17,9 +19,6 @@ from wordveil.spark.release.gate import GateDecision, run_gate
 from wordveil.spark.release.publish import Publication, publish
 from wordveil.spark.release.run import run_release
 from wordveil.spark.sanitise.report import RunReport
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.spark.platform.errors import job_errors
@@ -15,9 +16,6 @@ from wordveil.spark.platform.progress import ignore
 from wordveil.spark.platform.session import require_classic
 from wordveil.spark.release.journal import Journal
 from wordveil.spark.release.tables import ReleaseTables
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.crypto.keys import MasterKey, find_key_fault
 from wordveil.errors import ReleaseError
 from wordveil.records.fixed_settings import explain_change
 from wordveil.records.schema import REQUESTED, WITHDRAWN
-from wordveil.spark.release.journal import FROZEN, Intent, Journal
+from wordveil.spark.release.journal import FROZEN, Intent, Journal, RunTerms
 from wordveil.spark.release.latest import latest_state
 from wordveil.spark.release.tables import ReleaseTables
 
@@ -22,9 +24,9 @@ def require_runs(journal: Journal, release: str) -> None:
 def require_no_open_runs(journal: Journal, release: str) -> None:
     """Raise :class:`ReleaseError` for a release that has no runs, or one that has not ended."""
     require_runs(journal, release)
-    if found := journal.open_intents():
+    if interrupted := journal.open_intents():
         raise ReleaseError(
-            f"run {found[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
+            f"run {interrupted[0].run_id} was interrupted. Run `wordveil sanitise` again: it finishes that run first."
         )
 
 
@@ -41,21 +43,21 @@ def require_live(journal: Journal, release: str) -> None:
 def check_key(journal: Journal, key: MasterKey, release: str) -> None:
     """Raise :class:`ReleaseError` unless ``key`` is the one that a release with runs was drawn with."""
     intents = journal.intents()
-    if problem := find_key_fault(intents[0].terms["key_fingerprint"], intents[-1].epochs, key):
+    if problem := find_key_fault(intents[0].terms.fixed["key_fingerprint"], intents[-1].terms.epochs, key):
         raise ReleaseError(f"release {release}: {problem}")
 
 
-def require_same_terms(journal: Journal, terms: Mapping[str, str], settings: Mapping[str, str], release: str) -> None:
-    """Raise :class:`ReleaseError` where ``terms`` differ from those that a release with runs began with. ``settings``:
-    those behind the fingerprints among them, by which the message says what has changed.
+def require_same_terms(journal: Journal, terms: RunTerms, release: str) -> None:
+    """Raise :class:`ReleaseError` where the fixed ``terms`` differ from those that a release with runs began with. The
+    message says which settings have changed.
     """
     intents = journal.intents()
-    first = intents[0].terms
-    for name, value in terms.items():
+    first = intents[0].terms.fixed
+    for name, value in terms.fixed.items():
         if first[name] != value:
             # All runs have the same terms; those of older versions did not record what is behind them.
-            recorded = next((intent.settings for intent in intents if intent.settings), None)
-            change = explain_change(name, value, first[name], settings, recorded)
+            recorded = next((intent.terms.settings for intent in intents if intent.terms.settings), None)
+            change = explain_change(name, value, first[name], terms.settings, recorded)
             raise ReleaseError(
                 f"release {release}: {change} (in its first run). A release keeps one bundle, one text policy, one key "
                 "and one set of columns. Use those of its first run, or start a release under another name."
@@ -67,8 +69,6 @@ def require_known_ids(tables: ReleaseTables, ids: Sequence[str], name: str) -> N
 
     ``name``: the id column. The message quotes one of these ids.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     known = latest_state(tables.draws.read(), name)
     known = known.where(~((F.col("status") == WITHDRAWN) & (F.col("reason") == REQUESTED)))
     missing = tables.cast_ids(ids, name).join(known, "__id", "left_anti")

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from wordveil.assembly.bundles import find_recovery
 from wordveil.config.load import Config
@@ -33,9 +37,6 @@ from wordveil.spark.release.tables import ReleaseTables, is_internal
 from wordveil.spark.release.verify import MANIFEST, compare_with, describe, hash_text
 from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.text.policy import TextPolicy
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _SOFTWARE = ("wordveil", "pyspark", "delta-spark", "numpy", "pyarrow", "cryptography")
 
@@ -94,13 +95,13 @@ def publish(
         before = _find_published(tables, journal, version, shown, encode_public_key(signing_key))
         if output.public_table:
             _check_name(tables, output.public_table)
-        newest = latest_rows(tables.draws.read(version), config.input.id, len(journal.intents()))
+        newest = latest_rows(tables.draws.read(version), config.source.id, len(journal.intents()))
         released = newest.where(f"status = '{RELEASED}'")
         seed = key.for_release(name).layout_seed
         written = (
             before.public_version
             if before
-            else _write_rows(tables.public, released, shown, output, config.input.id, seed)
+            else _write_rows(tables.public, released, shown, output, config.source.id, seed)
         )
         if output.public_table:
             location = Files(release.spark, tables.public.path).path
@@ -122,7 +123,7 @@ def publish(
             software=software_versions(release.spark.version),
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             snapshot=snapshot,
-            recovery=find_recovery(config, journal.intents()[0].terms["mechanism_fingerprint"]),
+            recovery=find_recovery(config, journal.intents()[0].terms.fixed["mechanism_fingerprint"]),
         )
         document = sign(manifest, signing_key)
         text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
@@ -169,8 +170,6 @@ def _write_rows(
 
     ``name``: the id column. ``seed``: of the order of rows.
     """
-    from pyspark.sql.types import StructType
-
     columns = [column(field) for field in released.columns if not is_internal(field)]
     rows = _add_exposures(released.select(*columns), shown)
     if output.order == "hashed":
@@ -183,8 +182,6 @@ def _add_exposures(rows: DataFrame, shown: tuple[str, ...]) -> DataFrame:
     """Add ``shown`` to the ``exposes`` of ``rows``, in the order that the draws have, columns last. Their relation
     becomes what that leaves of it.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     named = F.array_sort(F.array_union("privacy.exposes", F.array(*map(F.lit, shown)).cast("array<string>")))
     is_column = column_exposure("")
     parts = F.concat(
@@ -260,8 +257,6 @@ def _describe_release(
     released: DataFrame, journal: Journal, gate: Event, policy: TextPolicy, key: MasterKey, shown: tuple[str, ...]
 ) -> dict[str, Any]:
     """What the manifest says about the ``released`` draws and how they were made."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     facts = released.agg(
         F.sort_array(F.collect_set("run_id")).alias("runs"),
         F.sort_array(F.array_distinct(F.flatten(F.collect_set("privacy.exposes")))).alias("exposes"),
@@ -274,8 +269,8 @@ def _describe_release(
     return {
         "draws_version": int(gate.body["draws_version"]),
         "run_ids": tuple(facts.runs),
-        "mechanism": first.terms["mechanism_fingerprint"],
-        "policy": first.terms["policy_fingerprint"],
+        "mechanism": first.terms.fixed["mechanism_fingerprint"],
+        "policy": first.terms.fixed["policy_fingerprint"],
         "key": key.fingerprint,
         "epoch": facts.epoch or key.epoch,
         "relation": narrow_relation(policy.relation, exposes),

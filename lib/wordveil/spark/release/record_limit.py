@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
 from wordveil.errors import ReleaseError
 from wordveil.privacy.corpus import CORPUS_METRIC
 from wordveil.spark.release.ledger import ABANDON, RESERVE, SETTLE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from wordveil.spark.release.ledger import Terms
 
 
@@ -53,8 +54,6 @@ def check_record_limit(candidates: DataFrame, ledger: DataFrame, terms: Terms, m
     RecordLimitError
         where the ledger has draws from such weights under another metric, or there would be too many.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     drawn = ledger.where(F.col("kind").isin(RESERVE, SETTLE, ABANDON) & F.col("metric").startswith(f"{CORPUS_METRIC}:"))
     counted = drawn.groupBy("metric").agg(F.sum(F.col("reserved_draws") + F.col("spent_draws")).alias("draws"))
     before = {row.metric: int(row.draws) for row in counted.collect() if row.draws}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
 from wordveil.errors import ConfigError, Fault, ReleaseError
@@ -18,9 +19,6 @@ from wordveil.spark.release.opening import open_release
 from wordveil.spark.release.runner import ReleaseRunner
 from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def run_release(
@@ -71,10 +69,10 @@ def abandon(config: Config, session: Callable[[], SparkSession], run_id: str) ->
     """
     with open_release(config, session, outcome="the same command can be run again") as release:
         tables, journal = release.tables, release.journal
-        found = [intent for intent in journal.open_intents() if intent.run_id == run_id]
-        if not found:
+        intent = next((intent for intent in journal.open_intents() if intent.run_id == run_id), None)
+        if intent is None:
             raise ReleaseError(f"run {run_id}: is not open. `wordveil release show` lists the runs.")
-        if tables.has_drawn(found[0]):
+        if tables.has_drawn(intent):
             raise ReleaseError(
                 f"run {run_id}: its draws are written already. Start the job again: it finishes the run without "
                 "reading the input."
@@ -92,11 +90,10 @@ def _open_runner(
     tasks: TaskProgress,
 ) -> Iterator[ReleaseRunner]:
     """Read the configuration, and open the release after all checks that need no Spark have passed."""
+    settings, budget = config.record_settings(""), config.budget
     materials = load_materials(config, progress, tasks)
-    settings = config.record_settings("")
-    budget = config.budgets.budget if config.budgets else None
     if budget is not None:
-        facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.input.author is not None)
+        facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.source.author is not None)
         if faults := budget_faults(budget, facts):
             raise ConfigError("configuration", [Fault(where, "", problem) for where, problem in faults])
     with open_release(
@@ -110,7 +107,7 @@ def _open_runner(
             release=release,
             materials=materials,
             settings=settings,
-            source=config.input,
+            source=config.source,
             budget=budget,
             records_per_file=config.output.records_per_file,
             params=dict(params),

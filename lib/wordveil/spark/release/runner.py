@@ -10,17 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from wordveil.config.schema import InputSection
 from wordveil.errors import ReleaseError
-from wordveil.privacy.events import ReleaseTerms
+from wordveil.input.source import Source
 from wordveil.records.fixed_settings import list_settings
 from wordveil.records.sanitiser import RecordSettings, release_terms
 from wordveil.release.budgets import Budget
 from wordveil.spark.input.source import InputTable, open_input
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import TaskProgress, watch_tasks
-from wordveil.spark.release.journal import FINISHED, INTENT, REFUSED, Event, Intent, Journal, intent_body
-from wordveil.spark.release.ledger import Terms
+from wordveil.spark.release.journal import FINISHED, INTENT, REFUSED, Event, Intent, Journal, RunTerms
 from wordveil.spark.release.opening import OpenRelease
 from wordveil.spark.release.preconditions import (
     check_key,
@@ -65,7 +63,7 @@ class ReleaseRunner:
     release: OpenRelease
     materials: Materials
     settings: RecordSettings
-    source: InputSection
+    source: Source
     budget: Budget | None
     records_per_file: int | None
     params: dict[str, str]
@@ -82,7 +80,7 @@ class ReleaseRunner:
             table = open_input(self.release.spark, self.source, self.params)
             if not table.is_delta:
                 raise ReleaseError(
-                    f"input {self.source.source}: is not a Delta table. A release reads a Delta table, so that a run "
+                    f"input {self.source.name}: is not a Delta table. A release reads a Delta table, so that a run "
                     "that was interrupted can read the same version again. Name a Delta table, or write Parquet."
                 )
             intent = self._make_intent(journal, table, run_id or new_run_id(), full_snapshot=full_snapshot)
@@ -110,11 +108,7 @@ class ReleaseRunner:
                 run_id=run_id or new_run_id(),
                 seq=0,
                 kind="withdraw",
-                terms=self._fixed_terms(),
-                settings=self._fixed_settings(),
-                epoch=self.materials.key.epoch,
-                epochs=self.materials.key.epoch_fingerprints,
-                shown=self.settings.shown,
+                terms=self._terms(),
                 ids=tuple(sorted(set(ids))),
             )
             require_known_ids(self._tables, intent.ids, self.source.id)
@@ -135,7 +129,7 @@ class ReleaseRunner:
         event = journal.add(
             INTENT,
             intent.run_id,
-            lambda seq: intent_body(replace(intent, seq=seq)),
+            lambda seq: replace(intent, seq=seq).to_dict(),
             unless=lambda events: len(events) != known,
         )
         if event is None:
@@ -149,16 +143,13 @@ class ReleaseRunner:
         context, settings = self.release.spark.sparkContext, self._settings_of(intent)
         give_up = f"`wordveil release abandon {intent.run_id}`"
         outcome = f"run {intent.run_id} is open (start it again, or give it up with {give_up})"
-        terms = release_terms(settings, self.materials.bundle)
-        with self.materials.distribute(context, replace(settings, internal=2), intent.epoch) as job:
+        with self.materials.distribute(context, replace(settings, internal=2), intent.terms.epoch) as job:
             steps = RunSteps(
                 self._tables,
                 intent,
                 table,
-                terms=self._ledger_terms(intent, terms),
+                terms=release_terms(settings, self.materials.bundle),
                 columns=self.source,
-                paid=terms.tokens,
-                max_records=terms.max_records,
                 records_per_file=self.records_per_file,
                 progress=self.progress,
                 is_fresh=is_fresh,
@@ -189,7 +180,7 @@ class ReleaseRunner:
         require_live(journal, self._name)
         if journal.intents():
             check_key(journal, self.materials.key, self._name)
-            require_same_terms(journal, self._fixed_terms(), self._fixed_settings(), self._name)
+            require_same_terms(journal, self._terms(), self._name)
         return journal
 
     def _finish_open(self, journal: Journal) -> None:
@@ -205,13 +196,13 @@ class ReleaseRunner:
             "Finish the run with its own configuration, or give it up, which charges it in full: "
             f"`wordveil release abandon {intent.run_id}`"
         )
-        if self.source.source != intent.source:
+        if self.source.name != intent.source:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and the configuration names "
-                f"{self.source.source}. {hint}"
+                f"{self.source.name}. {hint}"
             )
-        pinned = {"where": intent.where or None, "version": intent.version, "timestamp": None}
-        table = open_input(self.release.spark, self.source.model_copy(update=pinned), intent.params)
+        pinned = replace(self.source, where=intent.where or None, version=intent.version, timestamp=None)
+        table = open_input(self.release.spark, pinned, intent.params)
         if table.table_id != intent.source_id:
             raise ReleaseError(
                 f"run {intent.run_id} was interrupted while it read {intent.source}, and that table has since been "
@@ -221,17 +212,13 @@ class ReleaseRunner:
 
     def _settings_of(self, intent: Intent) -> RecordSettings:
         """What a run's rows say: what was true when it began."""
-        return replace(self.settings, run_id=intent.run_id, shown=intent.shown)
+        return replace(self.settings, run_id=intent.run_id, shown=intent.terms.shown)
 
-    def _ledger_terms(self, intent: Intent, terms: ReleaseTerms) -> Terms:
-        """What a draw of a run costs."""
-        return Terms.of(
-            terms,
-            tables=self._tables.draws.identifier(),
-            run_id=intent.run_id,
-            epoch=intent.epoch,
-            epoch_key=intent.epochs[intent.epoch - 1],
-        )
+    def _terms(self) -> RunTerms:
+        """What a run that begins now draws under."""
+        key = self.materials.key
+        settings = list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
+        return RunTerms(self._fixed_terms(), key.epoch, key.epoch_fingerprints, self.settings.shown, settings)
 
     def _fixed_terms(self) -> dict[str, str]:
         """What is the same in all runs of a release."""
@@ -252,10 +239,6 @@ class ReleaseRunner:
             **({} if limit is None else {"max_records": str(limit)}),
         }
 
-    def _fixed_settings(self) -> dict[str, str]:
-        """The settings behind the fingerprints among them."""
-        return list_settings(self.settings.policy, self.materials.bundle, self.settings.columns)
-
     def _make_intent(self, journal: Journal, table: InputTable, run_id: str, *, full_snapshot: bool) -> Intent:
         """What a new run is going to do."""
         source = self.source
@@ -268,11 +251,8 @@ class ReleaseRunner:
             run_id=run_id,
             seq=0,
             kind="sanitise",
-            terms=self._fixed_terms(),
-            settings=self._fixed_settings(),
-            epoch=self.materials.key.epoch,
-            epochs=self.materials.key.epoch_fingerprints,
-            source=source.source,
+            terms=self._terms(),
+            source=source.name,
             source_id=table.table_id or "",
             version=-1 if table.latest_version is None else table.latest_version,
             where=source.where or "",
@@ -280,7 +260,6 @@ class ReleaseRunner:
             full_snapshot=full_snapshot,
             budgets=self.budget.to_dict() if self.budget else None,
             max_bytes=source.max_bytes,
-            shown=self.settings.shown,
             anew=self._had_other_tables(journal),
         )
         last = journal.last_of(intent.slice)

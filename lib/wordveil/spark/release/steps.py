@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wordveil.config.schema import ColumnsSection
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.window import Window
+
+from wordveil.input.columns import Columns
+from wordveil.privacy.events import ReleaseTerms
 from wordveil.records.schema import REASON_COLUMN, REQUESTED, TOKENS_COLUMN, WITHDRAWN
 from wordveil.spark.input.screening import screen_input
 from wordveil.spark.input.source import InputTable
@@ -30,9 +35,6 @@ from wordveil.spark.sanitise.counts import aggregates, count_rows, read_observat
 from wordveil.spark.sanitise.job import sanitise_records
 from wordveil.spark.sanitise.worker import Inspect, Sanitise
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 _REFUSED = "__refused"
 
 
@@ -48,13 +50,9 @@ class RunSteps:
     table
         the input; None for a withdrawal.
     terms
-        what a draw costs.
+        what each record costs.
     columns
         the id, the text, the author and the kept columns of the input.
-    paid
-        the tokens that every record costs; None where texts decide it.
-    max_records
-        the most records that are ever drawn from the mechanism's weights; None where public data alone made them.
     records_per_file
         the most rows of a file of draws; None for the default.
     progress
@@ -69,10 +67,8 @@ class RunSteps:
         intent: Intent,
         table: InputTable | None,
         *,
-        terms: Terms,
-        columns: ColumnsSection,
-        paid: int | None,
-        max_records: int | None = None,
+        terms: ReleaseTerms,
+        columns: Columns,
         records_per_file: int | None = None,
         progress: Callable[[str], None] = ignore,
         is_fresh: bool = False,
@@ -80,10 +76,15 @@ class RunSteps:
         self._tables = tables
         self._intent = intent
         self._table = table
-        self._terms = terms
-        self._columns = columns.model_copy(update={"max_bytes": intent.max_bytes} if table else {})
-        self._paid = paid
-        self._max_records = max_records
+        self._tokens, self._max_records = terms.tokens, terms.max_records
+        self._terms = Terms.of(
+            terms,
+            tables=tables.draws.identifier(),
+            run_id=intent.run_id,
+            epoch=intent.terms.epoch,
+            epoch_key=intent.terms.epochs[intent.terms.epoch - 1],
+        )
+        self._columns = replace(columns, max_bytes=intent.max_bytes) if table else columns
         self._records_per_file = records_per_file
         self._budget = intent.budget
         self._progress = progress
@@ -103,8 +104,6 @@ class RunSteps:
         Returns how many records exceed a budget that fails the run: nothing was reserved then. Otherwise 0. Raises
         :class:`RecordLimitError` where the ledger has no room for them.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         if self._has_drawn():
             return 0
         if self._table is None:
@@ -125,8 +124,6 @@ class RunSteps:
 
     def _decide(self, candidates: DataFrame, ledger: DataFrame) -> Reservation:
         """Which of ``candidates`` the budget of the run admits."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         if self._budget is None:
             return Reservation(candidates.withColumn("reason", F.lit(None).cast("string")))
         decided = admit_candidates(candidates.drop(WAS_COLUMN), ledger, self._terms, self._budget)
@@ -135,8 +132,6 @@ class RunSteps:
 
     def draw(self, job: Sanitise) -> None:
         """Append the run's draws, and the withdrawals, in one commit."""
-        from pyspark.sql import Observation
-
         if self._has_drawn():
             return
         self._progress("sanitising")
@@ -153,8 +148,6 @@ class RunSteps:
 
     def settle(self) -> None:
         """Settle the reservations from the draws."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         if self._table is None:
             return
         self._progress("settling")
@@ -184,8 +177,6 @@ class RunSteps:
         return not self._is_fresh and self._tables.has_drawn(self._intent)
 
     def _run_draws(self) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         return self._tables.draws.read().where(F.col(SEQ_COLUMN) == self._intent.seq)
 
     def _candidates(self, job: Sanitise) -> Candidates:
@@ -202,8 +193,6 @@ class RunSteps:
         """record_id and author of records that may have been charged to another author; None where there can be
         none.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-
         found, had_tables = self._candidates(job), self._intent.anew
         if self._columns.author is None or (self._intent.changes == "all" and not had_tables):
             return None
@@ -219,9 +208,7 @@ class RunSteps:
 
     def _price(self, found: Candidates) -> DataFrame:
         """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        tokens: Column = F.lit(self._paid).cast("bigint")
+        tokens: Column = F.lit(self._tokens).cast("bigint")
         sound, was = found.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
         if (changed := found.changed) is not None:
             sound = changed.where(F.col(REASON_COLUMN).isNull())
@@ -233,11 +220,9 @@ class RunSteps:
 
     def _make_draws(self, job: Sanitise) -> DataFrame:
         """The run's part of the draws table."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         found = self._candidates(job)
         rows = found.rows
-        tokens: Column = F.lit(self._paid).cast("bigint")
+        tokens: Column = F.lit(self._tokens).cast("bigint")
         was: Column = F.lit(None).cast("string")
         if (changed := found.changed) is not None:
             ids = changed.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(
@@ -272,9 +257,6 @@ class RunSteps:
 
         Nothing is drawn for these records. A later run compares its input with the new author.
         """
-        from pyspark.sql import functions as F  # noqa: N812
-        from pyspark.sql.window import Window
-
         compared = None if self._found is None else self._found.compared
         if compared is None or self._columns.author is None or self._intent.changes == "all":
             return rows
@@ -294,13 +276,9 @@ class RunSteps:
 
     def _is_own(self) -> Column:
         """Whether a draw was drawn by the run, and is not a copy of an earlier one."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         return F.col("run_id") == self._intent.run_id
 
     def _make_withdrawals(self) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         return self._as_table(self._make_tombstones(self._withdrawn_ids().withColumn(REASON_COLUMN, F.lit(REQUESTED))))
 
     def _withdrawn_ids(self) -> DataFrame:
@@ -308,8 +286,6 @@ class RunSteps:
         return self._tables.cast_ids(self._intent.ids, self._columns.id)
 
     def _make_tombstones(self, leaving: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
-
         return leaving.select(
             F.col("__id").alias(self._columns.id),
             F.lit(WITHDRAWN).alias("status"),
@@ -319,14 +295,10 @@ class RunSteps:
 
     def _run_columns(self) -> dict[str, Column]:
         """The columns that the run decides."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        return {SEQ_COLUMN: F.lit(self._intent.seq), EPOCH_COLUMN: F.lit(self._intent.epoch)}
+        return {SEQ_COLUMN: F.lit(self._intent.seq), EPOCH_COLUMN: F.lit(self._intent.terms.epoch)}
 
     def _as_table(self, rows: DataFrame, filled: Mapping[str, Column] | None = None) -> DataFrame:
         """``rows`` with exactly the columns of the draws table: those in ``filled``, else their own, else null."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         chosen = self._run_columns() if filled is None else filled
         return rows.select(
             *(

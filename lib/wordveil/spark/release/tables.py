@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from wordveil.config.schema import OutputSection
 from wordveil.errors import ReleaseError
@@ -17,10 +22,6 @@ from wordveil.spark.platform.locks import hold_lock
 from wordveil.spark.platform.places import DRAWS, JOURNAL
 from wordveil.spark.release.journal import Intent, Journal
 from wordveil.spark.release.ledger import Ledger
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 SEQ_COLUMN, AUTHOR_COLUMN = "__seq", "__author"
 RESERVED_COLUMN, EPOCH_COLUMN = "__reserved", "__epoch"
@@ -83,10 +84,9 @@ class ReleaseTables:
             self._journal.check()
             journal = Journal(self._journal)
             intents = journal.intents()
-            if intents and intents[0].terms["release"] != self.release:
+            if intents and (held := intents[0].terms.fixed["release"]) != self.release:
                 raise ReleaseError(
-                    f"output.path = {self.path}: holds the release {intents[0].terms['release']}, not {self.release}. "
-                    "Name another directory."
+                    f"output.path = {self.path}: holds the release {held}, not {self.release}. Name another directory."
                 )
             if intents:
                 self._check(self.draws, journal, DRAWS_VERSION)
@@ -135,7 +135,7 @@ class ReleaseTables:
         """The name under which a run appends its draws: to append a second time does nothing."""
         return f"{self.release} {intent.run_id} {intent.seq}"
 
-    def create(self, rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> None:
+    def create(self, rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> None:
         """Make the tables that are missing, for the id column ``name`` and the ``kept`` columns of ``rows``, and for
         the ``texts`` of the output.
 
@@ -169,22 +169,15 @@ class ReleaseTables:
 
         A text that is no value of that type cannot be the id of a record: its ``__id`` is null.
         """
-        import pyarrow as pa
-        from pyspark.sql import functions as F  # noqa: N812
-
         kind = self.draws.read().schema[name].dataType
         given = self.spark.createDataFrame(pa.table({"__id": pa.array(ids, pa.string())}))
         return given.select(F.col("__id").try_cast(kind).alias("__id"), F.col("__id").alias("named"))
 
     @staticmethod
-    def schema(rows: DataFrame, kept: list[str], name: str, texts: TextColumns) -> StructType:
+    def schema(rows: DataFrame, kept: Sequence[str], name: str, texts: TextColumns) -> StructType:
         """The columns of the draws table: those of a Parquet output, and internal ones that begin with two
         underscores.
         """
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import from_arrow_schema
-        from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-
         passed = rows.select(column(name), *(column(kept_name) for kept_name in kept)).schema.fields
         made = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS])).fields
         internal = [

@@ -11,17 +11,16 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.errors import ReleaseError
 from wordveil.release.manifest import File, Manifest, Snapshot, compare, open_document
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.filesystem import Files
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MANIFEST = "_manifest.json"
 """The manifest's name inside the public table. Readers of Delta and Parquet skip it."""
@@ -106,8 +105,6 @@ def describe(table: DeltaTable, version: int) -> Snapshot:
     Raises :class:`ReleaseError` for a version that is gone, and for deletion vectors and mapped columns: not all
     readers know them, so that two would see two tables.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     log = _read_log(table, version)
     digests = _hash_files(table, [file.path for file in log.files])
     files = [
@@ -160,8 +157,6 @@ def _read_log(table: DeltaTable, version: int) -> Snapshot:
 
 def _hash_files(table: DeltaTable, paths: list[str]) -> dict[str, tuple[int, str]]:
     """Size and SHA-256 of those files of a table that are there."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     spark = table.spark
     place = Files(spark, table.path)
     root = str(place.path.toUri().getPath()).rstrip("/") + "/"

@@ -5,7 +5,10 @@ afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.schema import (
     ID_REASONS,
@@ -17,9 +20,6 @@ from wordveil.records.schema import (
     WORDS_COLUMN,
 )
 from wordveil.release.budgets import BUDGET_REASONS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
 
 NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("records", "released", "withdrawn", "corrected", "tokens", "words", "unknown"), 0),
@@ -34,8 +34,6 @@ _REASONS = (*ID_REASONS, *TEXT_REASONS, *BUDGET_REASONS)
 
 def aggregates() -> list[Column]:
     """Aggregates of rows with the columns status, reason, privacy and the statistics."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     status, reason = F.col("status"), F.col("reason")
     released = status == RELEASED
     sums = {"tokens": "privacy.tokens", "words": WORDS_COLUMN, "unknown": UNKNOWN_COLUMN}

@@ -17,16 +17,14 @@ import tarfile
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark import Broadcast, SparkContext
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import Secret
 from wordveil.spark.sanitise.sealed import SEALED, seal
 from wordveil.spark.sanitise.worker import BundlePlace
 from wordveil.text.slots import NgramModel
-
-if TYPE_CHECKING:
-    from pyspark import Broadcast, SparkContext
 
 
 def distribute(context: SparkContext, bundle: Bundle, how: str) -> tuple[BundlePlace, Broadcast[bytes]]:

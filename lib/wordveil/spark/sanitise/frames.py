@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from wordveil.artifacts.bundle import Bundle, find_one, open_bundle
 from wordveil.artifacts.ngram_model import find_model, open_model
 from wordveil.config.arguments import parse_arguments
-from wordveil.config.schema import DEFAULT_MAX_BYTES, ColumnsSection, TextSection
+from wordveil.config.schema import TextSection
 from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.input.columns import DEFAULT_MAX_BYTES, Columns
 from wordveil.privacy.relations import ORDER_EXPOSES
 from wordveil.records.columns import TextColumns
 from wordveil.records.sanitiser import RecordSettings, release_terms
@@ -32,9 +36,6 @@ from wordveil.spark.sanitise.layout import arrange_rows
 from wordveil.spark.sanitise.run_log import Run
 from wordveil.spark.sanitise.worker import Sanitise, SanitiseColumns
 from wordveil.text.policy import TextPolicy
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FUNCTION = "sanitise"
 
@@ -204,9 +205,6 @@ def register(
     job = _make_job(session, bundle, run, checked, settings, columns, texts, how, ORDER_EXPOSES["input"])
     body = SanitiseColumns(job, max_bytes)
 
-    from pyspark.sql.pandas.functions import arrow_udf
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     def wordveil_sanitise(record_id: pa.Array, *text: pa.Array) -> pa.Array:
         return body(record_id, *text)
 
@@ -227,7 +225,7 @@ def _make_job(
     run: Run,
     policy: TextPolicy,
     text: Mapping[str, Any],
-    columns: ColumnsSection,
+    columns: Columns,
     texts: TextColumns,
     how: str,
     shown: tuple[str, ...],

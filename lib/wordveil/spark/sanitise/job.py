@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from wordveil.config.load import Config
-from wordveil.config.parameters import check_params
-from wordveil.config.schema import ColumnsSection, OutputSection
+from wordveil.config.schema import OutputSection
+from wordveil.input.columns import Columns
+from wordveil.input.parameters import check_params
 from wordveil.records.columns import TextColumns
 from wordveil.records.schema import REASON_COLUMN, STATISTIC_FIELDS, STATISTICS
 from wordveil.spark.input.screening import screen_input
@@ -24,10 +30,6 @@ from wordveil.spark.sanitise.materials import load_materials
 from wordveil.spark.sanitise.report import RunReport, make_report
 from wordveil.spark.sanitise.run_log import new_run_id
 from wordveil.spark.sanitise.worker import Sanitise
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 # No empty file _SUCCESS: the directory gets its name when it is complete, and some readers take every file for Parquet.
 _WRITE_OPTIONS = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
@@ -48,15 +50,15 @@ def run_sanitise(
     ``session`` is called after all checks that need no Spark have passed. ``params``: those of ``input.where``.
     Raises a :class:`WordveilError` that says what is wrong; the output is then as it was before.
     """
-    check_params(config.input.where, params)
-    materials = load_materials(config, progress, tasks)
+    check_params(config.source.where, params)
     settings = config.record_settings(run_id or new_run_id())
+    materials = load_materials(config, progress, tasks)
     progress("starting Spark")
     spark = session()
     require_classic(spark)
     require_free_places(spark, config.output, config.ledger)
     draft = draft_output(spark, config.output.path, settings.run_id, overwrite=overwrite)
-    table = open_input(spark, config.input, params).read()
+    table = open_input(spark, config.source, params).read()
     started = time.perf_counter()
     try:
         with (
@@ -64,7 +66,7 @@ def run_sanitise(
             job_errors(),
             watch_tasks(spark.sparkContext, settings.run_id, tasks),
         ):
-            counts = write_sanitised(table, draft.path, job, config.input, config.output, progress)
+            counts = write_sanitised(table, draft.path, job, config.source, config.output, progress)
             draft.publish(overwrite=overwrite)
     except BaseException:
         draft.discard()
@@ -85,7 +87,7 @@ def write_sanitised(
     table: DataFrame,
     path: str,
     job: Sanitise,
-    columns: ColumnsSection,
+    columns: Columns,
     output: OutputSection,
     progress: Callable[[str], None] = ignore,
 ) -> dict[str, Any]:
@@ -150,18 +152,12 @@ def sanitise_records(records: DataFrame, job: Sanitise) -> DataFrame:
 
 
 def _output_schema(records: DataFrame, texts: TextColumns) -> StructType:
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
     added = from_arrow_schema(pa.schema([*texts.output_fields, *STATISTIC_FIELDS]))
     return StructType([*records.schema.fields[: -len(texts.names) - 1], *added.fields])
 
 
 def _write(result: DataFrame, path: str, output: OutputSection) -> dict[str, Any]:
     """Write the table and return the run's counts, observed in the same pass."""
-    from pyspark.sql import Observation
-
     observation = Observation()
     rows = result.observe(observation, *aggregates())
     writer = rows.drop(*STATISTICS).write.mode("error").options(**_WRITE_OPTIONS)

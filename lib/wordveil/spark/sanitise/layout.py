@@ -13,13 +13,12 @@ no text either; their kept columns order them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from wordveil.records.schema import ID_REASONS
 from wordveil.spark.platform.columns import column
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 TASK_ROWS = 50_000
 """The approximate number of rows that one task sorts and writes: hashes spread ids by chance."""
@@ -35,8 +34,6 @@ def arrange_rows(
     columns that order rows whose ``reason`` is about their id. ``partition_by``: the columns by whose values the rows
     will be written to directories.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     tasks = max(1, -(-number // TASK_ROWS))
     # 63 bits of the hash: the first 31 choose the task, so that tasks follow each other in the order of hashes.
     order = F.shiftrightunsigned(F.xxhash64(F.lit(seed), column(name)), 1)
@@ -54,8 +51,6 @@ def arrange_rows(
 
 def _tie(rows: DataFrame, kept: Sequence[str]) -> Column:
     """The expression that orders rows with the same id, or without one."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     if not kept or "reason" not in rows.columns:
         return F.lit(None).cast("string")
     return F.when(F.col("reason").isin(*ID_REASONS), F.to_json(F.struct(*(column(other) for other in kept))))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark import SparkContext
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_ngrams, ready_bundle
@@ -17,9 +18,6 @@ from wordveil.spark.platform.progress import TaskProgress
 from wordveil.spark.sanitise.distribution import distribute, distribute_model
 from wordveil.spark.sanitise.worker import Sanitise
 from wordveil.text.slots import NgramModel
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 
 @dataclass(frozen=True)

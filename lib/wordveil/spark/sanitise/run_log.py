@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
 
 from wordveil.artifacts.bundle import Bundle
 from wordveil.config.arguments import parse_release, parse_run_id
-from wordveil.config.schema import ColumnsSection
 from wordveil.crypto.keys import KEY_BYTES, MasterKey, ReleaseKeys, load_key
 from wordveil.errors import ConfigError, Fault
+from wordveil.input.columns import Columns
 from wordveil.records.columns import ONE_TEXT, TextColumns
 from wordveil.records.fixed_settings import explain_change, list_settings
 from wordveil.spark.platform.filesystem import Files
 from wordveil.text.policy import TextPolicy
 from wordveil.version import __version__
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 RECORD_VERSION = 1
 
@@ -140,7 +139,7 @@ class Run:
         session: SparkSession,
         bundle: Bundle,
         policy: TextPolicy,
-        columns: ColumnsSection,
+        columns: Columns,
         texts: TextColumns | None = None,
     ) -> None:
         """Write down what is about to be drawn; nothing for a throwaway key.
@@ -155,7 +154,7 @@ class Run:
             The bundle to draw with.
         policy : TextPolicy
             The text policy.
-        columns : ColumnsSection
+        columns : Columns
             The columns of the input.
         texts : TextColumns, optional
             The text columns of the output. Left out, there is one, ``text``.
@@ -202,7 +201,7 @@ class Run:
         if faults:
             raise ConfigError("run record", faults)
 
-    def _content(self, terms: dict[str, str], settings: dict[str, str], columns: ColumnsSection) -> dict[str, Any]:
+    def _content(self, terms: dict[str, str], settings: dict[str, str], columns: Columns) -> dict[str, Any]:
         return {
             "record_version": RECORD_VERSION,
             "run_id": self.run_id,
@@ -211,5 +210,5 @@ class Run:
             "wordveil": __version__,
             **terms,
             "settings": settings,
-            "columns": columns.model_dump(),
+            "columns": asdict(columns),
         }

@@ -43,7 +43,7 @@ class BundlePlace:
         """Return the absolute directory on this machine: Spark's root for files may be relative to the worker."""
         if not self.archive:
             return Path(self.path)
-        from pyspark import SparkFiles
+        from pyspark import SparkFiles  # a bundle in place is opened without PySpark
 
         place = Path(os.path.abspath(SparkFiles.get(self.path)))  # noqa: PTH100 - resolve() would follow links away from the executor
         return place if self.key is None else unseal(place, self.key)

@@ -4,12 +4,12 @@ night to night, is a fault.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from types import MappingProxyType
 
-from wordveil.config.schema import PARSED_FORMATS, InputSection
-from wordveil.errors import Fault
+from wordveil.errors import Fault, did_you_mean, shown_value
+from wordveil.input.source import PARSED_FORMATS, Source
 
 KNOWN = ("parquet", "delta", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
 """Formats by the names that Spark has for them, in lower case. Others are possible, by name or class."""
@@ -65,21 +65,60 @@ _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def find_format_faults(source: InputSection) -> Iterator[Fault]:
+def find_source_faults(source: Source) -> Iterator[Fault]:
+    """List faults of path, name, version, format and options."""
+    yield from _format_faults(source)
+    named = (source.path is not None) + (source.table is not None)
+    if named > 1 or (named == 0 and source.kind in FILE_FORMATS):
+        yield Fault(
+            "input.table" if source.table else "input.path", "", "name exactly one of input.path and input.table."
+        )
+    if source.table is not None and source.format is not None:
+        yield Fault(
+            "input.format",
+            source.format,
+            "must not be set with input.table, because the catalogue knows the format. Remove it.",
+        )
+    chosen = {name: value for name in ("version", "timestamp") if (value := getattr(source, name)) is not None}
+    if len(chosen) == 2:
+        yield Fault(
+            "input.timestamp",
+            str(source.timestamp),
+            "and input.version both say which version to read. Remove one of them.",
+        )
+    if source.table is None and source.kind != "delta":
+        for name, value in chosen.items():
+            yield Fault(
+                f"input.{name}",
+                shown_value(value),
+                "only Delta tables have versions. Set input.format: delta, or remove it.",
+            )
+    if source.timestamp is not None and not _is_timestamp(source.timestamp):
+        yield Fault(
+            "input.timestamp",
+            shown_value(source.timestamp),
+            'is not a date or time. Write "2026-11-20 03:00:00", in quotes.',
+        )
+
+
+def _is_timestamp(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _format_faults(source: Source) -> Iterator[Fault]:
     """List faults of format, options and columns. No fault shows the value of an option: it may be a secret."""
     if source.table is not None:
         for name in ("options", "options_env", "columns"):
             if getattr(source, name):
                 problem = "must not be set with input.table, because the catalogue knows them. Remove it."
                 yield Fault(f"input.{name}", "", problem)
-    if source.format is not None and source.kind not in KNOWN:
-        near = difflib.get_close_matches(source.kind, KNOWN, n=1)
-        if near:
-            problem = (
-                f"is no format that Spark is known to have. Did you mean {near[0]}? A source that has another name is "
-                "also found by its class."
-            )
-            yield Fault("input.format", source.format, problem)
+    if source.format is not None and source.kind not in KNOWN and (near := did_you_mean(source.kind, KNOWN)):
+        problem = f"is no format that Spark is known to have.{near} Another source is also found by its class."
+        yield Fault("input.format", source.format, problem)
     if source.columns is not None and source.kind == "delta":
         yield Fault("input.columns", source.columns[:80], "a Delta table has its own columns. Remove it.")
     yield from _option_faults(source)
@@ -91,7 +130,7 @@ def find_format_faults(source: InputSection) -> Iterator[Fault]:
         yield Fault("input.format", source.reader, problem)
 
 
-def _option_faults(source: InputSection) -> Iterator[Fault]:
+def _option_faults(source: Source) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     refused = {**_REFUSED, **(_REFUSED_PARSED if source.kind in PARSED_FORMATS else {})}
     named = [("options", name) for name in source.options] + [("options_env", name) for name in source.options_env]
@@ -104,19 +143,19 @@ def _option_faults(source: InputSection) -> Iterator[Fault]:
             yield Fault(where, "", refused[folded])
 
 
-def find_option(source: InputSection, name: str) -> str:
+def find_option(source: Source, name: str) -> str:
     """The value of a reader's option, whatever the case of its name; empty where it is not set."""
     defaults = READER_OPTIONS.get(source.kind, {})
     values = {key.lower(): value for key, value in (*defaults.items(), *source.options.items())}
     return values.get(name.lower(), "")
 
 
-def has_header(source: InputSection) -> bool:
+def has_header(source: Source) -> bool:
     """Whether the first line of each file of the input names its columns."""
     return source.kind == "csv" and source.table is None and find_option(source, "header").lower() == "true"
 
 
-def reader_options(source: InputSection, variables: Mapping[str, str]) -> dict[str, str]:
+def reader_options(source: Source, variables: Mapping[str, str]) -> dict[str, str]:
     """The options of Spark's reader: wordveil's, replaced by those that the configuration sets.
 
     ``variables``: the environment. Raises :class:`KeyError` for a variable that is not there.

@@ -1,17 +1,62 @@
-"""Columns of a configuration that contradict each other, or that the output cannot have."""
+"""Which columns of a table are what, and what contradicts that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from wordveil.config.conditions import fold_name
-from wordveil.config.schema import ColumnsSection
 from wordveil.errors import Fault
+from wordveil.input.conditions import fold_name
 from wordveil.records.paths import parse_path, read_path
-from wordveil.records.schema import RESERVED_COLUMNS
+from wordveil.records.schema import OUTPUT_FIELDS, RESERVED_COLUMNS
+
+DEFAULT_MAX_BYTES = 16 * 2**20
 
 
-def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are what: the settings of a configuration's section ``input`` of the same names.
+
+    Attributes
+    ----------
+    id
+        the column with the ids.
+    text
+        the column with the texts, or several.
+    author
+        the column that says who wrote a record; None where there is none.
+    keep
+        the columns that are published unchanged beside the text.
+    max_bytes
+        texts of more UTF-8 bytes are refused.
+    language
+        the column with the language of each record; None where there is none.
+    """
+
+    id: str
+    text: str | Sequence[str]
+    author: str | None = None
+    keep: Sequence[str] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+    language: str | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the text columns."""
+        return (self.text,) if isinstance(self.text, str) else tuple(self.text)
+
+    @property
+    def text_paths(self) -> tuple[tuple[str, ...], ...]:
+        """The parts of each of these names (:func:`wordveil.records.paths.read_path`)."""
+        return tuple(map(read_path, self.texts))
+
+    @property
+    def text_names(self) -> tuple[str, ...]:
+        """What an output calls the text columns."""
+        return (OUTPUT_FIELDS[0].name,) if len(self.texts) == 1 else self.texts
+
+
+def find_column_faults(source: Columns) -> Iterable[Fault]:
     """Columns that contradict each other, or that the output cannot have."""
     for text in source.texts:
         yield from _text_column_faults(source, text)
@@ -25,7 +70,7 @@ def find_column_faults(source: ColumnsSection) -> Iterable[Fault]:
             yield Fault(where, name, "is a name that the output reserves. Rename the column in a view of the input.")
 
 
-def _text_column_faults(source: ColumnsSection, text: str) -> Iterable[Fault]:
+def _text_column_faults(source: Columns, text: str) -> Iterable[Fault]:
     """A text column that is something else too. Names differ as Spark takes them: in more than case."""
     roots = {fold_name(text), fold_name(read_path(text)[0])}
     if fold_name(source.id) in roots:
@@ -44,7 +89,7 @@ def _text_column_faults(source: ColumnsSection, text: str) -> Iterable[Fault]:
         yield from _several_faults(source, text)
 
 
-def _several_faults(source: ColumnsSection, text: str) -> Iterable[Fault]:
+def _several_faults(source: Columns, text: str) -> Iterable[Fault]:
     """A text column that contradicts another one, or that an output of several cannot have."""
     if sum(fold_name(other) == fold_name(text) for other in source.texts) > 1:
         yield Fault("input.text", text, "is listed more than once. Keep one of them.")

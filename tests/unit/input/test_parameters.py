@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wordveil.config.arguments import parse_run_id
-from wordveil.config.parameters import check_params, find_parameter_names, parse_params
 from wordveil.errors import ConfigError
+from wordveil.input.parameters import check_params, find_parameter_names, parse_params
 
 
 def test_values_are_strings_with_whatever_in_them():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wordveil.config.conditions import find_exposures, find_reading, tokens
 from wordveil.config.load import parse_config
 from wordveil.errors import ConfigError
+from wordveil.input.conditions import find_exposures, find_reading, tokens
 from wordveil.privacy.relations import Exposure, Relation, narrow_relation
 from wordveil.records.sanitiser import RecordSettings
 from wordveil.text.policy import with_profile

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from wordveil.config.formats import has_header, reader_options
 from wordveil.config.load import parse_config
-from wordveil.config.schema import InputSection
 from wordveil.errors import ConfigError
+from wordveil.input.formats import has_header, reader_options
+from wordveil.input.source import Source
 
 HIDDEN = "pelican-37"
 
@@ -36,8 +36,8 @@ def faults(**source: Any) -> dict[str, str]:
     return {fault.where: fault.problem for fault in error.value.faults}
 
 
-def section(**given: Any) -> InputSection:
-    return InputSection.model_validate({"path": "/lake/in", "id": "id", "text": "body", **given})
+def source(**given: Any) -> Source:
+    return Source(**{"id": "id", "text": "body", "path": "/lake/in", **given})
 
 
 @pytest.mark.parametrize("kind", ["orc", "json", "CSV", "avro", "com.example.Source", "delta", "Parquet", None])
@@ -59,15 +59,15 @@ def test_formats_by_name_and_class(kind):
 )
 def test_a_reader_of_spark_has_one_kind_by_any_name(name, kind):
     config = parse_config(settings(format=name), "tests")
-    assert (config.input.kind, config.input.reader, config.shown) == (kind, kind, ("presence",))
-    assert reader_options(config.input, {}) == reader_options(section(format=kind), {})
+    assert (config.source.kind, config.source.reader, config.shown) == (kind, kind, ("presence",))
+    assert reader_options(config.source, {}) == reader_options(source(format=kind), {})
     assert "is set by wordveil" in faults(format=name, options={"columnPruning": "true"})["input.options.columnPruning"]
 
 
 def test_other_classes_are_other_sources():
     for name in ("org.apache.spark.sql.csvx", "com.example.csv", "org.apache.spark.sql.hive.orc"):
-        assert section(format=name).kind == name
-    assert section(format="org.apache.spark.sql.execution.datasources.orc.OrcFileFormat").kind == "orc"
+        assert source(format=name).kind == name
+    assert source(format="org.apache.spark.sql.execution.datasources.orc.OrcFileFormat").kind == "orc"
     assert "have no ids" in faults(format="org.apache.spark.sql.text", id="file_name", text="value")["input.format"]
 
 
@@ -83,8 +83,8 @@ def test_where_a_record_ends_is_not_a_setting():
 def test_a_source_without_files_needs_no_path():
     given = settings(format="jdbc", options={"url": "jdbc:postgresql://host/lake", "dbtable": "tickets"})
     del given["input"]["path"]
-    source = parse_config(given, "tests").input
-    assert (source.setting, source.source) == ("input.format", "jdbc")
+    jdbc = parse_config(given, "tests").source
+    assert (jdbc.setting, jdbc.name) == ("input.format", "jdbc")
     del given["input"]["format"], given["input"]["options"]
     with pytest.raises(ConfigError, match=r"input\.path: name exactly one"):
         parse_config(given, "tests")
@@ -129,19 +129,19 @@ def test_a_catalogue_knows_options_and_columns():
 def test_lines_of_text_have_no_ids():
     assert "have no ids that stay" in faults(format="text", id="file_name", text="value")["input.format"]
     given = settings(format="text", id="file_name", text="value", options={"wholetext": "true"})
-    assert parse_config(given, "tests").input.kind == "text"
+    assert parse_config(given, "tests").source.kind == "text"
 
 
 def test_csv_is_read_as_it_is_written_elsewhere():
-    defaults = reader_options(section(format="csv"), {})
+    defaults = reader_options(source(format="csv"), {})
     assert (defaults["header"], defaults["multiLine"], defaults["escape"]) == ("true", "true", '"')
-    changed = reader_options(section(format="csv", options={"HEADER": "false", "sep": ";"}), {})
+    changed = reader_options(source(format="csv", options={"HEADER": "false", "sep": ";"}), {})
     assert "header" not in changed
     assert (changed["HEADER"], changed["sep"]) == ("false", ";")
-    assert has_header(section(format="csv"))
-    assert not has_header(section(format="csv", options={"HEADER": "false"}))
-    assert not has_header(section(format="json"))
-    assert reader_options(section(), {}) == {}
+    assert has_header(source(format="csv"))
+    assert not has_header(source(format="csv", options={"HEADER": "false"}))
+    assert not has_header(source(format="json"))
+    assert reader_options(source(), {}) == {}
 
 
 def test_a_text_may_be_why_a_row_cannot_be_parsed():
@@ -153,9 +153,9 @@ def test_a_text_may_be_why_a_row_cannot_be_parsed():
 
 
 def test_secrets_come_from_the_environment():
-    source = section(format="jdbc", path=None, options_env={"password": "LAKE_PASSWORD"})
-    assert reader_options(source, {"LAKE_PASSWORD": HIDDEN}) == {"password": HIDDEN}
-    assert HIDDEN not in repr(source)
+    jdbc = source(format="jdbc", path=None, options_env={"password": "LAKE_PASSWORD"})
+    assert reader_options(jdbc, {"LAKE_PASSWORD": HIDDEN}) == {"password": HIDDEN}
+    assert HIDDEN not in repr(jdbc)
 
 
 @pytest.mark.parametrize(
@@ -205,4 +205,4 @@ def test_a_condition_on_a_struct_reads_the_text_in_it():
     with pytest.raises(ConfigError, match=r"names message, where the text message\.body is"):
         parse_config(given, "tests")
     given["input"]["where"] = "lang = 'en' AND titles > 3"
-    assert parse_config(given, "tests").input.shown == ()
+    assert parse_config(given, "tests").source.shown == ()

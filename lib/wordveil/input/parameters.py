@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from wordveil.config.conditions import PARAMETER, tokens
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, Fault, did_you_mean
+from wordveil.input.conditions import PARAMETER, tokens
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
@@ -47,7 +46,7 @@ def check_params(where: str | None, params: Mapping[str, str]) -> None:
     ]
     for name in params:
         if name not in used:
-            near = "".join(f" Did you mean {match}?" for match in difflib.get_close_matches(name, used, n=1))
-            faults.append(Fault("--param", name, f"input.where does not use :{name}.{near or ' Remove it.'}"))
+            fix = did_you_mean(name, used) or " Remove it."
+            faults.append(Fault("--param", name, f"input.where does not use :{name}.{fix}"))
     if faults:
         raise ConfigError("command line", faults)

@@ -1,0 +1,68 @@
+"""The corpus: a table by its path or by its name, and how it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wordveil.input.columns import Columns
+from wordveil.input.conditions import find_exposures
+from wordveil.privacy.relations import Exposure
+
+PARSED_FORMATS = frozenset({"csv", "json", "xml"})
+"""Formats of rows that may be impossible to parse. Such a row is quarantined."""
+# What else Spark calls its own readers: the packages they once were, and the classes that they are.
+_READER = re.compile(
+    r"(?:com\.databricks\.spark|org\.apache\.spark\.sql(?:\.execution\.datasources)?(?:\.v2)?)"
+    r"\.(avro|binaryfile|csv|delta|jdbc|json|orc|parquet|text|xml)(?:\..+)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Source(Columns):
+    """The corpus, by the settings of a configuration's section ``input``, which explains them."""
+
+    path: str | None = None
+    table: str | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    options_env: Mapping[str, str] = field(default_factory=dict)
+    columns: str | None = None
+    version: int | None = None
+    timestamp: str | None = None
+    where: str | None = None
+    changes: str | None = None
+
+    @property
+    def setting(self) -> str:
+        """The setting that names the table, or the source where it has neither name nor path."""
+        return "input.table" if self.table else "input.path" if self.path else "input.format"
+
+    @property
+    def name(self) -> str:
+        """The path or the name of the table, or the source's format."""
+        return self.table or self.path or self.format or ""
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """What ``where`` adds to ``exposes``, and a format in which a text may make its row impossible to parse."""
+        parsed = (str(Exposure.PRESENCE),) if self.table is None and self.kind in PARSED_FORMATS else ()
+        return (*find_exposures(self.where, self.texts), *parsed)
+
+    @property
+    def reader(self) -> str:
+        """The format by which a path is read: the short name of a reader of Spark's own, whatever it was called."""
+        known = _READER.fullmatch(self.format or "parquet")
+        return known[1].lower() if known else self.format or "parquet"
+
+    @property
+    def kind(self) -> str:
+        """The format in lower case, by which wordveil knows it."""
+        return self.reader.lower()
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the session must know Delta. The format of a catalogue's table is known only once it is opened."""
+        return self.kind == "delta" or self.table is not None

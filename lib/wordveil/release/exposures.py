@@ -1,0 +1,37 @@
+"""What an output shows besides its sanitised words, as far as its form and its budget decide it."""
+
+from __future__ import annotations
+
+from wordveil.privacy.relations import ORDER_EXPOSES, Exposure
+from wordveil.release.budgets import Budget
+
+
+def is_exposure(name: str) -> bool:
+    """Whether ``name`` may be listed in ``exposes``: one of :class:`Exposure`, or ``column:NAME``."""
+    return name in list(Exposure) or (name.startswith("column:") and name != "column:")
+
+
+def output_exposes(order: str, *, is_release: bool, budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
+    """What an output shows by the order of its rows; and a release by following its input, and by refusing what is over
+    a budget.
+
+    Parameters
+    ----------
+    order
+        ``hashed`` or ``input``.
+    is_release
+        whether the output follows its input, and is no table of one job.
+    budget
+        the limits; None where there are none.
+    n_max
+        the public number of tokens of a record; None where the length is visible.
+    """
+    layout = ORDER_EXPOSES[order]
+    if not is_release:
+        return layout
+    return (*layout, str(Exposure.EDITED), str(Exposure.WITHDRAWN), *budget_exposes(budget, n_max))
+
+
+def budget_exposes(budget: Budget | None, n_max: int | None) -> tuple[str, ...]:
+    """What refusing records shows: under a visible length, where costs follow from texts, ``presence``."""
+    return (str(Exposure.PRESENCE),) if budget and budget.limits and n_max is None else ()
