@@ -50,3 +50,15 @@ larger: Any = intrinsic(_larger)
 """``larger(x, y)`` in compiled code: of two float32 or two float64 that are not NaN. Unlike ``max`` it lets a loop use
 vector instructions.
 """
+
+
+@compiled
+def find_first_from(value: Any, low: Any, high: Any, rising: Any) -> Any:
+    """The first entry from ``low`` up to ``high`` of a rising array that is ``value`` or higher; else ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        if rising[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -13,7 +13,6 @@ from support.toys import build_artifact, load_built, random_embedding
 from wordveil.audit import repetition
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.audit.noise import audit_noise, sample_noise
-from wordveil.audit.radial import RADIAL_LAWS
 from wordveil.audit.repetition import audit_repetition
 from wordveil.audit.samplers import MechanismSampler
 from wordveil.audit.two_phase import Pair, audit_pairs
@@ -47,7 +46,7 @@ def audit_mechanism(
     length = 1 if mechanism.reads_context else 64
     found = list(audit_pairs(MechanismSampler(mechanism, keys, length), pairs, alpha=ALPHA / 3, draws=draws, rounds=1))
     if (sample := sample_noise(mechanism, keys, records=draws, seed=seed)) is not None:
-        found += audit_noise(sample, RADIAL_LAWS[mechanism.name], epsilon, alpha=ALPHA / 3)
+        found += audit_noise(sample, mechanism.radial_law, epsilon, alpha=ALPHA / 3)
     if not mechanism.reads_context:
         lags = [lag for lag in repetition.LAGS if lag < 2**16]
         words = pairs[0].first, pairs[0].second

@@ -12,7 +12,6 @@ data (:meth:`wordveil.mechanisms.base.Mechanism.render`).
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.findings import Audit, Finding, Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
 from wordveil.audit.plumbing import audit_epsilon, measure_epsilon
-from wordveil.audit.radial import RADIAL_LAWS
 from wordveil.audit.repetition import CLAIM, audit_repetition
 from wordveil.audit.samplers import MechanismSampler, PairCounts
 from wordveil.audit.sampling import TextSampler
@@ -39,8 +37,7 @@ from wordveil.measures.exact_loss import Loss, find_supremum
 from wordveil.measures.output_law import as_records, spread_words
 from wordveil.measures.recovery import draw_publicly, make_public_keys
 from wordveil.mechanisms.base import Mechanism
-from wordveil.mechanisms.er_ae.mechanism import ErAe
-from wordveil.mechanisms.er_ae.symbol_choice import SymbolChoice
+from wordveil.mechanisms.laws import ExactLoss
 from wordveil.version import __version__
 
 ALPHA, DRAWS, SEED = 0.01, 4_000, 0
@@ -74,6 +71,13 @@ class _Subject:
     @cached_property
     def supremum(self) -> Loss | None:
         return find_supremum(self.mechanism, self.space.size, self.space.others)
+
+    @property
+    def exact_loss(self) -> ExactLoss | None:
+        """What the mechanism tells of its loss, or else what follows from its probabilities."""
+        if (told := self.mechanism.exact_loss()) is not None or self.supremum is None:
+            return told
+        return ExactLoss(self.supremum.nats, self.describe(self.supremum))
 
     @cached_property
     def keys(self) -> ReleaseKeys:
@@ -197,24 +201,13 @@ def _notes(subject: _Subject) -> Iterator[str]:
 def _test_supremum(subject: _Subject) -> Iterator[Finding]:
     """The largest loss between any two symbols, computed, against the certified one."""
     claim = "No two symbols (words, unknown word, padding) lose more than the certified loss of a token."
-    claimed, loss = subject.bundle.guarantee.pure, subject.supremum
-    if isinstance(subject.mechanism, ErAe):
-        nats, choice = _largest_of_choice(subject.mechanism.choice), subject.mechanism.choice
-        verdict = Verdict.REFUTED if exceeds(nats, claimed) else Verdict.HOLDS
-        evidence = f"The choice of one of {choice.columns:,} symbols loses {nats:.10g}, whatever is chosen from."
-        yield Finding("supremum", verdict, claim, evidence, claimed, nats)
-    elif loss is None:
-        why = "The mechanism's probabilities are not known: it adds noise, and draws are tested."
+    claimed, exact = subject.bundle.guarantee.pure, subject.exact_loss
+    if exact is None:
+        why = "The mechanism's probabilities are not known: draws are tested."
         yield Finding("supremum", Verdict.NOT_TESTED, claim, why, claimed)
     else:
-        verdict = Verdict.REFUTED if exceeds(loss.nats, claimed) else Verdict.HOLDS
-        yield Finding("supremum", verdict, claim, subject.describe(loss), claimed, loss.nats)
-
-
-def _largest_of_choice(choice: SymbolChoice) -> float:
-    """The loss between two rows that have all their weight on one column each, which is the largest of any two."""
-    kept = int(choice.coins[-1])
-    return math.log(kept) + math.log(choice.columns - 1) - math.log(2**64 - kept)
+        verdict = Verdict.REFUTED if exceeds(exact.nats, claimed) else Verdict.HOLDS
+        yield Finding("supremum", verdict, claim, exact.reason, claimed, exact.nats)
 
 
 def _test_metric(subject: _Subject) -> Iterator[Finding]:
@@ -327,7 +320,7 @@ def _test_epsilon(subject: _Subject) -> Iterator[Finding]:
 
 def _test_noise(subject: _Subject) -> Iterator[Finding]:
     """Radius, direction, independence and repetition of additive noise."""
-    law = RADIAL_LAWS.get(subject.mechanism.name)
+    law = subject.mechanism.radial_law
     if subject.noise is not None and law is not None:
         epsilon = subject.bundle.guarantee.nominal_epsilon
         yield from audit_noise(subject.noise, law, epsilon, alpha=subject.alpha)

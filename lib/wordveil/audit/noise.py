@@ -5,7 +5,8 @@ that two neighbours make visibly different. The proof of such a mechanism rests 
 law, a uniform direction that is independent of the radius, and new noise for each token. Each of these is tested on the
 noise that the mechanism's own code draws.
 
-* ``radius``: Kolmogorov and Smirnov against the law of the claimed epsilon (:mod:`wordveil.audit.radial`).
+* ``radius``: Kolmogorov and Smirnov against the law of the claimed epsilon
+  (:attr:`wordveil.mechanisms.base.Mechanism.radial_law`).
 * ``direction``: a coordinate ``u`` of a uniform point of the sphere in ``n`` dimensions has ``(1 + u)/2 ~ Beta((n -
   1)/2, (n - 1)/2)``, for any axis. The axes of the space are tested, and random ones. In one dimension the direction is
   a sign, and both signs are equally likely.
@@ -29,10 +30,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from wordveil.audit.findings import Finding, Verdict
-from wordveil.audit.radial import RadialLaw
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import derive_contexts
 from wordveil.mechanisms.base import Mechanism
+from wordveil.mechanisms.noise import RadialLaw
 
 Float64 = NDArray[np.float64]
 RECORDS = 4_000

@@ -248,9 +248,10 @@ def price_plan(plan: Plan) -> str:
     """The epsilon of a plan's mechanism and what it is the price of, before a bundle tells the metric too."""
     from wordveil.mechanisms.registry import MECHANISMS
 
-    if MECHANISMS[plan.mechanism].reads_context:
-        return f"{plan.epsilon:g} of the choice of a symbol"
-    return price_epsilon(plan.epsilon, plan.metric or ("discrete" if MECHANISMS[plan.mechanism].is_pure else ""))
+    mechanism = MECHANISMS[plan.mechanism]
+    if mechanism.priced:
+        return f"{plan.epsilon:g} of {mechanism.priced}"
+    return price_epsilon(plan.epsilon, plan.metric or ("discrete" if mechanism.is_pure else ""))
 
 
 def recovery_facts(recovery: Recovery | None) -> dict[str, str]:

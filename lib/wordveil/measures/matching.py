@@ -82,19 +82,6 @@ def make_settings(mechanism: str, **settings: Any) -> Callable[[float], Mechanis
     return lambda epsilon: kind(epsilon=epsilon, **settings)
 
 
-def make_randomised_response(words: int) -> Callable[[float], MechanismSettings]:
-    """A function that makes the settings of plain randomised response over ``words`` words from a loss.
-
-    It is the staircase whose lists hold the word alone: uniform floors of a mass that leaves just the word.
-    """
-
-    def make(loss: float) -> MechanismSettings:
-        floors = words / (math.exp(loss) + words - 1)
-        return make_settings("staircase", alpha=0.0, floor_mass=floors)(loss)
-
-    return make
-
-
 @dataclass(frozen=True)
 class Matcher:
     """Builds mechanisms over one embedding, at the epsilon where they have a loss or a recovery.

@@ -18,8 +18,8 @@ from wordveil.crypto.streams import Contexts
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.noise import AdditiveNoise
+from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon, WordLaws
+from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -137,6 +137,8 @@ class Mechanism(ABC, Generic[Settings]):
     """Why it has no point for padding, and what to do instead."""
     is_pure: ClassVar[bool] = False
     """Whether epsilon is the loss between any two words at most, and no distance multiplies it."""
+    priced: ClassVar[str] = ""
+    """What epsilon is the price of, where that is neither a pair of words nor a distance."""
     is_exact: ClassVar[bool] = True
     """Whether its probabilities are exact, so that its guarantee has no delta."""
 
@@ -279,6 +281,31 @@ class Mechanism(ABC, Generic[Settings]):
         :class:`wordveil.crypto.streams.CounterOverflowError` for a position that no record has.
         """
         return None
+
+    @property
+    def radial_law(self) -> RadialLaw | None:
+        """The law that the radius of :meth:`noise_at` must have, by another route than the sampler takes. None where
+        there is no such noise.
+        """
+        return None
+
+    def exact_loss(self) -> ExactLoss | None:
+        """The largest loss of a token, where the mechanism can tell it by another way than its probabilities.
+
+        None: audits compute it from :meth:`word_laws` or :meth:`probabilities`
+        (:func:`wordveil.measures.exact_loss.find_supremum`), and where these are not known test draws.
+        """
+        return None
+
+    def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
+        """The epsilon that is seen in what is drawn, or in the probabilities, to be compared with the configured one.
+
+        It is measured and not read from parameters. Audits ask it of mechanisms without noise: that of noise is seen in
+        its radii. By default the loss of a pure mechanism is its epsilon. None where it cannot be seen.
+        """
+        if evidence.loss is None or not self.is_pure:
+            return None
+        return ShownEpsilon(evidence.loss, evidence.loss, "the probabilities of the table")
 
     def probabilities(self, symbol: int) -> NDArray[np.float64] | None:  # noqa: ARG002 - if known
         """The probability of each output for an input symbol: float64 ``(outputs,)``, exact but for rounding.

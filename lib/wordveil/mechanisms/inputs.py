@@ -35,6 +35,12 @@ class Pairs:
     similarities: NDArray[np.float64]
 
 
+DISCOUNT = 0.5
+"""What absolute discounting takes off the count of each pair of :class:`Bigrams`. The usual estimate needs counts of 1
+and 2, which models leave out.
+"""
+
+
 @dataclass(frozen=True)
 class Bigrams:
     """Counts of words and of pairs of consecutive words in public text.

@@ -1,11 +1,15 @@
-"""The laws of all words at once, for attackers that weigh them against each other."""
+"""What a mechanism tells of its laws: all words at once, for attackers; a loss and an epsilon, for audits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wordveil.embeddings.embedding import Embedding
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,62 @@ class WordLaws:
     offsets: NDArray[np.int64]
     ids: NDArray[np.int32]
     extras: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ExactLoss:
+    """The largest loss of a token, and what shows it.
+
+    Attributes
+    ----------
+    nats
+        between any two symbols, exact but for rounding.
+    reason
+        a sentence for people.
+    """
+
+    nats: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an audit has at hand to see an epsilon by.
+
+    Attributes
+    ----------
+    settings
+        the mechanism's own, of the bundle's recipe.
+    words
+        int32 ``(words,)``: ids to look at.
+    distances
+        from a word to all words in the guarantee's metric, float64 ``(size,)``: infinite where they are not known.
+    cap
+        the distance beyond which all count alike; infinite where none does.
+    embedding
+        the one that the bundle was built from; None where it is not at hand.
+    loss
+        the largest loss by the mechanism's probabilities; None where they are not known.
+    alpha
+        the probability that draws may mislead with.
+    random_words
+        draws independent and uniform words of 64 bits, uint64 of a shape; the same ones each time.
+    """
+
+    settings: Mapping[str, Any]
+    words: NDArray[np.int32]
+    distances: Callable[[int], NDArray[np.float64]]
+    cap: float
+    embedding: Embedding | None
+    loss: float | None
+    alpha: float
+    random_words: Callable[[tuple[int, int]], NDArray[np.uint64]]
+
+
+@dataclass(frozen=True)
+class ShownEpsilon:
+    """The epsilon that a mechanism was seen to draw with: between two numbers, and what shows it."""
+
+    low: float
+    high: float
+    shown_by: str

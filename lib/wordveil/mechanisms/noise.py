@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wordveil.geometry.euclidean import norms
+
+RadialLaw = Callable[[NDArray[np.float64], int, float], NDArray[np.float64]]
+"""``law(radii, n, epsilon)``: the probability of a radius of at most each of some, float64 of their shape, for noise in
+``n`` dimensions at the configured epsilon.
+"""
 
 
 @dataclass(frozen=True)

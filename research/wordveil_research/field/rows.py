@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from wordveil.measures.matching import Candidate, make_randomised_response, make_settings
+from wordveil.measures.matching import Candidate, make_settings
 from wordveil.mechanisms.random import RandomSettings
+from wordveil.mechanisms.settings import MechanismSettings
 from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PRESIDIO, PYPANTERA, Peer
 
 DEMO, POINCARE = "demo", "demo-poincare"
@@ -18,6 +21,19 @@ RECOVERIES = (("uniform", 0.05), ("public", 0.10), ("public", 0.25))
 ORIGINAL, RANDOM = "original", "random"
 SMALL_PARTS = ", small parts"
 """What ends the name of a subject that is measured on small parts of the corpora."""
+
+
+def make_randomised_response(words: int) -> Callable[[float], MechanismSettings]:
+    """A function that makes the settings of plain randomised response over ``words`` words from a loss.
+
+    It is the staircase whose lists hold the word alone: uniform floors of a mass that leaves just the word.
+    """
+
+    def make(loss: float) -> MechanismSettings:
+        floors = words / (math.exp(loss) + words - 1)
+        return make_settings("staircase", alpha=0.0, floor_mass=floors)(loss)
+
+    return make
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from support.audits import derive_keys
 from support.toys import build_mechanism, random_embedding
 from wordveil.audit.findings import Verdict
 from wordveil.audit.noise import NoiseSample, audit_noise, sample_noise
-from wordveil.audit.radial import RADIAL_LAWS, euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace
 from wordveil.crypto.streams import CounterOverflowError
+from wordveil.mechanisms.additive.radial import euclidean_laplace, hyperbolic_fdd, hyperbolic_laplace
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 from wordveil.mechanisms.registry import MECHANISMS
 
 RECORDS = 1_000
+LAWS = {"laplace": euclidean_laplace, "hyperbolic-laplace": hyperbolic_laplace, "hyperbolic-fdd": hyperbolic_fdd}
 CASES = [
     ("laplace", 1, 2.0),
     ("laplace", 2, 2.0),
@@ -46,7 +47,7 @@ def sample_of(name: str, n: int, epsilon: float) -> NoiseSample:
 
 
 def refuted(sample: NoiseSample, name: str, epsilon: float) -> set[str]:
-    found = audit_noise(sample, RADIAL_LAWS[name], epsilon, alpha=1e-3)
+    found = audit_noise(sample, LAWS[name], epsilon, alpha=1e-3)
     assert [finding.test for finding in found] == ["radius", "direction", "independence", "repetition"]
     return {finding.test for finding in found if finding.verdict is Verdict.REFUTED}
 
@@ -113,8 +114,13 @@ def test_noise_is_what_is_added_before_the_search():
 def test_a_mechanism_without_noise_has_none():
     mechanism = build_mechanism(random_embedding(12, 3), {"epsilon": 2.0}, padding=False, mechanism="exponential")
     assert sample_noise(mechanism, derive_keys(0)) is None
+    assert mechanism.radial_law is None
+
+
+def test_what_adds_noise_tells_the_law_of_its_radius():
     additive = {name for name, kind in MECHANISMS.items() if kind.noise_at is not Mechanism.noise_at}
-    assert additive == set(RADIAL_LAWS)
+    assert additive == set(LAWS)
+    assert {name: mechanism_of(name, 3, 4.0).radial_law for name in LAWS} == LAWS
 
 
 def test_no_noise_beyond_the_last_position():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,19 +12,26 @@ from wordveil.measures.matching import (
     Candidate,
     Matcher,
     bisect,
-    make_randomised_response,
     make_settings,
     search_loss,
 )
+from wordveil.mechanisms.settings import MechanismSettings
 
 SIZE = 120
 LOSS = 5.0
+
+
+def make_response(loss: float) -> MechanismSettings:
+    """Plain randomised response: the staircase whose lists hold the word alone."""
+    return make_settings("staircase", alpha=0.0, floor_mass=SIZE / (math.exp(loss) + SIZE - 1))(loss)
+
+
 CANDIDATES = [
     Candidate("exponential", "exponential", make_settings("exponential"), by_loss=False),
     Candidate("TEM", "exponential", make_settings("exponential", gamma=3.0, neighbours=8, tight=True), by_loss=False),
     Candidate("SynTF", "syntf", make_settings("syntf", neighbours=16), by_loss=False),
     Candidate("staircase", "staircase", make_settings("staircase"), by_loss=True),
-    Candidate("response", "staircase", make_randomised_response(SIZE), by_loss=True, rebuilt=True),
+    Candidate("response", "staircase", make_response, by_loss=True, rebuilt=True),
     Candidate("tree", "tree", make_settings("tree", sizes=(10,), output="member"), by_loss=True),
 ]
 

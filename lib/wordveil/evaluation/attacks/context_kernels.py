@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled
-from wordveil.mechanisms.tree.fluent import find_first_from
+from wordveil.compiled import compiled, find_first_from
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]

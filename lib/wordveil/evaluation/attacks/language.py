@@ -10,8 +10,7 @@ import pyarrow as pa
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.attacks.context_kernels import STEPS, Float64, Int32, LanguageCosts
 from wordveil.evaluation.utility.encoders import find_frequencies
-from wordveil.mechanisms.inputs import Bigrams, rank_frequencies
-from wordveil.mechanisms.tree.fluent import DISCOUNT
+from wordveil.mechanisms.inputs import DISCOUNT, Bigrams, rank_frequencies
 from wordveil.text.slots import START
 
 
@@ -26,7 +25,7 @@ class PublicLanguage:
 
     with ``c(a, b)`` the count of the pair, ``C(a)`` that of ``a``, and ``p(b)`` the share of ``b``. ``D`` is
     ``n1 / (n1 + 2 n2)`` where ``n1`` pairs occur once and ``n2`` twice, as the paper estimates it, and
-    :data:`wordveil.mechanisms.tree.fluent.DISCOUNT` where the model leaves such pairs out.
+    :data:`wordveil.mechanisms.inputs.DISCOUNT` where the model leaves such pairs out.
 
     Attributes
     ----------

@@ -49,11 +49,12 @@ from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import FloatArray, norms
 from wordveil.geometry.hyperbolic import boost, diameter, to_lorentz
 from wordveil.geometry.spaces import SPACES
+from wordveil.mechanisms.additive.radial import hyperbolic_fdd, hyperbolic_laplace
 from wordveil.mechanisms.additive.tails import End, deep_uniform, depth, digits_at, find_ends, gamma_at, log_at
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.keep_rate import note_stays
-from wordveil.mechanisms.noise import AdditiveNoise
+from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.mechanisms.tables.mechanism import points_of
 from wordveil.neighbours.blocks import BuildContext
@@ -177,9 +178,8 @@ class _Hyperbolic(Mechanism[HyperbolicSettings]):
         array = np.ascontiguousarray(points)
         stays = cls(embedding.size, epsilon, array, digits=deep.digits).measure_stays()
         notes = [*cls.remarks(epsilon, dimension), *([note_stays(stays, dimension)] if stays > _MANY_STAY else [])]
-        return MechanismArtifact(
-            {"epsilon": epsilon, "digits": deep.digits}, {"points": array}, guarantee, tuple(notes)
-        )
+        parameters = {"epsilon": epsilon, "digits": deep.digits}
+        return MechanismArtifact(parameters, {"points": array}, guarantee, tuple(notes))
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:  # noqa: ARG003 - one of them looks at it
@@ -248,9 +248,7 @@ def _check_epsilon(epsilon: float) -> None:
 
 
 class HyperbolicLaplace(_Hyperbolic):
-    """``exp(-epsilon r)`` with respect to hyperbolic volume; see the module. Exactly ``epsilon d_H``-private; needs
-    ``epsilon > n - 1``.
-    """
+    """``exp(-epsilon r)`` with respect to hyperbolic volume. ``epsilon d_H``-private; needs ``epsilon > n - 1``."""
 
     name = "hyperbolic-laplace"
 
@@ -272,6 +270,10 @@ class HyperbolicLaplace(_Hyperbolic):
                 "exponential with metric: hyperbolic, which supports any epsilon in any dimension."
             )
 
+    @property
+    def radial_law(self) -> RadialLaw:
+        return hyperbolic_laplace
+
     @classmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:  # noqa: ARG003 - the other looks at it
         return epsilon
@@ -286,9 +288,8 @@ class HyperbolicLaplace(_Hyperbolic):
         first = (self._epsilon - self._dimension + 1) / 2
         uniforms = stream.uniforms(context, position, (self._direction_blocks, self._blocks))[: self._dimension]
         logs = xlogy(1.0, uniforms)
-        for step, token, end in find_ends(
-            stream, uniforms, context, position, 2 * self._direction_blocks, self._digits
-        ):
+        before = 2 * self._direction_blocks
+        for step, token, end in find_ends(stream, uniforms, context, position, before, self._digits):
             logs[step, token] = log_at(end)
         # A beta of whole second parameter is a product of powers of uniforms.
         double = np.zeros(len(position))
@@ -322,18 +323,19 @@ class HyperbolicFDD(_Hyperbolic):
     def radius_blocks(cls, dimension: int) -> int:  # noqa: ARG003 - three uniforms an attempt, whatever the dimension
         return 3 * _ATTEMPTS // 2
 
+    @property
+    def radial_law(self) -> RadialLaw:
+        return hyperbolic_fdd
+
     @classmethod
     def true_epsilon(cls, epsilon: float, dimension: int) -> float:
         return epsilon + dimension
 
     @classmethod
     def remarks(cls, epsilon: float, dimension: int) -> tuple[str, ...]:
-        true = epsilon + dimension
-        note = (
-            f"mechanism.epsilon = {epsilon:g} is the parameter as published; the true constant, which is "
-            f"charged, is epsilon + n = {true:g} per unit of distance"
-        )
-        return (note,)
+        published = f"mechanism.epsilon = {epsilon:g} is the parameter as published"
+        true = f"the true constant, which is charged, is epsilon + n = {epsilon + dimension:g} per unit of distance"
+        return (f"{published}; {true}",)
 
     def contractions(
         self, stream: KeyedStream, context: Contexts, position: NDArray[np.int64]

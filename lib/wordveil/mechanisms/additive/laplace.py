@@ -37,10 +37,11 @@ from wordveil.crypto.keys import ReleaseKeys, Secret
 from wordveil.crypto.streams import CONTEXT_BYTES, Contexts, KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.euclidean import FloatArray, diameter, distances, norms, ordered_sum, round_up
+from wordveil.mechanisms.additive.radial import euclidean_laplace
 from wordveil.mechanisms.additive.tails import depth, digits_at, find_ends, gamma_at
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.noise import AdditiveNoise
+from wordveil.mechanisms.noise import AdditiveNoise, RadialLaw
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings
 from wordveil.neighbours.annoy import AnnoyNearest, make_annoy_index
 from wordveil.neighbours.annoy import find_faults as find_annoy_faults
@@ -243,6 +244,10 @@ class Laplace(Mechanism[LaplaceSettings]):
             noisy += self._index[batch.ids[part], :-1].T
             drawn[part] = self._nearest.search(noisy)
         return TokenBatch(drawn, batch.offsets, batch.contexts)
+
+    @property
+    def radial_law(self) -> RadialLaw:
+        return euclidean_laplace
 
     def noise_at(self, contexts: Contexts, positions: NDArray[np.int64], keys: ReleaseKeys) -> AdditiveNoise:
         return AdditiveNoise.of_vectors(self._noise(KeyedStream(keys.noise, self._blocks), contexts, positions))

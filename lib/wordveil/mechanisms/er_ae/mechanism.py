@@ -45,8 +45,9 @@ from wordveil.mechanisms.base import (
     TokenBatch,
     discrete_metric,
 )
-from wordveil.mechanisms.er_ae.symbol_choice import SymbolChoice, make_coins
+from wordveil.mechanisms.er_ae.symbol_choice import CHOICES, SymbolChoice, make_coins
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import Evidence, ExactLoss, ShownEpsilon
 from wordveil.mechanisms.settings import Example, MechanismSettings, PureEpsilon
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
@@ -119,6 +120,7 @@ class ErAe(Mechanism[ErAeSettings]):
     sampler_version = 1
     settings_type = ErAeSettings
     is_pure = True
+    priced = "the choice of a symbol"
     reads_context = True
 
     def __init__(
@@ -188,11 +190,6 @@ class ErAe(Mechanism[ErAeSettings]):
         return cls(WholeNumberGenerator(shape, held), shape, parameters, arrays[_COINS])
 
     @property
-    def choice(self) -> SymbolChoice:
-        """How it chooses one symbol."""
-        return self._choice
-
-    @property
     def max_tokens(self) -> int:
         return max_positions(self._choice.blocks)
 
@@ -212,6 +209,15 @@ class ErAe(Mechanism[ErAeSettings]):
         stream = KeyedStream(keys.noise, self._choice.blocks)
         drawing = _Drawing(self._generator, self._shape, self._choice, batch, stream)
         return TokenBatch(drawing.draw_all(), batch.offsets, batch.contexts)
+
+    def exact_loss(self) -> ExactLoss:
+        nats = self._choice.largest_loss()
+        reason = f"The choice of one of {self._choice.columns:,} symbols loses {nats:.10g}, whatever is chosen from."
+        return ExactLoss(nats, reason)
+
+    def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon:
+        low, high = self._choice.find_epsilon(evidence.alpha, evidence.random_words)
+        return ShownEpsilon(low, high, f"{CHOICES:,} choices")
 
     def at_epsilon(self, epsilon: float) -> Self:
         return type(self)(self._generator, self._shape, {**self._parameters, "epsilon": epsilon}, make_coins(epsilon))

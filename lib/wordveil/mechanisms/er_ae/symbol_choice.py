@@ -36,18 +36,23 @@ of the difference of ratings; the step is part of the rating. A column is drawn 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.er_ae.choice_kernels import choose_from_sets, choose_kept, find_step
+from wordveil.scores.binomial import bound_above, bound_below
 
 STEPS = 2**14
 """How many steps the difference of two ratings has, from -1 to 1."""
+CHOICES = 2**16
+"""How many choices show epsilon to an audit."""
 _WHOLE = 2**64
 
 Float64 = NDArray[np.float64]
@@ -132,6 +137,24 @@ class SymbolChoice:
         with localcontext(prec=60):
             loss = float((Decimal(max(bounds)) / Decimal(min(bounds))).ln())
         return round_up(loss * (1 + 1e-15), 12)
+
+    def largest_loss(self) -> float:
+        """The loss between two rows that have all their weight on one column each, which is the largest of any two."""
+        kept = int(self.coins[-1])
+        return math.log(kept) + math.log(self.columns - 1) - math.log(_WHOLE - kept)
+
+    def find_epsilon(self, alpha: float, random_words: Callable[[tuple[int, int]], UInt64]) -> tuple[float, float]:
+        """Between what numbers epsilon is, by :data:`CHOICES` choices from a row with all its weight on one column.
+
+        That column is kept with probability ``sigma(epsilon / 2)``. ``alpha``: the probability that epsilon is not
+        between the two. ``random_words``: draws uint64 of a shape.
+        """
+        row = np.zeros((1, self.columns), np.uint32)
+        row[0, 0] = 2**31
+        words = random_words((2 * self.blocks, CHOICES))
+        kept = int((self.draw(row, np.zeros(CHOICES, np.int64), words) == 0).sum())
+        low, high = bound_below(kept, CHOICES, alpha / 2), bound_above(kept, CHOICES, alpha / 2)
+        return 2 * float(logit(low)), 2 * float(logit(high))
 
     def _bounds(self, items: int) -> tuple[int, int, int, int]:
         """The least and most of 2^128 that a column in a set of ``items`` has, and one that is not in it."""

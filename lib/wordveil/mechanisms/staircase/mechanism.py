@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import cached_property
 from hashlib import sha256
@@ -44,7 +44,7 @@ from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.base import NO_FILES, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
-from wordveil.mechanisms.laws import WordLaws
+from wordveil.mechanisms.laws import Evidence, ShownEpsilon, WordLaws
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, PureEpsilon
 from wordveil.mechanisms.staircase.floor_tables import (
     WHOLE,
@@ -191,6 +191,11 @@ class Staircase(TableDraws[StaircaseSettings]):
         mechanism.search = parameters["search"]
         mechanism.search_recall = parameters["search_recall"]
         return mechanism
+
+    def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
+        shown = super().shown_epsilon(evidence)
+        # Lists that stay in small classes may use less than the whole loss.
+        return replace(shown, high=math.inf) if shown and evidence.settings.get("classes") else shown
 
     @cached_property
     def _masses(self) -> NDArray[np.uint64]:

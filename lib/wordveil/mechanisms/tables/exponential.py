@@ -39,6 +39,7 @@ from wordveil.geometry.euclidean import round_up
 from wordveil.geometry.spaces import SPACES, FloatArray, Space
 from wordveil.mechanisms.base import MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 from wordveil.mechanisms.settings import (
     ComparisonTerms,
     Example,
@@ -57,6 +58,7 @@ from wordveil.mechanisms.tables.mechanism import (
     points_of,
     symbol_rows,
 )
+from wordveil.mechanisms.tables.odds import show_odds
 from wordveil.mechanisms.tables.table import MAX_SCORE, Table, probabilities
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.neighbours.lists import NeighbourLists
@@ -168,6 +170,9 @@ class Exponential(TableMechanism[ExponentialSettings]):
         )
         parameters = {"epsilon": epsilon, "beta": beta, "most": farthest, "padding": padding, "metric": space.name}
         return MechanismArtifact(parameters, table.arrays, guarantee)
+
+    def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
+        return None if evidence.loss is None else show_odds(self, evidence)
 
 
 def diameter_of(lists: NeighbourLists) -> float:

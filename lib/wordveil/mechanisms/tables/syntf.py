@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.mechanisms.base import MechanismArtifact, discrete_metric
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
+from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 from wordveil.mechanisms.settings import ComparisonTerms, Example, MechanismSettings, Neighbours, TableEpsilon
 from wordveil.mechanisms.tables.mechanism import (
     TableMechanism,
@@ -32,6 +34,7 @@ from wordveil.mechanisms.tables.mechanism import (
     points_of,
     symbol_rows,
 )
+from wordveil.mechanisms.tables.odds import show_odds
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.guarantees import WordGuarantee
 
@@ -103,6 +106,16 @@ class SynTF(TableMechanism[SynTFSettings]):
             diameter=1.0,
         )
         return MechanismArtifact({"epsilon": epsilon, "padding": padding}, table.arrays, guarantee)
+
+    def shown_epsilon(self, evidence: Evidence) -> ShownEpsilon | None:
+        if evidence.loss is None or evidence.embedding is None:
+            return None
+        points = _ANGULAR.points(evidence.embedding.vectors)
+
+        def measure_angles(word: int) -> NDArray[np.float64]:
+            return _ANGULAR.distances(points[word], points)
+
+        return show_odds(self, replace(evidence, distances=measure_angles), _complement)
 
 
 def _complement(angle: Any) -> Any:

@@ -10,11 +10,12 @@ dependences in stochastic language modelling", Computer Speech and Language 8, 1
     p(b | a) = max(c(a, b) - D, 0) / C(a) + g(a) p1(b),     g(a) = 1 - sum over b of max(c(a, b) - D, 0) / C(a),
 
 with ``c(a, b)`` the count of the pair, 0 where it is not in the model, ``C(a)`` that of ``a``, and ``D`` =
-:data:`DISCOUNT`. After a word that the model does not know ``g`` is 1. What the model left out, and ends of texts, are
-occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with ``p1(b) = (c(b) + 1) / sum over all
-words v of (c(v) + 1)``, so those that the model does not know have the smallest share. For a pair that is not in the
-model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of probabilities from sparse data",
-IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a`` the probabilities add up to 1.
+:data:`wordveil.mechanisms.inputs.DISCOUNT`. After a word that the model does not know ``g`` is 1. What the model left
+out, and ends of texts, are occurrences of ``a`` without a pair, so their share goes to ``g``. Words follow with
+``p1(b) = (c(b) + 1) / sum over all words v of (c(v) + 1)``, so those that the model does not know have the smallest
+share. For a pair that is not in the model, ``p(b | a) = g(a) p1(b)``: the form of a back-off (Katz, "Estimation of
+probabilities from sparse data", IEEE Transactions on Acoustics, Speech, and Signal Processing 35, 1987). For each ``a``
+the probabilities add up to 1.
 
 The likeliest sequence is found by dynamic programming (Viterbi, "Error bounds for convolutional codes and an
 asymptotically optimum decoding algorithm", IEEE Transactions on Information Theory 13, 1967). A pair in the model is
@@ -36,17 +37,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wordveil.compiled import compiled
+from wordveil.compiled import compiled, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.mechanisms.inputs import Bigrams
+from wordveil.mechanisms.inputs import DISCOUNT, Bigrams
 
 UInt16 = NDArray[np.uint16]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 Float64 = NDArray[np.float64]
 
-DISCOUNT = 0.5
-"""What is taken off the count of each pair. The usual estimate needs counts of 1 and 2, which models leave out."""
 STEPS = 256
 """Steps of a cost to a bit. Rounding changes a probability by 0.14 % at most, and by 0.27 % without a pair."""
 _LOG_STEPS = 8
@@ -195,18 +194,6 @@ def _costs_of(shares: Float64) -> Int64:
         scaled >>= digit
         logarithm = 2 * logarithm + digit.astype(np.int64)
     return np.asarray(np.maximum((1 - exponent.astype(np.int64)) * STEPS - (logarithm + 1) // 2, 0))
-
-
-@compiled
-def find_first_from(place: Any, low: Any, high: Any, followers: Int32) -> Any:
-    """The first of the entries ``low`` up to ``high`` whose follower is ``place`` or higher."""
-    while low < high:
-        middle = (low + high) // 2
-        if followers[middle] < place:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @compiled

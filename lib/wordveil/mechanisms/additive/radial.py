@@ -5,16 +5,11 @@ They are computed from the density that a mechanism claims, by another route tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import cumulative_simpson
 from scipy.special import betaincc, gammainc
 
 Float64 = NDArray[np.float64]
-RadialLaw = Callable[[Float64, int, float], Float64]
-"""The probability of a radius of at most each of some, float64 of their shape, in ``n`` dimensions at an epsilon."""
 
 # Radii are looked at on this many points of their logarithm, from where the density is e^-70 of its height.
 _POINTS, _DEPTH = 20_001, 70.0
@@ -37,6 +32,8 @@ def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
     The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is summed up by
     Simpson's rule.
     """
+    from scipy.integrate import cumulative_simpson  # audits alone need it, and it loads slowly
+
     rough = _log_fdd(_LOGARITHMS, n, epsilon)
     inside = _LOGARITHMS[rough > rough.max() - _DEPTH]
     logarithms = np.linspace(inside[0], inside[-1], _POINTS)
@@ -51,11 +48,3 @@ def _log_fdd(logarithms: Float64, n: int, epsilon: float) -> Float64:
     r = np.exp(np.minimum(logarithms, 600.0))
     area = r + np.log(-np.expm1(-2 * r))
     return np.asarray(logarithms - epsilon * r - n * (r + 2 * np.log1p(np.exp(-r))) + (n - 1) * area)
-
-
-RADIAL_LAWS: Mapping[str, RadialLaw] = {
-    "laplace": euclidean_laplace,
-    "hyperbolic-laplace": hyperbolic_laplace,
-    "hyperbolic-fdd": hyperbolic_fdd,
-}
-"""By the name of the mechanism. Epsilon is the configured one."""
