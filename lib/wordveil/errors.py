@@ -124,6 +124,11 @@ class GeneratorError(WordveilError):
     exit_code = 4
 
 
+def usage_error(option: str, value: str, problem: str, hint: str = "") -> ConfigError:
+    """The error of a command line with one fault: an option, its value, and what is wrong with it."""
+    return ConfigError("command line", [Fault(option, value, problem, hint)])
+
+
 class InputError(WordveilError):
     """An input table that cannot be read or lacks what the configuration names. Exit code 4."""
 

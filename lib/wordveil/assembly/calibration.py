@@ -11,7 +11,7 @@ from wordveil.assembly.calibration_arguments import Request
 from wordveil.config.load import Config, load_config
 from wordveil.embeddings.training.hypernyms import read_pairs
 from wordveil.embeddings.training.poincare import ReadPairs
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import usage_error
 from wordveil.measures.calibration.drawing import DrawCounter
 from wordveil.measures.calibration.figures import Calibration, FoundEpsilon
 from wordveil.measures.calibration.meaning import WordPlan, measure_meaning
@@ -109,7 +109,7 @@ def _reaching(option: str, value: str) -> Iterator[None]:
     try:
         yield
     except UnreachableError as error:
-        raise ConfigError("command line", [Fault(option, value, str(error))]) from None
+        raise usage_error(option, value, str(error)) from None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from wordveil.cli.options import (
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.errors import BundleError, ConfigError, Fault, RefutedError
+from wordveil.errors import BundleError, RefutedError, usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress:
 def check_alpha(alpha: float) -> None:
     """Raise :class:`ConfigError` unless alpha is a probability between 0 and 1."""
     if not 0 < alpha < 1:
-        raise ConfigError("command line", [Fault("--alpha", f"{alpha:g}", "must be above 0 and below 1, e.g. 0.01.")])
+        raise usage_error("--alpha", f"{alpha:g}", "must be above 0 and below 1, e.g. 0.01.")
 
 
 def keep(config: Config, audit: Audit) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from wordveil.cli.options import JsonOption
 from wordveil.cli.output import print_document, print_json, print_table, print_text
-from wordveil.errors import ConfigError, Fault, did_you_mean
+from wordveil.errors import did_you_mean, usage_error
 
 DOCUMENT = ".md"
 # A link to another file, or a picture: a terminal can follow neither.
@@ -74,7 +74,7 @@ def _find_name(given: str, pages: dict[str, Path]) -> str:
         return name
 
     problem = f"there is no such page.{did_you_mean(name, pages)} `wordveil docs` lists all pages."
-    raise ConfigError("command line", [Fault("PAGE", given, problem)])
+    raise usage_error("PAGE", given, problem)
 
 
 def _show_all(pages: dict[str, Path], *, path: bool, as_json: bool) -> None:

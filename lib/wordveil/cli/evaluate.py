@@ -12,7 +12,7 @@ from wordveil.cli.options import JsonOption, ParamOption, SetOption, prepare_ses
 from wordveil.cli.output import print_json, print_note, show_status
 from wordveil.cli.pages import HtmlOption, check_page, save_page
 from wordveil.cli.report_file import ReportOption, write_report, writing
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def evaluate(
         return
     with write_report("evaluate", report) as tell:
         if config is None:
-            raise ConfigError("command line", [Fault("--config", "", "is missing. Name a configuration file.")])
+            raise usage_error("--config", "", "is missing. Name a configuration file.")
         page = check_page(html) if html else None
         settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
         found = _evaluate(settings, params, out, published=published)
@@ -92,7 +92,7 @@ def _evaluate(config: Config, params: list[str] | None, out: Path | None, *, pub
     is_release = config.output.format == "delta"
     if published and not is_release:
         problem = "needs a release: a Parquet output is not published apart. Remove it, or set output.format: delta."
-        raise ConfigError("command line", [Fault("--published", "", problem)])
+        raise usage_error("--published", "", problem)
     values = parse_params(params or ())
     if out is not None:
         with writing("--out", str(out)):

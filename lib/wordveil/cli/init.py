@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from wordveil.cli.options import JsonOption, prepare_plain_session
-from wordveil.cli.output import print_json, print_table, show_status
-from wordveil.errors import ConfigError, Fault
+from wordveil.cli.output import print_json, print_result, print_table, show_status
+from wordveil.errors import usage_error
 
 
 def init(
@@ -44,11 +44,11 @@ def init(
         problem = (
             "name exactly one of --from TABLE, which writes a configuration, and --airflow DIR, which writes the DAGs."
         )
-        raise ConfigError("command line", [Fault("--from", source or "", problem)])
+        raise usage_error("--from", source or "", problem)
     if airflow is not None:
         if release:
             problem = "needs --from TABLE: it drafts a configuration. The DAGs are the same for every release."
-            raise ConfigError("command line", [Fault("--release", "", problem)])
+            raise usage_error("--release", "", problem)
         _write_dags(airflow, as_json=as_json)
         return
     assert source is not None
@@ -94,8 +94,6 @@ def _write_dags(folder: Path, *, as_json: bool) -> None:
     from wordveil.cli.scaffold import write_dags
 
     written = [str(path.relative_to(folder)) for path in write_dags(folder)]
-    if as_json:
-        print_json({"output": str(folder), "files": written})
-    else:
-        notes = ["`wordveil docs airflow` lists the Airflow Variable and the connection that they need."]
-        print_table("DAGs for Airflow", {"directory": folder, "files": written}, notes)
+    note = "`wordveil docs airflow` lists the Airflow Variable and the connection that they need."
+    document = {"output": str(folder), "files": written}
+    print_result(document, "DAGs for Airflow", {"directory": folder, "files": written}, [note], as_json=as_json)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from wordveil.cli.options import JsonOption, SetOption, prepare_session, read_release_config
-from wordveil.cli.output import print_json, print_table, show_status
+from wordveil.cli.output import print_result, show_status
 from wordveil.crypto.keys import MasterKey, create_key, destroy_key, encode_public_key, load_key, rotate_key
-from wordveil.errors import ConfigError, Fault, KeyMaterialError
+from wordveil.errors import ConfigError, Fault, KeyMaterialError, usage_error
 
 keys = typer.Typer(
     help="Create, identify, rotate and destroy keys. Keep keys as secret as the corpus.", no_args_is_help=True
@@ -92,10 +92,7 @@ def destroy(
             raise ConfigError(str(config), [Fault("key.env", "", problem)])
         file = Path(settings.key.file)
     elif file is None or config is not None or overrides:
-        raise ConfigError(
-            "command line",
-            [Fault("key destroy", "", "name exactly one of FILE and --config. --set needs --config.")],
-        )
+        raise usage_error("key destroy", "", "name exactly one of FILE and --config. --set needs --config.")
     if not yes:
         key = load_key(str(file), None)
         epochs = "its only epoch" if key.epoch == 1 else f"its {key.epoch} epochs"
@@ -104,7 +101,7 @@ def destroy(
             "records of its releases, draw a record again to the same text, or sign manifests. What is published "
             "stays, and its manifests can still be verified."
         )
-        raise ConfigError("command line", [Fault("key destroy", "", problem, "Add --yes to confirm.")])
+        raise usage_error("key destroy", "", problem, "Add --yes to confirm.")
     frozen = {}
     if settings is not None:
         from wordveil.spark.release.maintenance import freeze
@@ -129,11 +126,7 @@ def _facts(key: MasterKey, place: str) -> dict[str, Any]:
 
 
 def _show(facts: Mapping[str, Any], *notes: str, as_json: bool) -> None:
-    if as_json:
-        print_json(facts)
-    else:
-        shown = {
-            name.replace("_", " "): ", ".join(value) if isinstance(value, list) else value
-            for name, value in facts.items()
-        }
-        print_table("Key", shown, notes)
+    shown = {
+        name.replace("_", " "): ", ".join(value) if isinstance(value, list) else value for name, value in facts.items()
+    }
+    print_result(facts, "Key", shown, notes, as_json=as_json)

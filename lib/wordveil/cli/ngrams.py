@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from wordveil.cli.options import JarsOption, JsonOption, absolute_path, prepare_plain_session
-from wordveil.cli.output import print_json, print_table, show_status
-from wordveil.errors import ConfigError, Fault
+from wordveil.cli.output import print_result, show_status
+from wordveil.errors import usage_error
 from wordveil.text.choices import MAX_N, Hyphens, TokeniserKind
 
 
@@ -59,7 +59,7 @@ def ngrams(
             "counted over the corpus reveals the corpus's phrases by the n-grams that it keeps. Otherwise "
             "name another table."
         )
-        raise ConfigError("command line", [Fault("--public", "", problem)])
+        raise usage_error("--public", "", problem)
     settings = NgramSettings(max_n, min_count, tokeniser, hyphens)
     with show_status() as progress:
         progress("starting Spark")
@@ -78,8 +78,5 @@ def ngrams(
         "min_count": min_count,
         "bytes": content_store.payload_bytes(read_model(model.path)),
     }
-    if as_json:
-        print_json(facts)
-    else:
-        notes = ["set text.profile: carrier_phrases and text.ngrams to the path above."]
-        print_table("N-gram model", {name.replace("_", " "): value for name, value in facts.items()}, notes)
+    note = "set text.profile: carrier_phrases and text.ngrams to the path above."
+    print_result(facts, "N-gram model", notes=[note], as_json=as_json)

@@ -89,7 +89,7 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
     """
     shown = [(show_value(name), make_text(value)) for name, value in facts.items()]
     room = results.width - _BORDERS - max((cell_len(name) for name, _ in shown), default=0)
-    whole = [one for one in shown if any(cell_len(part) > room for part in one[1].plain.split())]
+    whole = [fact for fact in shown if any(cell_len(part) > room for part in fact[1].plain.split())]
     table = Table(title, has_header=False)
     for fact in shown:
         if fact not in whole:
@@ -99,6 +99,21 @@ def print_table(title: str, facts: Mapping[str, Any], notes: Sequence[str] = ())
         print_whole(name, text.plain.split("\n"))
     for note in notes:
         print_note(note)
+
+
+def print_result(
+    document: Mapping[str, Any],
+    title: str,
+    facts: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+    *,
+    as_json: bool,
+) -> None:
+    """Print a result: as JSON, or as a table of ``facts`` and notes; by default of what the document holds."""
+    if as_json:
+        print_json(document)
+    else:
+        print_table(title, facts or {name.replace("_", " "): value for name, value in document.items()}, notes)
 
 
 def print_rows(table: Table) -> None:

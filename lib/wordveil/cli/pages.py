@@ -18,7 +18,7 @@ import typer
 from wordveil.cli import tables
 from wordveil.cli.meanings import RELATIONS, explain_exposure
 from wordveil.cli.report_file import local_path, writing
-from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.recovery import PriorRecovery, Recovered, Recovery
 from wordveil.privacy.relations import Relation
 from wordveil.release.rules import RULES, RuleResult
@@ -55,7 +55,7 @@ def check_page(place: str) -> Path:
     path = local_path(place)
     if path is None:
         problem = "is on another file system. Name a file on this machine, and copy it from there."
-        raise ConfigError("command line", [Fault("--html", place, problem)])
+        raise usage_error("--html", place, problem)
     if path.exists() or path.is_symlink():
         raise _existing(path)
     with writing("--html", place):

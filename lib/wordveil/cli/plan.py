@@ -18,7 +18,7 @@ from wordveil.cli.options import (
 from wordveil.cli.output import print_json, print_note, print_rows, print_table, show_progress, show_status
 from wordveil.cli.pages import PAGE_NOTE, HtmlOption, check_page, render_plan, save_page
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.errors import BundleError, ConfigError, Fault
+from wordveil.errors import BundleError, usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def plan(
 def check_text(text: str | None, *, compare: bool) -> None:
     """Raise :class:`ConfigError` where a sentence is missing or empty."""
     if compare and not (text or "").strip():
-        raise ConfigError("command line", [Fault("--compare", "", 'needs a public sentence: add --text "...".')])
+        raise usage_error("--compare", "", 'needs a public sentence: add --text "...".')
     if text is not None and not text.strip():
-        raise ConfigError("command line", [Fault("--text", text[:80], "is empty. Give a public sentence.")])
+        raise usage_error("--text", text[:80], "is empty. Give a public sentence.")
 
 
 def plan_facts(plan: Plan) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -26,6 +27,7 @@ from wordveil.cli.options import (
 from wordveil.cli.output import (
     print_json,
     print_note,
+    print_result,
     print_rows,
     print_table,
     print_whole,
@@ -42,8 +44,12 @@ from wordveil.cli.tables import (
     runs_table,
     verified_facts,
 )
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import usage_error
 
+if TYPE_CHECKING:
+    from wordveil.config.load import Config
+
+Result = TypeVar("Result")
 releases = typer.Typer(
     help="Gate, publish, verify and maintain an incremental release (output.format: delta).",
     no_args_is_help=True,
@@ -75,9 +81,7 @@ def gate(
 
     with write_report("release gate", report) as tell:
         page = check_page(html) if html else None
-        settings = read_release_config(config, overrides)
-        with show_status() as progress:
-            gated = run_gate(settings, prepare_session(settings), progress=progress)
+        gated = _work(run_gate, read_release_config(config, overrides))
         tell(gated.to_dict())
         if page:
             save_page(page, render_gate(gated))
@@ -98,8 +102,7 @@ def publish(
 
     with write_report("release publish", report) as tell:
         settings = read_release_config(config, overrides)
-        with show_status() as progress:
-            made = publish_release(settings, prepare_session(settings), progress=progress)
+        made = _work(publish_release, settings)
         tell(made.to_dict())
     if as_json:
         print_json(made.to_dict())
@@ -211,12 +214,8 @@ def abandon(
         progress("starting Spark")
         abandon_run(settings, prepare_session(settings, is_short=True), run_id)
     facts = {"release": settings.release, "run_id": run_id, "state": "abandoned"}
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(
-            "Abandoned", {"release": settings.release, "run": run_id, "charged": "everything that it had reserved"}
-        )
+    shown = {"release": settings.release, "run": run_id, "charged": "everything that it had reserved"}
+    print_result(facts, "Abandoned", shown, as_json=as_json)
 
 
 @releases.command()
@@ -225,16 +224,11 @@ def purge(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpt
     from wordveil.spark.release.maintenance import purge as purge_release
 
     settings = read_release_config(config, overrides)
-    with show_status() as progress:
-        rows = purge_release(settings, prepare_session(settings), progress=progress)
-    if as_json:
-        print_json({"release": settings.release, "rows": rows})
-    else:
-        note = (
-            "old files still hold them until `wordveil release compact`, and the public table until `gate` and "
-            "`publish`."
-        )
-        print_table("Purged", {"release": settings.release, "draws deleted": f"{rows:,}"}, [note] if rows else [])
+    rows = _work(purge_release, settings)
+    note = "old files hold them until `wordveil release compact`, and the public table until `gate` and `publish`."
+    facts = {"release": settings.release, "draws deleted": f"{rows:,}"}
+    document = {"release": settings.release, "rows": rows}
+    print_result(document, "Purged", facts, [note] if rows else [], as_json=as_json)
 
 
 @releases.command()
@@ -254,8 +248,7 @@ def compact(
     from wordveil.spark.release.maintenance import compact as compact_release
 
     settings = read_release_config(config, overrides)
-    with show_status() as progress:
-        done = compact_release(settings, prepare_session(settings), retain_hours=retain_hours, progress=progress)
+    done = _work(partial(compact_release, retain_hours=retain_hours), settings)
     if as_json:
         print_json({"release": settings.release, "retain_hours": retain_hours, "tables": done})
     else:
@@ -280,17 +273,14 @@ def reset(
         problem = (
             "gives up the draws and the journal permanently. Restore them if there is a backup; otherwise add --yes."
         )
-        raise ConfigError("command line", [Fault("release reset", "", problem)])
-    with show_status() as progress:
-        tables = reset_release(settings, prepare_session(settings, is_short=True), progress=progress)
-    if as_json:
-        print_json({"release": settings.release, "given_up": tables})
-    else:
-        note = (
-            "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
-            "publish again."
-        )
-        print_table("Reset", {"release": settings.release, "tables given up": ", ".join(tables)}, [note])
+        raise usage_error("release reset", "", problem)
+    tables = _work(reset_release, settings, is_short=True)
+    note = (
+        "what it spent stays charged, and withdrawn records stay out. Readers keep what was published until you "
+        "publish again."
+    )
+    facts = {"release": settings.release, "tables given up": ", ".join(tables)}
+    print_result({"release": settings.release, "given_up": tables}, "Reset", facts, [note], as_json=as_json)
 
 
 @releases.command()
@@ -298,9 +288,7 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
     """Show the state of a release: runs, gate, publication, records, and withdrawn text that still exists. Internal."""
     from wordveil.spark.release.maintenance import show as show_release
 
-    settings = read_release_config(config, overrides)
-    with show_status() as progress:
-        facts = show_release(settings, prepare_session(settings, is_short=True), progress=progress)
+    facts = _work(show_release, read_release_config(config, overrides), is_short=True)
     if as_json:
         print_json(facts)
         return
@@ -311,25 +299,29 @@ def show(config: ConfigOption, overrides: SetOption = None, *, as_json: JsonOpti
             print_whole("run", [run_id])
 
 
+def _work(step: Callable[..., Result], settings: Config, *, is_short: bool = False) -> Result:
+    """Do a step of a release in its own session, and show on a terminal what is being done."""
+    with show_status() as progress:
+        return step(settings, prepare_session(settings, is_short=is_short), progress=progress)
+
+
 def read_ids(ids: Sequence[str], file: str | None) -> list[str]:
     """The ids of the command line and of a file, one a line. Raises :class:`ConfigError` where there are none or the
     file cannot be read.
     """
-    found = [*ids]
+    names = [*ids]
     try:
         if file == "-":
-            found += _lines(sys.stdin.read())
+            names += _lines(sys.stdin.read())
         elif file is not None:
-            found += _lines(Path(file).read_text("utf-8"))
+            names += _lines(Path(file).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({type(error).__name__}). Name a UTF-8 text file with one id on each line."
-        raise ConfigError("command line", [Fault("--ids", str(file), problem)]) from None
-    found = [name for name in found if name]
-    if not found:
-        raise ConfigError(
-            "command line", [Fault("--id", "", "names no record. Add --id ID, or --ids FILE with one id a line.")]
-        )
-    return found
+        raise usage_error("--ids", str(file), problem) from None
+    names = [name for name in names if name]
+    if not names:
+        raise usage_error("--id", "", "names no record. Add --id ID, or --ids FILE with one id a line.")
+    return names
 
 
 def _lines(text: str) -> list[str]:

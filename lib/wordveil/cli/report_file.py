@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlparse
 import typer
 
 from wordveil.cli.output import print_error
-from wordveil.errors import ConfigError, Fault, WordveilError
+from wordveil.errors import ConfigError, WordveilError, usage_error
 
 ReportOption = Annotated[
     str | None,
@@ -119,4 +119,4 @@ def writing(option: str, place: str) -> Iterator[None]:
         yield
     except OSError as error:
         problem = f"cannot be written: {error.strerror}. Name a file in a directory that you may write to."
-        raise ConfigError("command line", [Fault(option, place, problem)]) from None
+        raise usage_error(option, place, problem) from None

@@ -19,7 +19,7 @@ from wordveil.cli.options import (
 )
 from wordveil.cli.output import print_json, show_progress
 from wordveil.cli.report_file import ReportOption, write_report
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import usage_error
 from wordveil.input.parameters import parse_params
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ def _check_sanitise(config: Config, *, overwrite: bool, full_snapshot: bool) -> 
             "a release (output.format: delta) is never overwritten, since its draws are charged. Remove --overwrite, "
             "or start a release with another name."
         )
-        raise ConfigError("command line", [Fault("--overwrite", "", problem)])
+        raise usage_error("--overwrite", "", problem)
     if full_snapshot and not is_release:
         problem = (
             "needs a release: a Parquet output always holds the whole input. Remove --full-snapshot, or set "
             "output.format: delta."
         )
-        raise ConfigError("command line", [Fault("--full-snapshot", "", problem)])
+        raise usage_error("--full-snapshot", "", problem)

@@ -6,7 +6,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.errors import OutputExistsError, usage_error
 
 JOBS = "wordveil_jobs"
 """The directory of application files, beside the DAGs, which look for it there."""
@@ -35,12 +35,12 @@ def write_dags(folder: Path) -> list[Path]:
     data = resources.files("wordveil") / "data"
     files: list[tuple[Path, Traversable]] = []
     for source, target in ((data / "airflow_dags", folder), (data / "jobs", folder / JOBS)):
-        found = sorted((one for one in source.iterdir() if one.name.endswith(".py")), key=lambda one: one.name)
-        files += [(target / one.name, one) for one in found]
-    there = [path for path, _ in files if path.exists() or path.is_symlink()]
-    if there:
+        names = sorted(file.name for file in source.iterdir() if file.name.endswith(".py"))
+        files += [(target / name, source / name) for name in names]
+    existing = [path for path, _ in files if path.exists() or path.is_symlink()]
+    if existing:
         raise OutputExistsError(
-            f"--airflow = {folder}: already contains {', '.join(path.name for path in there)}; nothing was written. "
+            f"--airflow = {folder}: already contains {', '.join(path.name for path in existing)}; nothing was written. "
             "Name another directory, or move these files away."
         )
     try:
@@ -49,7 +49,5 @@ def write_dags(folder: Path) -> list[Path]:
             with path.open("x", encoding="utf-8") as stream:
                 stream.write(source.read_text("utf-8"))
     except OSError as error:
-        raise ConfigError(
-            "command line", [Fault("--airflow", str(folder), f"cannot be written: {error.strerror}.")]
-        ) from None
+        raise usage_error("--airflow", str(folder), f"cannot be written: {error.strerror}.") from None
     return [path for path, _ in files]

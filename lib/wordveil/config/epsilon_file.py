@@ -11,7 +11,7 @@ import yaml
 from wordveil.config.load import load_config, parse_config
 from wordveil.config.template import refuse_existing, write_draft
 from wordveil.config.yaml_file import parse_yaml, read_yaml
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, usage_error
 
 KEY = "mechanism.epsilon"
 _OPTION = "--write"
@@ -86,7 +86,7 @@ def replace_epsilon(content: str, epsilon: float) -> str:
     """
     section = _find(yaml.compose(content, Loader=yaml.SafeLoader), _SECTION)
     if not isinstance(section, yaml.MappingNode) or not section.value:
-        raise ConfigError("command line", [Fault(_SECTION, "", "is no section of the file. Write it there first.")])
+        raise usage_error(_SECTION, "", "is no section of the file. Write it there first.")
     value = _find(section, _NAME)
     shown = show_epsilon(epsilon)
     if value is not None:
@@ -122,4 +122,4 @@ def _verify(source: Path, target: Path, content: str, epsilon: float) -> None:
 
 
 def _refuse(target: Path, problem: str) -> ConfigError:
-    return ConfigError("command line", [Fault(_OPTION, str(target), problem)])
+    return usage_error(_OPTION, str(target), problem)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import ConfigError, usage_error
 
 
 def load_object(spec: str, where: str) -> Any:
@@ -58,4 +58,4 @@ def _current_directory() -> Iterator[None]:
 
 
 def _fault(where: str, spec: str, problem: str, hint: str = "") -> ConfigError:
-    return ConfigError("command line", [Fault(where, spec, problem, hint)])
+    return usage_error(where, spec, problem, hint)

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from wordveil.config.guess import Column, Guess
-from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.errors import OutputExistsError, usage_error
 from wordveil.privacy.relations import column_exposure
 from wordveil.text.language import IDENTIFIER, find_version
 
@@ -138,7 +138,7 @@ def write_draft(file: Path, content: str, option: str = "--output") -> None:
     except FileExistsError:
         refuse_existing(file, option)
     except OSError as error:
-        raise ConfigError("command line", [Fault(option, str(file), f"cannot be written: {error.strerror}.")]) from None
+        raise usage_error(option, str(file), f"cannot be written: {error.strerror}.") from None
 
 
 def refuse_existing(file: Path, option: str = "--output") -> None:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
-from wordveil.errors import ConfigError, Fault
+from wordveil.errors import usage_error
 from wordveil.measures.corpus_sample import ColumnSample, Quantiles, Sample
 from wordveil.measures.output_law import OutputLaw, write_tokens
 from wordveil.measures.statistics import KeepProbability, SupportSize
@@ -280,7 +280,7 @@ def sort_words(words: Sequence[str], policy: TextPolicy, vocabulary: Vocabulary)
     stripped = [word.strip() for word in words]
     plain = [*dict.fromkeys(word if policy.case == "exact" else word.lower() for word in stripped if word)]
     if not plain:
-        raise ConfigError("command line", [Fault("--words", "", "name at least one word.")])
+        raise usage_error("--words", "", "name at least one word.")
     ids = vocabulary.lookup(pa.array(plain, pa.string())).tolist()
     known = [word for word, found in zip(plain, ids, strict=True) if found != vocabulary.unknown]
     rule = policy.unknown

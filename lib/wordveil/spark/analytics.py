@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
-from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.errors import InputError, usage_error
 from wordveil.spark.platform.delta_table import DeltaTable
 from wordveil.spark.platform.errors import input_errors, job_errors
 
@@ -118,9 +118,7 @@ def analyse(
 def _check_output(table: str, output: str) -> None:
     here, there = (path.rstrip("/") + "/" for path in (output, table))
     if here.startswith(there) or there.startswith(here):
-        raise ConfigError(
-            "command line", [Fault("--output", output, "is the table, inside it or above it. Choose another path.")]
-        )
+        raise usage_error("--output", output, "is the table, inside it or above it. Choose another path.")
 
 
 def _split_words(rows: DataFrame, text: str, stop_words: Sequence[str]) -> DataFrame:

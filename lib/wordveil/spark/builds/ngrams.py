@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, StringType
 
 from wordveil.artifacts.ngram_model import open_model, write_model
-from wordveil.errors import ConfigError, Fault, NgramError, did_you_mean
+from wordveil.errors import NgramError, did_you_mean, usage_error
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 from wordveil.spark.platform.progress import ignore
@@ -98,11 +98,11 @@ def _select_texts(table: DataFrame, name: str) -> DataFrame:
     """Select the texts alone, as strings that can be read."""
     if name not in table.columns:
         near = did_you_mean(name, table.columns) or f" It has: {', '.join(table.columns)}."
-        raise ConfigError("command line", [Fault("--text", name, f"the table has no such column.{near}")])
+        raise usage_error("--text", name, f"the table has no such column.{near}")
     kind = table.schema[name].dataType
     if not isinstance(kind, (StringType, BinaryType)):
         problem = f"is of type {kind.simpleString()}. The text must be a string, or binary that holds UTF-8."
-        raise ConfigError("command line", [Fault("--text", name, problem)])
+        raise usage_error("--text", name, problem)
     text = column(name)
     as_string = text.cast("string")
     fit = text.isNotNull() & (F.octet_length(text) <= MAX_TEXT_BYTES) & F.is_valid_utf8(as_string)

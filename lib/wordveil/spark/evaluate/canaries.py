@@ -33,7 +33,7 @@ from wordveil.audit.findings import Audit
 from wordveil.audit.store import DRAWS_FACT, RELEASE, TESTS_FACT, TESTS_VERSION
 from wordveil.config.load import Config
 from wordveil.crypto.keys import MasterKey
-from wordveil.errors import ConfigError, Fault, InputError
+from wordveil.errors import ConfigError, InputError, usage_error
 from wordveil.input.source import Source
 from wordveil.neighbours.blocks import BuildContext
 from wordveil.privacy.relations import Exposure
@@ -236,7 +236,7 @@ def _make_inputs(config: Config, bundle: Bundle, model: Any, copies: int, seed: 
     plan = Plan(config.policy, columns, config.source.max_bytes, names_language=named, lists=bundle.lists)
     if copies < LEAST_COPIES:
         problem = f"fewer than {LEAST_COPIES} copies tell no difference from chance. Use more."
-        raise ConfigError("command line", [Fault("--copies", str(copies), problem)])
+        raise usage_error("--copies", str(copies), problem)
     try:
         return make_inputs(bundle, plan, model, keep=config.source.keep, copies=copies, seed=seed)
     except ValueError as error:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import FindBundle, find_bundle, find_ngrams
 from wordveil.config.load import Config
-from wordveil.errors import BundleError, ConfigError, Fault
+from wordveil.errors import BundleError, usage_error
 from wordveil.measures.corpus_sample import Sample
 from wordveil.measures.preview import UnknownWord, WordPreview, default_words, inspect, preview_words, sort_words
 from wordveil.records.schema import REASON_COLUMN
@@ -98,12 +98,12 @@ def check_preview(
     Raises :class:`ConfigError`, and :class:`BundleError` if there is no bundle: a preview builds none.
     """
     if rows is not None and not 1 <= rows <= MAX_RECORDS:
-        raise ConfigError("command line", [Fault("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")])
+        raise usage_error("--sample", str(rows), f"allowed: 1 to {MAX_RECORDS:,} records.")
     if seed is not None:
         if rows is None:
-            raise ConfigError("command line", [Fault("--seed", str(seed), "chooses a sample. Add --sample N.")])
+            raise usage_error("--seed", str(seed), "chooses a sample. Add --sample N.")
         if not 0 <= seed <= MAX_SEED:
-            raise ConfigError("command line", [Fault("--seed", str(seed), f"allowed: 0 to {MAX_SEED}.")])
+            raise usage_error("--seed", str(seed), f"allowed: 0 to {MAX_SEED}.")
     if rows is None and words is None:
         return None
     bundle = find() if find else find_bundle(config)
@@ -118,7 +118,7 @@ def check_preview(
                 f"{config.mechanism.name} writes a word by the words around it, so a word alone says nothing of it. "
                 'Show a public sentence: --text "...".'
             )
-            raise ConfigError("command line", [Fault("--words", words[:80], problem)])
+            raise usage_error("--words", words[:80], problem)
         return Wanted(bundle, rows, [], [], seed)
     if words is None:
         return Wanted(bundle, rows, default_words(bundle.vocabulary), [], seed)

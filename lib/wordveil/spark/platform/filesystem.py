@@ -12,7 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from wordveil.errors import ConfigError, Fault, OutputExistsError
+from wordveil.errors import ConfigError, Fault, OutputExistsError, usage_error
 from wordveil.spark.platform.jvm import java_array, java_class
 
 _DRAFT = ".wordveil-"
@@ -240,7 +240,7 @@ def replace_file(place: str, text: str) -> None:
     session = SparkSession.getActiveSession()
     if session is None:
         problem = "was not written: the command ended before Spark started, and only Spark reaches that file system."
-        raise ConfigError("command line", [Fault("--report", place, problem)])
+        raise usage_error("--report", place, problem)
     try:
         Files(session, place).replace(text)
     except Py4JError as error:
@@ -250,4 +250,4 @@ def replace_file(place: str, text: str) -> None:
         problem = (
             f"cannot be written ({kind[1] if kind else type(error).__name__}). Name a file that the session may write."
         )
-        raise ConfigError("command line", [Fault("--report", place, problem)]) from None
+        raise usage_error("--report", place, problem) from None
