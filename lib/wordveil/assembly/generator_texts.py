@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,8 +81,12 @@ def prepare_corpus(
         raise GeneratorError(f"generator.checkpoints = {section.directory}: the directory {exposure}")
     texts, policy = section.texts, section.text.policy
     progress("reading the texts")
+    try:
+        files = embeddings.digest_files(Path(texts.path))
+    except OSError as error:
+        raise InputError(f"generator.texts.path = {texts.path}: cannot be read ({error.strerror}).") from None
     source = {
-        "files": _digest_files(Path(texts.path)),
+        "files": files,
         **texts.model_dump(exclude={"path"}),
         "policy": policy.fingerprint,
         "length": section.shape.length,
@@ -95,18 +98,6 @@ def prepare_corpus(
     pieces = (encode_texts(batch, codec, texts.cut, vocabulary.unknown) for batch in read_texts(texts))
     length, share = section.shape.length, texts.validation
     return write_corpus(section.directory, pieces, length, share, source, private=is_private)
-
-
-def _digest_files(source: Path) -> str:
-    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
-    digest = hashlib.sha256()
-    try:
-        for path in files:
-            with path.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-    except OSError as error:
-        raise InputError(f"generator.texts.path = {source}: cannot be read ({error.strerror}).") from None
-    return digest.hexdigest()
 
 
 def read_texts(texts: TextsSection) -> Iterator[pa.StringArray]:

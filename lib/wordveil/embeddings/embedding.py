@@ -189,9 +189,9 @@ def digest_source(source: str, setting: str = _SETTING) -> str:
     """
     if source in SHIPPED:
         with _open_shipped(source) as directory:
-            return _digest_files(directory)
+            return digest_files(directory)
     _check_exists(Path(source), setting)
-    return _digest_files(Path(source))
+    return digest_files(Path(source))
 
 
 def embedding_exists(source: str) -> bool:
@@ -209,7 +209,10 @@ def _check_exists(path: Path, setting: str) -> None:
         raise EmbeddingError(f"{setting} = {path}: no such file or directory. Name an existing path, or {names}.")
 
 
-def _digest_files(path: Path) -> str:
+def digest_files(path: Path) -> str:
+    """SHA-256 of a file, or of the files of a directory in the order of their names, hexadecimal. Raises
+    :class:`OSError`.
+    """
     digest = hashlib.sha256()
     for file in sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]:
         with file.open("rb") as stream:

@@ -142,7 +142,7 @@ def _find(task: str, figure: str, attacks: Sequence[Score], utilities: Sequence[
         return None
     rows: list[tuple[str, Span, Score]] = []
     for subject in subjects:
-        attack = _strongest([score for score in attacks if score.subject == subject])
+        attack = find_strongest([score for score in attacks if score.subject == subject])
         rows.append((subject, _mean([of[subject][key] for key in shared]), attack))
     positions = [(utility.value, _span(attack).value) for _, utility, attack in rows]
     points = tuple(
@@ -165,9 +165,10 @@ def _is_better(other: tuple[float, float], position: tuple[float, float]) -> boo
     return other != position and other[0] >= position[0] and other[1] <= position[1]
 
 
-def _strongest(attacks: Sequence[Score]) -> Score:
-    chosen = [attack for attack in attacks if attack.variant == ADAPTIVE] or attacks
-    return max(chosen, key=lambda attack: attack.value or 0.0)
+def find_strongest(scores: Sequence[Score]) -> Score:
+    """The largest figure: of adaptive attacks, where there are some."""
+    adaptive = [score for score in scores if score.variant == ADAPTIVE]
+    return max(adaptive or scores, key=lambda score: score.value or 0.0)
 
 
 def _span(score: Score) -> Span:

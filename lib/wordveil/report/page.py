@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wordveil.report.frontier import ACCURACY, ADAPTIVE, ORIGINAL, Frontier, find_frontiers
+from wordveil.report.frontier import ACCURACY, ORIGINAL, Frontier, find_frontiers, find_strongest
 from wordveil.report.heatmap import MOST_LABELS, draw_heatmap
 from wordveil.report.picture import Picture, describe_point, draw_frontier
 from wordveil.report.tables import is_above_chance, make_sections
@@ -83,15 +83,10 @@ def _write_sentences(subject: str, scores: Sequence[Score]) -> list[str]:
             score for score in scores if score.group == group and score.figure == ACCURACY and score.value is not None
         ]
         for task in dict.fromkeys(score.task for score in chosen if score.subject == subject):
-            best = _find_best([score for score in chosen if score.task == task and score.subject == subject])
+            best = find_strongest([score for score in chosen if score.task == task and score.subject == subject])
             clean = [score for score in chosen if score.task == task and score.subject == ORIGINAL]
-            sentences.append(_say(best, _find_best(clean) if clean else None))
+            sentences.append(_say(best, find_strongest(clean) if clean else None))
     return sentences
-
-
-def _find_best(scores: Sequence[Score]) -> Score:
-    adaptive = [score for score in scores if score.variant == ADAPTIVE]
-    return max(adaptive or scores, key=lambda score: score.value or 0.0)
 
 
 def _say(best: Score, clean: Score | None) -> str:
