@@ -9,7 +9,7 @@ The digest covers settings, words and counts, but not the source of the text, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from wordveil.artifacts import content_store
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.errors import NgramError
+from wordveil.errors import Fault, NgramError, shown_value
 from wordveil.mechanisms.inputs import Bigrams
+from wordveil.text.draft import DraftPolicy
 from wordveil.text.slots import NgramModel, NgramSettings, Trie
 
 FORMAT_VERSION = 1
@@ -122,3 +123,20 @@ def find_model(path: Path, setting: str = "text.ngrams") -> Path:
     ``setting``: the setting that names it, for messages. Raises :class:`NgramError` if there is none, or more than one.
     """
     return content_store.find_one(path, KIND, setting)
+
+
+def find_model_faults(path: Path, policy: DraftPolicy) -> Iterator[Fault]:
+    """List the faults of a text policy's model: it is missing, or was counted with another definition of words."""
+    try:
+        counted = read_model(find_model(path))["content"]["settings"]
+    except NgramError as error:
+        yield Fault("text.ngrams", "", str(error))
+        return
+    for name, value in counted.items():
+        chosen = getattr(policy, name, value)
+        if chosen != value:
+            problem = (
+                f"the n-gram model was counted with {name}: {value}. Set text.{name} to it, or run "
+                f"`wordveil ngrams` with --{name} {chosen}."
+            )
+            yield Fault(f"text.{name}", shown_value(chosen), problem)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from wordveil.privacy.relations import Exposure
+from wordveil.errors import Fault, shown_value
+from wordveil.privacy.relations import Exposure, Relation
 from wordveil.records.paths import read_path
 
 PARAMETER = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -114,6 +115,19 @@ def find_reading(condition: str, columns: Sequence[str]) -> str:
     if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
         return "has IDENTIFIER(...), and it is unclear what it names"
     return "has a * that selects all columns, including the text" if _has_star(found) else ""
+
+
+def find_condition_faults(where: str | None, texts: Sequence[str], relation: Relation) -> Iterator[Fault]:
+    """A condition that reads the text under a policy whose bound is for any two texts: it could admit one of them and
+    not the other.
+    """
+    if where and relation is Relation.ANY_TEXT and (how := find_reading(where, texts)):
+        problem = (
+            f"{how}. The presence of a record would reveal something about its text, but the text policy's bound "
+            "holds for any two texts. Filter on kept columns or in a view of public columns, or use a policy of "
+            "text.profile: readable, under which exposes lists condition."
+        )
+        yield Fault("input.where", shown_value(where), problem)
 
 
 def find_exposures(condition: str | None, texts: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from wordveil.errors import Fault, did_you_mean, shown_value
+from wordveil.input.columns import find_column_faults
 from wordveil.input.source import PARSED_FORMATS, Source
 
 KNOWN = ("parquet", "delta", "orc", "json", "csv", "text", "avro", "jdbc", "xml", "binaryfile")
@@ -66,7 +67,8 @@ _REFUSED_PARSED: Mapping[str, str] = MappingProxyType(
 
 
 def find_source_faults(source: Source) -> Iterator[Fault]:
-    """List faults of path, name, version, format and options."""
+    """List faults of columns, path, name, version, format and options."""
+    yield from find_column_faults(source)
     yield from _format_faults(source)
     named = (source.path is not None) + (source.table is not None)
     if named > 1 or (named == 0 and source.kind in FILE_FORMATS):

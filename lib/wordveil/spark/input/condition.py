@@ -77,15 +77,15 @@ _PLANS = frozenset(
 )
 
 
-def check_condition(spark: SparkSession, plan: Any, section: Source) -> None:
+def check_condition(spark: SparkSession, plan: Any, source: Source) -> None:
     """Raise :class:`ConfigError` for a condition that must not be used; nothing is read. ``plan``: Spark's plan of the
     condition alone.
     """
-    if problem := next(_problems(spark, plan, section), None):
-        raise ConfigError("configuration", [Fault("input.where", (section.where or "")[:80], problem)])
+    if problem := next(_problems(spark, plan, source), None):
+        raise ConfigError("configuration", [Fault("input.where", (source.where or "")[:80], problem)])
 
 
-def _problems(spark: SparkSession, plan: Any, section: Source) -> Iterator[str]:
+def _problems(spark: SparkSession, plan: Any, source: Source) -> Iterator[str]:
     if _kind(plan) != "Filter" or _kind(plan.child()) != "SubqueryAlias":
         yield (
             "uses a function that Spark rewrites into a query, so that what it reads is unknown. Filter by it in a "
@@ -98,10 +98,10 @@ def _problems(spark: SparkSession, plan: Any, section: Source) -> Iterator[str]:
             "rand() and similar functions."
         )
     # Spark reads the whole struct that a text is in.
-    roots = frozenset(fold_name(part) for name in section.texts for part in (name, read_path(name)[0]))
-    shown = ", ".join(section.texts)
+    roots = frozenset(fold_name(part) for name in source.texts for part in (name, read_path(name)[0]))
+    shown = ", ".join(source.texts)
     look = _ConditionInspector(spark, roots).inspect(plan.condition())
-    if look.reads and Exposure.CONDITION not in section.shown:
+    if look.reads and Exposure.CONDITION not in source.shown:
         yield (
             f"reads {shown}, the text column, in a way that only Spark sees, so that exposes does not list "
             "condition. Name the column itself, or filter in a view of public columns."

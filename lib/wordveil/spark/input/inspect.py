@@ -53,14 +53,14 @@ def read_columns(session: Callable[[], SparkSession], path: str, *, is_release: 
 
 def _read_files(session: Callable[[], SparkSession], path: str, files: FileFormat) -> list[Column]:
     """The columns of files that are neither Parquet nor Delta."""
-    section = Source("id", "text", path=path, format=files.kind, options=files.options_map)
+    source = Source("id", "text", path=path, format=files.kind, options=files.options_map)
     spark = session()
     with input_errors("--from", path, files.kind):
-        check_headers(spark, section)
-        columns = find_columns(spark, section)
-        schema = read_source(spark, section, columns).drop(MALFORMED_COLUMN).schema
-        partitions = partition_columns(load_files(spark, section, columns))
-    if has_header(section) and not all(_NAME.fullmatch(name) for name in schema.names):
+        check_headers(spark, source)
+        columns = find_columns(spark, source)
+        schema = read_source(spark, source, columns).drop(MALFORMED_COLUMN).schema
+        partitions = partition_columns(load_files(spark, source, columns))
+    if has_header(source) and not all(_NAME.fullmatch(name) for name in schema.names):
         raise InputError(
             f"--from = {path}: the first line of its files does not look like names of columns: they begin with a "
             "letter and have at most 64 letters, digits, spaces or signs such as _ and -. Add such a line."

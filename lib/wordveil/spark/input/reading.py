@@ -35,7 +35,7 @@ _LONGEST_HEADER = 2**20
 
 def read_source(
     spark: SparkSession,
-    section: Source,
+    source: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
@@ -45,7 +45,7 @@ def read_source(
     ----------
     spark
         the session.
-    section
+    source
         the input. ``table`` is not set.
     columns
         what :func:`find_columns` found; None: Spark finds them again, if they are not configured.
@@ -57,63 +57,63 @@ def read_source(
     ConfigError
         If an environment variable is missing, or ``input.columns`` cannot be read. Errors of Spark pass through.
     """
-    if section.kind in PARSED_FORMATS and columns is None:
-        columns = find_columns(spark, section)
-    frame = load_files(spark, section, columns, options)
-    if section.kind in PARSED_FORMATS:
+    if source.kind in PARSED_FORMATS and columns is None:
+        columns = find_columns(spark, source)
+    frame = load_files(spark, source, columns, options)
+    if source.kind in PARSED_FORMATS:
         return _mark_malformed(frame)
-    if section.kind == "text":
+    if source.kind == "text":
         return frame.select("*", F.col("_metadata.file_name").alias("file_name"))
     return frame
 
 
-def find_columns(spark: SparkSession, section: Source) -> StructType | None:
+def find_columns(spark: SparkSession, source: Source) -> StructType | None:
     """The columns of a format whose rows are parsed, with :data:`CORRUPT_COLUMN`: as configured, or else by the first
     line of CSV, or by reading JSON once. None for other formats, which know their columns.
     """
-    if section.kind not in PARSED_FORMATS or section.table is not None:
+    if source.kind not in PARSED_FORMATS or source.table is not None:
         return None
-    found = load_files(spark, section).schema
+    found = load_files(spark, source).schema
     kept = [field for field in found.fields if field.name != CORRUPT_COLUMN]
     return StructType([*kept, StructField(CORRUPT_COLUMN, StringType())])
 
 
 def _reader(
-    spark: SparkSession, section: Source, columns: StructType | None, options: Mapping[str, str]
+    spark: SparkSession, source: Source, columns: StructType | None, options: Mapping[str, str]
 ) -> DataFrameReader:
     problem = "is not set in the environment. Name a variable that is, or remove this option."
     faults = [
         # What is no variable may be the secret itself.
         Fault(f"input.options_env.{name}", variable if variable.isupper() else "", problem)
-        for name, variable in section.options_env.items()
+        for name, variable in source.options_env.items()
         if variable not in os.environ
     ]
     if faults:
         raise ConfigError("configuration", faults)
-    reader = spark.read.format(section.reader).options(**reader_options(section, os.environ)).options(**options)
+    reader = spark.read.format(source.reader).options(**reader_options(source, os.environ)).options(**options)
     if columns is not None:
         return reader.schema(columns)
-    if section.columns is None:
+    if source.columns is None:
         return reader
     try:
-        return reader.schema(section.columns)
+        return reader.schema(source.columns)
     except ParseException as error:
         problem = (
             f"Spark cannot read it as names and types of columns ({error_condition(error)}). Write them as in CREATE "
             "TABLE: id BIGINT, body STRING."
         )
-        raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)]) from None
+        raise ConfigError("configuration", [Fault("input.columns", source.columns[:80], problem)]) from None
 
 
 def load_files(
     spark: SparkSession,
-    section: Source,
+    source: Source,
     columns: StructType | None = None,
     options: Mapping[str, str] = NO_OPTIONS,
 ) -> DataFrame:
     """The same as Spark reads it, with :data:`CORRUPT_COLUMN` among ``columns`` where rows are parsed."""
-    reader = _reader(spark, section, columns, options)
-    return reader.load() if section.path is None else reader.load(section.path)
+    reader = _reader(spark, source, columns, options)
+    return reader.load() if source.path is None else reader.load(source.path)
 
 
 def _mark_malformed(frame: DataFrame) -> DataFrame:
@@ -135,7 +135,7 @@ def partition_columns(table: DataFrame) -> set[str]:
     return set(plan.relation().partitionSchema().fieldNames())
 
 
-def check_headers(spark: SparkSession, section: Source) -> None:
+def check_headers(spark: SparkSession, source: Source) -> None:
     """Check that the first lines of CSV files, which name the columns, are the same. Reads nothing else.
 
     Spark takes the names from one file and drops the first line of each. A file with other columns would put its text
@@ -144,35 +144,35 @@ def check_headers(spark: SparkSession, section: Source) -> None:
     Raises :class:`InputError`, which names the file and quotes none of its lines, and :class:`ConfigError` where
     ``input.columns`` has other names.
     """
-    if not has_header(section):
+    if not has_header(source):
         return
-    bare = replace(section, columns=None)
+    bare = replace(source, columns=None)
     frame = load_files(spark, bare)
-    lines = {name: _first_line(spark, name, section) for name in frame.inputFiles()}
+    lines = {name: _first_line(spark, name, source) for name in frame.inputFiles()}
     first = next((line for line in lines.values() if line), None)
     for name, line in lines.items():
         if line and line != first:
             raise InputError(
-                f"input.path = {section.path}: the first line of {name} is not that of the other files. The first line "
+                f"input.path = {source.path}: the first line of {name} is not that of the other files. The first line "
                 "of each CSV file names its columns, all in the same order. Add or mend it, or read the file on its "
                 'own. Where no file has such a line set options: {header: "false"}.'
             )
-    if section.columns is None:
+    if source.columns is None:
         return
     partitions = partition_columns(frame)
     named = [name.lower() for name in frame.columns if name not in partitions]
-    chosen = [name.lower() for name in load_files(spark, section).columns]
+    chosen = [name.lower() for name in load_files(spark, source).columns]
     if named != [name for name in chosen if name not in {part.lower() for part in partitions}]:
         problem = (
             "has other names than the first line of the CSV files, or another order. Name all columns, in the order "
             "of the files."
         )
-        raise ConfigError("configuration", [Fault("input.columns", section.columns[:80], problem)])
+        raise ConfigError("configuration", [Fault("input.columns", source.columns[:80], problem)])
 
 
-def _first_line(spark: SparkSession, name: str, section: Source) -> str:
+def _first_line(spark: SparkSession, name: str, source: Source) -> str:
     """The first line with content of a file, which may be compressed; empty where there is none."""
-    encoding = find_option(section, "encoding") or find_option(section, "charset") or "UTF-8"
+    encoding = find_option(source, "encoding") or find_option(source, "charset") or "UTF-8"
     stream: Any = Files(spark, unquote(name)).open_text(encoding)
     try:
         characters = java_class(spark, "org.apache.commons.io.input.BoundedReader")(stream, _LONGEST_HEADER)

@@ -57,7 +57,7 @@ class InputTable:
     """
 
     spark: SparkSession
-    section: Source
+    source: Source
     params: Mapping[str, str]
     latest_version: int | None = None
     table_id: str | None = None
@@ -87,21 +87,21 @@ class InputTable:
         """
         if not self.is_delta:
             raise InputError(
-                f"{self.section.setting} = {self.section.name}: only Delta tables have a change data feed. Set "
+                f"{self.source.setting} = {self.source.name}: only Delta tables have a change data feed. Set "
                 "input.format: delta if this is one."
             )
         options = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)}
-        with input_errors(self.section.setting, self.section.name), _feed_errors(self.section, first, last):
+        with input_errors(self.source.setting, self.source.name), _feed_errors(self.source, first, last):
             frame = self._load(options)
             frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - Delta looks for the feed only as it plans
         self._check(frame)
         return self._filter(frame)
 
     def _check(self, frame: DataFrame) -> None:
-        where = f"{self.section.setting} {self.section.name}"
+        where = f"{self.source.setting} {self.source.name}"
         # The first line of a CSV file may be a record after all: no message quotes it.
-        lists = not has_header(self.section) or self.section.columns is not None
-        check_columns(frame.drop(MALFORMED_COLUMN).schema, self.section, where, lists=lists)
+        lists = not has_header(self.source) or self.source.columns is not None
+        check_columns(frame.drop(MALFORMED_COLUMN).schema, self.source, where, lists=lists)
 
     def read_with_files(self, names: Collection[str] | None = None) -> DataFrame:
         """Read the records with :data:`FILE_COLUMN`, the file of each; of the files ``names`` alone where they are
@@ -132,59 +132,59 @@ class InputTable:
     def _load_version(self, version: int | None) -> DataFrame:
         chosen = self.latest_version if version is None else version
         options = {"versionAsOf": str(chosen)} if self.is_delta else {}
-        at = replace(self.section, version=chosen, timestamp=None)
-        with input_errors(self.section.setting, self.section.name), _version_errors(at):
+        at = replace(self.source, version=chosen, timestamp=None)
+        with input_errors(self.source.setting, self.source.name), _version_errors(at):
             return self._load(options)
 
     def _load(self, options: Mapping[str, str]) -> DataFrame:
-        table = self.section.table
+        table = self.source.table
         if table is not None:
             frame = self.spark.read.options(**options).table(table)
             check_scans(frame, "input.table", table)
             return frame
-        frame = read_source(self.spark, self.section, self.columns, options)
-        if self.section.kind not in OPENED_FORMATS:
-            check_scans(frame, "input.format", self.section.reader)
+        frame = read_source(self.spark, self.source, self.columns, options)
+        if self.source.kind not in OPENED_FORMATS:
+            check_scans(frame, "input.format", self.source.reader)
         return frame
 
     def _filter(self, frame: DataFrame) -> DataFrame:
-        if self.section.where is None:
+        if self.source.where is None:
             return frame
-        with _condition_errors(self.section.where, frame.columns):
+        with _condition_errors(self.source.where, frame.columns):
             # Parsed alone, so that it can only be one expression: no parenthesis, LIMIT or UNION ends it.
-            self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.section.where)  # noqa: SLF001
-            found = _apply_condition(self.spark, frame, self.section.where, self.params)
-            check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.section)  # noqa: SLF001 - PySpark has no way to ask
-            check_scans(found, "input.where", self.section.where, is_ours=True)
+            self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.source.where)  # noqa: SLF001
+            found = _apply_condition(self.spark, frame, self.source.where, self.params)
+            check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.source)  # noqa: SLF001 - PySpark has no way to ask
+            check_scans(found, "input.where", self.source.where, is_ours=True)
         return found
 
 
-def open_input(spark: SparkSession, section: Source, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
+def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = NO_PARAMS) -> InputTable:
     """Open the input. ``params``: the values of the condition's parameters.
 
     Raises :class:`InputError` if it cannot be opened, :class:`ConfigError` for faults of version or parameters, and
     :class:`PlatformError` if the table needs Delta and the session lacks it.
     """
-    check_params(section.where, params)
-    if section.needs_delta:
+    check_params(source.where, params)
+    if source.needs_delta:
         require_delta(spark)
-    if section.path is not None:
-        _check_path(spark, section)
-    with input_errors(section.setting, section.name, _kind(section)):
-        check_headers(spark, section)
-        table = InputTable(spark, section, params, columns=find_columns(spark, section))
+    if source.path is not None:
+        _check_path(spark, source)
+    with input_errors(source.setting, source.name, _kind(source)):
+        check_headers(spark, source)
+        table = InputTable(spark, source, params, columns=find_columns(spark, source))
     options: dict[str, str] = {}
-    if section.version is not None:
-        options["versionAsOf"] = str(section.version)
-    if section.timestamp is not None:
-        options["timestampAsOf"] = section.timestamp
-    with input_errors(section.setting, section.name, _kind(section)), _version_errors(section):
+    if source.version is not None:
+        options["versionAsOf"] = str(source.version)
+    if source.timestamp is not None:
+        options["timestampAsOf"] = source.timestamp
+    with input_errors(source.setting, source.name, _kind(source)), _version_errors(source):
         snapshot = _find_snapshot(table._load(options))  # noqa: SLF001
         if snapshot is not None:
             return replace(table, latest_version=int(snapshot.version()), table_id=str(snapshot.metadata().id()))
-    if section.kind == "delta":
+    if source.kind == "delta":
         raise InputError(
-            f"{section.setting} = {section.name}: Delta did not return the table's version. Use a classic session "
+            f"{source.setting} = {source.name}: Delta did not return the table's version. Use a classic session "
             "with Delta."
         )
     return table
@@ -211,26 +211,26 @@ def is_delta_path(spark: SparkSession, path: str) -> bool:
         path = parent
 
 
-def _check_path(spark: SparkSession, section: Source) -> None:
-    path = section.path or ""
-    if section.kind not in FILE_FORMATS:
+def _check_path(spark: SparkSession, source: Source) -> None:
+    path = source.path or ""
+    if source.kind not in FILE_FORMATS:
         return
     with input_errors("input.path", path):
         if not Files(spark, path).exists():
             raise InputError(f"input.path = {path}: there is no such file or directory. Check the path.")
-        if section.kind != "delta" and is_delta_path(spark, path):
+        if source.kind != "delta" and is_delta_path(spark, path):
             problem = (
-                f"is a Delta table. Read as {_FORMAT_NAMES.get(section.kind, section.reader)}, it would include "
+                f"is a Delta table. Read as {_FORMAT_NAMES.get(source.kind, source.reader)}, it would include "
                 "deleted and replaced records. Set input.format: delta."
             )
             raise ConfigError("configuration", [Fault("input.path", path, problem)])
-    require_format("input.path", path, section.kind)
+    require_format("input.path", path, source.kind)
 
 
-def _kind(section: Source) -> str:
-    if section.table is not None:
+def _kind(source: Source) -> str:
+    if source.table is not None:
         return "table"
-    return f"{_FORMAT_NAMES[section.kind]} table" if section.kind in _FORMAT_NAMES else section.reader
+    return f"{_FORMAT_NAMES[source.kind]} table" if source.kind in _FORMAT_NAMES else source.reader
 
 
 def _find_snapshot(frame: DataFrame) -> Any:
@@ -253,14 +253,14 @@ def _find_snapshot(frame: DataFrame) -> Any:
 
 
 @contextmanager
-def _version_errors(section: Source) -> Iterator[None]:
+def _version_errors(source: Source) -> Iterator[None]:
     """Turn Delta's error about a version that cannot be read into a fault of the setting that chose it."""
     try:
         with silence_query_logs():
             yield
     except PySparkException as error:
         name = error_condition(error)
-        setting, value = ("timestamp", section.timestamp) if section.timestamp else ("version", section.version)
+        setting, value = ("timestamp", source.timestamp) if source.timestamp else ("version", source.version)
         if name == "UNSUPPORTED_FEATURE.TIME_TRAVEL":
             problem = "only Delta tables have versions. Remove it."
         elif name == "DELTA_VERSION_NOT_FOUND":
@@ -278,20 +278,20 @@ def _version_errors(section: Source) -> Iterator[None]:
             problem = 'is not a date or time that Spark reads. Write it as in "2026-11-20 03:00:00".'
         else:
             raise
-        where = f"{section.setting} {section.name}"
+        where = f"{source.setting} {source.name}"
         raise ConfigError(where, [Fault(f"input.{setting}", "" if value is None else str(value), problem)]) from None
 
 
 @contextmanager
-def _feed_errors(section: Source, first: int, last: int) -> Iterator[None]:
+def _feed_errors(source: Source, first: int, last: int) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
         if error_condition(error) != "DELTA_MISSING_CHANGE_DATA":
             raise
-        name = section.table or f"delta.`{section.path}`"
+        name = source.table or f"delta.`{source.path}`"
         raise InputError(
-            f"{section.setting} = {section.name}: its change data feed ({_FEED}) was off in some of the versions "
+            f"{source.setting} = {source.name}: its change data feed ({_FEED}) was off in some of the versions "
             f"{first} to {last}. Switch it on with ALTER TABLE {name} SET TBLPROPERTIES ({_FEED} = true). It holds "
             "changes from then on; earlier ones need the complete table."
         ) from None

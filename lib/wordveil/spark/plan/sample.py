@@ -197,7 +197,7 @@ def _read_records(
     table = source.read_with_files(taken)
     table = table.join(F.broadcast(source.spark.createDataFrame(pa.table(rates))), FILE_COLUMN)
     table = table.withColumn(_DRAWN, F.rand(seed) < F.col(_RATE))
-    records = screen_input(table, source.section, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
+    records = screen_input(table, source.source, internal=[FILE_COLUMN, _DRAWN]).where(_DRAWN)
     found = records.select(*names, FILE_COLUMN).collect()
     return [tuple(found[place][:-1]) for place in choose_records([row[-1] for row in found], taken, seed)]
 

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from wordveil.config.load import Config
-from wordveil.errors import ConfigError, Fault, ReleaseError
+from wordveil.errors import ConfigError, ReleaseError
 from wordveil.records.sanitiser import release_terms
-from wordveil.release.budgets import ReleaseFacts, budget_faults
+from wordveil.release.budgets import ReleaseFacts
+from wordveil.release.faults import find_budget_faults
 from wordveil.spark.input.source import NO_PARAMS
 from wordveil.spark.platform.progress import TaskProgress, ignore
 from wordveil.spark.release.journal import ABANDONED
@@ -94,8 +95,8 @@ def _open_runner(
     materials = load_materials(config, progress, tasks)
     if budget is not None:
         facts = ReleaseFacts.of(release_terms(settings, materials.bundle), authors=config.source.author is not None)
-        if faults := budget_faults(budget, facts):
-            raise ConfigError("configuration", [Fault(where, "", problem) for where, problem in faults])
+        if faults := find_budget_faults(budget, facts):
+            raise ConfigError("configuration", faults)
     with open_release(
         config,
         session,
