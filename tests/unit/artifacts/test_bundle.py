@@ -475,13 +475,13 @@ def test_a_bundle_by_its_directory_is_found_or_refused_alone(tmp_path):
 WRITER = """
 import sys, time, pathlib
 sys.path[:0] = [sys.argv[1]]
-from support.unit_toys import write_toy
+from support.toys import write_toy_bundle
 store = pathlib.Path(sys.argv[2])
 (store / sys.argv[3]).touch()
 while len(list(store.glob("ready*"))) < 2:
     time.sleep(0.001)
 for round in range(20):
-    print(write_toy(store / str(round)))
+    print(write_toy_bundle(store / str(round)))
 """
 
 
