@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from support import toys
-from support.repository import ROOT, needs
+from support.repository import ROOT, load_script, needs
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import build_bundle
 from wordveil.config.load import Config, parse_config
@@ -39,7 +39,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    return toys.load_script("examples/word_vectors.py")
+    return load_script("examples/word_vectors.py")
 
 
 def options(output: Path) -> list[str]:

@@ -187,22 +187,25 @@ def test_losses_that_fall_with_the_level_are_refused_and_swapped_levels_caught()
 
 
 @pytest.mark.parametrize("padding", [False, True])
-@pytest.mark.parametrize("seed", range(30))
-def test_the_certificate_covers_whatever_the_thresholds_are(seed, padding):
+@pytest.mark.parametrize("shape", [UNEVEN, DEEP], ids=["uneven", "deep"])
+def test_the_certificate_covers_whatever_the_thresholds_are(shape, padding):
     """Bits of thresholds are changed at random: the certificate says what the broken arrays lose, or refuses them."""
-    rng = np.random.default_rng(seed)
-    artifact = built([UNEVEN, DEEP][seed % 2], padding=padding)
-    size = [UNEVEN, DEEP][seed % 2]["size"]
-    thresholds = artifact.arrays["thresholds"].copy()
-    place = tuple(int(rng.integers(length)) for length in thresholds.shape)
-    thresholds[place] ^= np.uint64(2 ** int(rng.integers(45, 64)))
-    broken = broken_table(artifact, thresholds=thresholds)
-    try:
-        told = TreeTable.of(broken.arrays).certify()
-    except ValueError:
-        return
-    found, _ = losses([place_law(broken.arrays, symbol) for symbol in symbols(size, padding=padding)])
-    assert found.max() <= float(told.largest) + MARGIN
+    certified = 0
+    artifact = built(shape, padding=padding)
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        thresholds = artifact.arrays["thresholds"].copy()
+        index = tuple(int(rng.integers(length)) for length in thresholds.shape)
+        thresholds[index] ^= np.uint64(2 ** int(rng.integers(45, 64)))
+        broken = broken_table(artifact, thresholds=thresholds)
+        try:
+            told = TreeTable.of(broken.arrays).certify()
+        except ValueError:
+            continue
+        exact, _ = losses([place_law(broken.arrays, symbol) for symbol in symbols(shape["size"], padding=padding)])
+        assert exact.max() <= float(told.largest) + MARGIN, seed
+        certified += 1
+    assert certified > 0
 
 
 def test_ranges_that_are_no_hierarchy_are_refused():

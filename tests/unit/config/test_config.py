@@ -315,17 +315,13 @@ def test_a_section_has_the_fields_and_the_defaults_of_the_settings_and_gives_the
 
 
 @pytest.mark.parametrize("name", [name for name, kind in MECHANISMS.items() if kind.settings_type.has_epsilon()])
-@pytest.mark.parametrize("epsilon", [float("nan"), float("inf"), 0, -1.0, 1e-200])
-def test_no_mechanism_takes_an_epsilon_that_is_none(name: str, epsilon: float):
+def test_no_mechanism_takes_an_epsilon_that_is_none(name: str):
     model = {"model": "generator.npz"} if "model" in MECHANISMS[name].settings_type.input_files else {}
-    settings = {
-        **base(),
-        "mechanism": {**base()["mechanism"], "name": name, "epsilon": epsilon, **model},
-        "text": {"length": "as_is"},
-    }
-    (fault,) = faults(settings)
-    assert fault.startswith("mechanism.epsilon = ")
-    assert "finite" in fault or "greater than 0" in fault
+    for epsilon in (float("nan"), float("inf"), 0, -1.0, 1e-200):
+        mechanism = {**base()["mechanism"], "name": name, "epsilon": epsilon, **model}
+        (fault,) = faults({**base(), "mechanism": mechanism, "text": {"length": "as_is"}})
+        assert fault.startswith("mechanism.epsilon = ")
+        assert "finite" in fault or "greater than 0" in fault, epsilon
 
 
 @pytest.mark.parametrize("model", [{}, {"model": None}, {"model": ""}, {"model": "s3a://lake/generator.npz"}])

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -152,15 +154,19 @@ def leaves(value, path=()):
         yield path
 
 
-@pytest.mark.parametrize("path", [*leaves(sign(MANIFEST, KEY)["manifest"])], ids=lambda path: ".".join(map(str, path)))
-def test_any_changed_value_is_found(path):
+def problem_with_changed(path):
     signed = document()
-    place = signed["manifest"]
-    for name in path[:-1]:
-        place = place[name]
-    old = place[path[-1]]
-    place[path[-1]] = old + 1 if isinstance(old, int) else f"{old} "
-    assert "format_version" in problem(signed) if path == ("format_version",) else "signature" in problem(signed)
+    *names, last = path
+    parent = reduce(getitem, names, signed["manifest"])
+    parent[last] = parent[last] + 1 if isinstance(parent[last], int) else f"{parent[last]} "
+    return problem(signed)
+
+
+def test_any_changed_value_is_found():
+    problems = {path: problem_with_changed(path) for path in leaves(document()["manifest"])}
+    assert len(problems) > 70
+    assert "format_version" in problems.pop(("format_version",))
+    assert {path: said for path, said in problems.items() if "signature" not in said} == {}
 
 
 @pytest.mark.parametrize("change", ["added", "removed"])

@@ -193,25 +193,20 @@ PROFILE_TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "relation", "composition", "exposes"), TABLE, ids=[str(row[0]) for row in TABLE])
-def test_what_follows_from_each_setting(settings, relation, composition, exposes):
-    policy = TextPolicy(**settings)
-    assert (str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]) == (
-        relation,
-        composition,
-        exposes,
-    )
+def facts_of(policy):
+    return str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]
 
 
-@pytest.mark.parametrize(("profile", "change", "relation", "composition", "exposes"), PROFILE_TABLE)
-def test_what_follows_from_each_profile(profile, change, relation, composition, exposes):
-    base = STRICT if profile == "strict" else STOPS
-    policy = with_profile(profile, **{**base, **change})
-    assert (str(policy.relation), str(policy.composition), [str(item) for item in policy.exposes]) == (
-        relation,
-        composition,
-        exposes,
-    )
+def test_what_follows_from_each_setting():
+    for settings, *facts in TABLE:
+        assert (settings, *facts_of(TextPolicy(**settings))) == (settings, *facts)
+
+
+def test_what_follows_from_each_profile():
+    for profile, change, *facts in PROFILE_TABLE:
+        base = STRICT if profile == "strict" else STOPS
+        policy = with_profile(profile, **{**base, **change})
+        assert (profile, change, *facts_of(policy)) == (profile, change, *facts)
 
 
 def test_the_table_covers_every_choice_of_every_setting():
@@ -401,13 +396,18 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize(("name", "choice"), [(name, choice) for name, kind in CHOICES.items() for choice in kind])
-def test_the_fingerprint_of_no_choice_moves(name, choice):
-    """By its value or by its name; another fingerprint would make every release a new one."""
-    for given in (choice, str(choice)):
-        policy = TextPolicy(**{**NEEDED.get((name, choice), {}), name: given})
-        assert policy.fingerprint == FINGERPRINTS[name, choice]
-        assert type(getattr(policy, name)) is CHOICES[name]
+@pytest.mark.parametrize("form", [lambda choice: choice, str], ids=["value", "name"])
+def test_the_fingerprint_of_no_choice_moves(form):
+    """Another fingerprint would make every release a new one."""
+    policies = {
+        (name, choice): TextPolicy(**{**NEEDED.get((name, choice), {}), name: form(choice)})
+        for name, kind in CHOICES.items()
+        for choice in kind
+    }
+    assert {key: policy.fingerprint for key, policy in policies.items()} == FINGERPRINTS
+    assert {(*key, type(getattr(policy, key[0]))) for key, policy in policies.items()} == {
+        (*key, CHOICES[key[0]]) for key in policies
+    }
 
 
 def test_profiles_that_copy_what_lies_between_words_drop_what_cannot_be_seen():

@@ -89,11 +89,10 @@ def test_every_text_of_three_characters(name: str) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("seed", range(3))
-def test_random_texts(name: str, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_random_texts(name: str) -> None:
+    rng = np.random.default_rng(0)
     pieces = [*ALPHABET, *WORDS, " ", " ", " "]
-    check(name, ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(1500)])
+    check(name, ["".join(rng.choice(pieces, rng.integers(0, 40))) for _ in range(4500)])
 
 
 @EVERY

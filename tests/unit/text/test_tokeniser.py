@@ -31,40 +31,39 @@ def words(text, kind="words", hyphens="split"):
     return found.words.to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The cat sat.", ["The", "cat", "sat"]),
-        ("don't", ["don't"]),
-        ("don’t", ["don’t"]),
-        ("'tis the dogs' tea", ["tis", "the", "dogs", "tea"]),
-        ("‘quoted’ “words”", ["quoted", "words"]),
-        ("rock 'n' roll", ["rock", "n", "roll"]),
-        ("a''b it''s", ["a", "b", "it", "s"]),
-        ("l'été d’août", ["l'été", "d’août"]),
-        ("y'all'd've", ["y'all'd've"]),
-        ("well-known", ["well", "known"]),
-        ("a_b c/d e@f.g", ["a", "b", "c", "d", "e", "f", "g"]),
-        ("3.14 and 1,000 or 7th", ["3", "14", "and", "1", "000", "or", "7th"]),
-        ("x² Ⅷ ½ ٣", ["x²", "Ⅷ", "½", "٣"]),
-        ("Привет, мир! Γειά שלום नमस्ते", ["Привет", "мир", "Γειά", "שלום", "नमस्ते"]),
-        ("한국어 단어", ["한국어", "단어"]),
-        ("tiếng Việt", ["tiếng", "Việt"]),
-        ("I ❤️ you 😀👍🏽x", ["I", "\ufe0f", "you", "x"]),
-        ("a\x01b", ["a", "b"]),
-        ("a\x00b\x1bc\x7fd\x85e", ["a", "b", "c", "d", "e"]),
-        ("zero\u200bwidth soft\u00adhyphen", ["zero", "width", "soft", "hyphen"]),
-        ("a\u00a0b\u2003c\td\ne\r\nf", ["a", "b", "c", "d", "e", "f"]),
-        ("", []),
-        ("   ", []),
-        ("?! ... —", []),
-        ("'", []),
-        ("\x01\x01", []),
-        ("one", ["one"]),
-    ],
-)
-def test_words(text, expected):
-    assert words(text) == expected
+CUT = [
+    ("The cat sat.", ["The", "cat", "sat"]),
+    ("don't", ["don't"]),
+    ("don’t", ["don’t"]),
+    ("'tis the dogs' tea", ["tis", "the", "dogs", "tea"]),
+    ("‘quoted’ “words”", ["quoted", "words"]),
+    ("rock 'n' roll", ["rock", "n", "roll"]),
+    ("a''b it''s", ["a", "b", "it", "s"]),
+    ("l'été d’août", ["l'été", "d’août"]),
+    ("y'all'd've", ["y'all'd've"]),
+    ("well-known", ["well", "known"]),
+    ("a_b c/d e@f.g", ["a", "b", "c", "d", "e", "f", "g"]),
+    ("3.14 and 1,000 or 7th", ["3", "14", "and", "1", "000", "or", "7th"]),
+    ("x² Ⅷ ½ ٣", ["x²", "Ⅷ", "½", "٣"]),
+    ("Привет, мир! Γειά שלום नमस्ते", ["Привет", "мир", "Γειά", "שלום", "नमस्ते"]),
+    ("한국어 단어", ["한국어", "단어"]),
+    ("tiếng Việt", ["tiếng", "Việt"]),
+    ("I ❤️ you 😀👍🏽x", ["I", "\ufe0f", "you", "x"]),
+    ("a\x01b", ["a", "b"]),
+    ("a\x00b\x1bc\x7fd\x85e", ["a", "b", "c", "d", "e"]),
+    ("zero\u200bwidth soft\u00adhyphen", ["zero", "width", "soft", "hyphen"]),
+    ("a\u00a0b\u2003c\td\ne\r\nf", ["a", "b", "c", "d", "e", "f"]),
+    ("", []),
+    ("   ", []),
+    ("?! ... —", []),
+    ("'", []),
+    ("\x01\x01", []),
+    ("one", ["one"]),
+]
+
+
+def test_words():
+    assert {text: words(text) for text, _ in CUT} == dict(CUT)
 
 
 @pytest.mark.parametrize("hyphen", ["-", "\u2010"])

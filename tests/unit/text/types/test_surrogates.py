@@ -44,39 +44,37 @@ def draw(kind, action, shape="", count=2000, seed=1, language="en"):
     return draw_values(numbers(kind, count), {kind: action}, shapes, words(count, seed), LISTS[language]).to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("kind", "original", "shape"),
-    [
-        *((T.NUMBER, *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
-        *((T.NUMBER, *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
-        *((T.NUMBER, *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
-        *(
-            (T.AMOUNT, *pair)
-            for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))
-        ),
-        *((T.AMOUNT, *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
-        *((T.PHONE, *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
-        *((T.PHONE, *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
-        *((T.ACCOUNT, *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
-        *((T.ACCOUNT, *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
-        *((T.CARD, *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
-        *((T.DATE, *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
-        *((T.DATE, *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
-        *((T.DATE, *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
-        *((T.DATE, *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
-        *((T.TIME, *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
-        *((T.TIME, *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
-        *((T.IP, *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
-        *(
-            (T.MARKUP, *pair)
-            for pair in (("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"))
-        ),
-        *((T.MARKUP, *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
-        *((T.FIRST_NAME, *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
-    ],
-)
-def test_shapes(kind, original, shape):
-    assert shapes_of(kind, original) == [shape]
+SHAPES = [
+    *((T.NUMBER, *pair) for pair in (("3,500", "0,000"), ("3.500,25", "0.000,00"), ("-4", "-0"), ("1e-5", "0e-0"))),
+    *((T.NUMBER, *pair) for pair in (("1st", "0th"), ("112TH", "000th"), ("1/2", "0/0"), (".5", ".0"))),
+    *((T.NUMBER, *pair) for pair in (("12abc", "000"), ("7" * 41, "000"), ("\u0663", "000"), ("", "000"))),
+    *((T.AMOUNT, *pair) for pair in (("$3,500.00", "$0,000.00"), ("20 EUR", "00 EUR"), ("€5", "€0"), ("12%", "00%"))),
+    *((T.AMOUNT, *pair) for pair in (("US$ 20", "US$ 00"), ("5 XQZ", "$000"), ("-$5", "-$0"))),
+    *((T.PHONE, *pair) for pair in (("+49 170 1234567", "+00 000 0000000"), ("0170/12345", "0000/00000"))),
+    *((T.PHONE, *pair) for pair in (("555-1234 ext. 12", "000-0000 ext. 00"), ("call 5", "(000) 000-0000"))),
+    *((T.ACCOUNT, *pair) for pair in (("DE89 3704 0044", "AA00 0000 0000"), ("ab12345678", "AA00000000"))),
+    *((T.ACCOUNT, *pair) for pair in (("123-45-6789", "000-00-0000"), ("12_34", "00000000"))),
+    *((T.CARD, *pair) for pair in (("4111-1111-1111-1111", "0000-0000-0000-0000"), ("12", "0000 0000 0000 0000"))),
+    *((T.DATE, *pair) for pair in (("2026-11-23", "0000-00-00"), ("3.1.26", "0.0.00"), ("11/2004", "00/0000"))),
+    *((T.DATE, *pair) for pair in (("Aug. 23, 2004", "Mon. 00, 0000"), ("23 AUGUST 2004", "00 Month 0000"))),
+    *((T.DATE, *pair) for pair in (("Sept 3rd", "Mon 0th"), ("May  5,\n1999", "Month 0, 0000"))),
+    *((T.DATE, *pair) for pair in (("1 Xqzuary 2004", "0000-00-00"), ("2026-11/23", "0000-00-00"))),
+    *((T.TIME, *pair) for pair in (("2:30 pm", "0:00 xm"), ("3AM", "0XM"), ("9:05 a.m.", "0:00 x.m."))),
+    *((T.TIME, *pair) for pair in (("14:30:05.123Z", "00:00:00.000Z"), ("noon", "00:00"))),
+    *((T.IP, *pair) for pair in (("8.8.8.8", "v4"), ("fe80::1", "v6"), ("::ffff:1.2.3.4", "v6"))),
+    *(
+        (T.MARKUP, *pair)
+        for pair in (("<b>", "<b>"), ('<A href="xqz">', "<a>"), ("</P >", "</p>"), ("<br />", "<br/>"))
+    ),
+    *((T.MARKUP, *pair) for pair in (("<xqz>", "<span>"), ("<!-- xqz -->", "<!-- -->"), ("&#9999;", "&nbsp;"))),
+    *((T.FIRST_NAME, *pair) for pair in (("Alice", "Aa"), ("ALICE’S", "AA’S"), ("alice's", "a's"), ("É", "Aa"))),
+]
+
+
+def test_shapes():
+    assert [(kind, original, shapes_of(kind, original)) for kind, original, _ in SHAPES] == [
+        (kind, original, [shape]) for kind, original, shape in SHAPES
+    ]
 
 
 def test_shapes_show_under_resample_alone():
