@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import logit
 from scipy.stats import binom
 
@@ -33,6 +32,7 @@ from wordveil.geometry.spaces import SPACES
 from wordveil.measures.exact_loss import Loss
 from wordveil.measures.output_law import spread_words
 from wordveil.measures.posterior import require_law
+from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.er_ae.mechanism import ErAe
 from wordveil.mechanisms.er_ae.symbol_choice import SymbolChoice
@@ -48,7 +48,7 @@ _CLOSE = 1e-3
 _STEEPEST = 27.0
 _CHOICES = 2**16
 # By what factor the noise's epsilon is looked for above and below the configured one.
-_RANGE = 100.0
+_RANGE, _SAME = 100.0, 1e-9
 
 
 @dataclass(frozen=True)
@@ -169,16 +169,11 @@ def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float
     low, high = (float(place) / count for place in binom.interval(1 - alpha, count, 0.5))
     least, most = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
 
-    def find(share: float) -> float:
-        # The longer the noise, the smaller epsilon.
-        if float(law(median, n, least)[0]) >= share:
-            return least
-        if float(law(median, n, most)[0]) <= share:
-            return most
-        found: float = brentq(lambda at: float(law(median, n, at)[0]) - share, least, most)
-        return found
+    def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
+        return float(law(median, n, at)[0])
 
-    return Shown(find(low), find(high), f"{count:,} radii")
+    low, high = (find_epsilon(measure, share, epsilon, least, most, fine=_SAME).epsilon for share in (low, high))
+    return Shown(low, high, f"{count:,} radii")
 
 
 def _measure_choice(choice: SymbolChoice, alpha: float, seed: int) -> Shown:
