@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import cumulative_simpson
 from scipy.special import betaincc, gammainc
 
-Float64 = NDArray[np.float64]
+from wordveil.arrays import Float64
+
 RadialLaw = Callable[[Float64, int, float], Float64]
 """The probability of a radius of at most each of some, float64 of their shape, in ``n`` dimensions at an epsilon."""
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from wordveil.scores.documents import Documents, Int64
+from wordveil.arrays import Int64
+from wordveil.scores.documents import Documents
 
 
 class FittedClassifier(Protocol):

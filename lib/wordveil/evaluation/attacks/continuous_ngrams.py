@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
 from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 _SPACE = "\u2581"
 """What a space is written as where characters stand between spaces."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.attacks.context_kernels import STEPS, Float64, Int32, LanguageCosts
+from wordveil.evaluation.attacks.context_kernels import STEPS, LanguageCosts
 from wordveil.evaluation.utility.bigrams import count_bigrams
 from wordveil.evaluation.utility.encoders import find_frequencies
 from wordveil.evaluation.utility.words import cut_words

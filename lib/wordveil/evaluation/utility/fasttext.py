@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
 from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 _SETTINGS = FloretClassifier(dim=10, epochs=25, lr=0.5, word_ngrams=2)
 

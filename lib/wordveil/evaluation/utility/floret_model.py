@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.packages import load_package
-from wordveil.scores.documents import Int64
 
 _LABEL = "__label__"
 

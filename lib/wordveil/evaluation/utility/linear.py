@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import cut_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 """The tasks by name, and whether the data has a test part."""
 

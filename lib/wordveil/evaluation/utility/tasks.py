@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.packages import load_package
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Score, measure_accuracy
 

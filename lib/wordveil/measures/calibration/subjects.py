@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from wordveil.arrays import Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
 from wordveil.measures.matching import Candidate, Matcher, make_candidate
@@ -75,7 +73,7 @@ class Subject:
         return self.matcher.least_epsilon(self.candidate)
 
     @cached_property
-    def frequencies(self) -> NDArray[np.float64]:
+    def frequencies(self) -> Float64:
         """How frequent each word is in public text: float64 ``(size,)``, adds up to 1."""
         return self.inputs.frequencies_of(self.embedding.size)
 

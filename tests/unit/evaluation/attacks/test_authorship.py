@@ -11,11 +11,12 @@ import pytest
 from support.authors import make_documents
 from support.toys import random_embedding
 from support.unit_toys import open_sanitiser
+from wordveil.arrays import Int64
 from wordveil.evaluation.attacks.authorship import count_confusions, find_relative_gain, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Group, Score
 
 KOPPEL = Koppel(iterations=20, threshold=0.5, features=500)
