@@ -37,6 +37,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from wordveil.arrays import Int32
+
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
@@ -60,7 +62,6 @@ from wordveil.text.codec import Codec
 from wordveil.text.policy import TextPolicy
 from wordveil_research.field.rows import make_randomised_response
 
-Int32 = NDArray[np.int32]
 LOSSES, SEEDS = (6.0, 6.85, 8.0, 10.0, 12.0), 5
 # Under the public prior a guesser who does not look is right more often than in 5% of the cases: 5% is of the uniform.
 RECOVERIES = (("uniform", 0.05), ("public", 0.10), ("public", 0.25))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from support.toys import KEYS, counted_contexts, token_batch, toy_embedding
+from wordveil.arrays import Float64
 from wordveil.generators.inference import GeneratorState, WholeNumberGenerator
 from wordveil.generators.repeating import make_repeating_weights
 from wordveil.generators.shape import GeneratorShape
@@ -38,7 +39,6 @@ EMBEDDING = toy_embedding(("left", "middle", "right"), np.array([[-1.0, 0.3], [0
 EACH_CHOICE = pytest.mark.parametrize("choice", ["softmax-rr", "two-set"])
 EACH_PADDING = pytest.mark.parametrize("padding", [False, True])
 DRAWS, ALPHA = 12_000, 1e-6
-Float64 = NDArray[np.float64]
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.audit.findings import Audit, Finding
 from wordveil.audit.repetition import Agreement, compare_outputs, split_lag, summarise_agreements
 from wordveil.audit.samplers import PairCounts, choose_pairs
@@ -59,7 +59,7 @@ class CallableSampler(Sampler):
     def __post_init__(self) -> None:
         self.outputs.update((word, number) for number, word in enumerate(self.words))
 
-    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:  # noqa: ARG002 - it has its own randomness
+    def draw(self, word: int, count: int, series: int) -> Int64:  # noqa: ARG002 - it has its own randomness
         """As :class:`wordveil.audit.two_phase.Sampler` has it. Raises :class:`ConfigError`."""
         text = self.words[word]
         try:
@@ -186,7 +186,7 @@ def _choose_pairs(
     nearest = (pairs + 1) // 2
     counts = PairCounts(nearest=nearest, farthest=farthest, random=pairs - nearest - farthest)
 
-    def distances(word: int, others: NDArray[np.int32]) -> NDArray[np.float64]:
+    def distances(word: int, others: Int32) -> Float64:
         return np.array([_measure(metric, words[word], words[other]) for other in others.tolist()])
 
     ids = np.arange(len(words), dtype=np.int32)

@@ -12,12 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int64
 from wordveil.scores.binomial import bound_above, bound_below
 
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 NOTHING: Int64 = np.empty(0, np.int64)
 # So many single outputs are looked at, and at most so many sets of the order; and so many words are shown of a set.
 _SINGLES, _SETS, _SHOWN = 32, 48, 3
@@ -137,9 +135,7 @@ def choose_event(likely: Int64, unlikely: Int64, claim: Claim, named: list[Event
     return Event(np.sort(order[start:stop]), bool(is_rest))
 
 
-def _rank_outputs(
-    likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int
-) -> tuple[Int64, NDArray[np.int64]]:
+def _rank_outputs(likely: Int64, unlikely: Int64, likely_half: int, unlikely_half: int) -> tuple[Int64, Int64]:
     """The outputs of the first halves, by falling likelihood ratio, and how often each came in the second halves:
     int64 ``(2, outputs + 1)``; the last column counts all outputs that are not in the order.
     """
@@ -157,7 +153,7 @@ def _rank_outputs(
     return outputs[order], hits
 
 
-def _list_candidates(hits: NDArray[np.int64]) -> tuple[Int64, Int64]:
+def _list_candidates(hits: Int64) -> tuple[Int64, Int64]:
     """Single outputs, the first ones of the order, and all outputs but the last ones: int64 ``(candidates, 3)``, where
     in the order each starts and stops and whether it is all but these; and how often each came in the second halves,
     int64 ``(candidates, 2)``.

@@ -26,16 +26,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from wordveil.arrays import Float64
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import derive_contexts
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.noise import RadialLaw
 
-Float64 = NDArray[np.float64]
 RECORDS = 4_000
 _NEAR = (0, 1, 2, 3)
 _FAR = (2**8, 2**16, 2**16 + 1, 2**24, 2**31, 2**32)

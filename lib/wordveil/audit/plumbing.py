@@ -17,7 +17,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.stats import binom
 
 from wordveil.artifacts.bundle import Bundle
@@ -27,6 +26,7 @@ from wordveil.audit.symbols import SymbolSpace
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.exact_loss import Loss
 from wordveil.measures.output_law import spread_words
+from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import Evidence, ShownEpsilon
 
@@ -35,7 +35,7 @@ _WORDS = 64
 # Whole numbers of tables, and the hair that a certified table leaves below epsilon, move an estimate by less.
 _CLOSE = 1e-3
 # By what factor the noise's epsilon is looked for above and below the configured one.
-_RANGE = 100.0
+_RANGE, _SAME = 100.0, 1e-9
 
 
 def audit_epsilon(bundle: Bundle, shown: ShownEpsilon | None) -> Finding:
@@ -126,13 +126,8 @@ def _measure_noise(mechanism: Mechanism[Any], noise: NoiseSample, epsilon: float
     low, high = (float(place) / count for place in binom.interval(1 - alpha, count, 0.5))
     least, most = max(epsilon / _RANGE, mechanism.min_epsilon(n)), epsilon * _RANGE
 
-    def find(share: float) -> float:
-        # The longer the noise, the smaller epsilon.
-        if float(law(median, n, least)[0]) >= share:
-            return least
-        if float(law(median, n, most)[0]) <= share:
-            return most
-        found: float = brentq(lambda at: float(law(median, n, at)[0]) - share, least, most)
-        return found
+    def measure(at: float) -> float:  # the share of radii below the median rises with epsilon
+        return float(law(median, n, at)[0])
 
-    return ShownEpsilon(find(low), find(high), f"{count:,} radii")
+    low, high = (find_epsilon(measure, share, epsilon, least, most, fine=_SAME).epsilon for share in (low, high))
+    return ShownEpsilon(low, high, f"{count:,} radii")

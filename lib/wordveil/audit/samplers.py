@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.audit.two_phase import Pair, Sampler
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.output_law import as_records
 from wordveil.mechanisms.base import Mechanism
 
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 # So draws go over many records and many positions.
 _LENGTH = 64
 
@@ -40,7 +38,7 @@ class MechanismSampler(Sampler):
     keys: ReleaseKeys
     length: int = _LENGTH
 
-    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:
+    def draw(self, word: int, count: int, series: int) -> Int64:
         """As :class:`wordveil.audit.two_phase.Sampler` has it."""
         offsets = np.minimum(np.arange(0, count + self.length, self.length), count)
         names = [b"audit %d %d %d" % (word, series, record) for record in range(len(offsets) - 1)]

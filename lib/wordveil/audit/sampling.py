@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.audit.two_phase import Sampler
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.output_law import as_records
@@ -40,7 +40,7 @@ class TextSampler(Sampler):
     keys: ReleaseKeys
     texts: Mapping[int, Sequence[int]]
 
-    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:
+    def draw(self, word: int, count: int, series: int) -> Int64:
         """Independent outputs for one text: int64 ``(count,)``."""
         text = np.array(self.texts[word] if word < 0 else [word], np.int32)
         drawn = np.empty((count, len(text)), np.int64)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.artifacts import content_store
 from wordveil.artifacts.bundle import Bundle
 from wordveil.audit.samplers import PairCounts, choose_pairs
@@ -16,8 +16,6 @@ from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES, Space
 from wordveil.privacy.guarantees import WordGuarantee
 from wordveil.privacy.metrics import uncap
-
-Float64 = NDArray[np.float64]
 
 UNKNOWN, PADDING = "the unknown word", "padding"
 
@@ -97,7 +95,7 @@ def find_space(bundle: Bundle, embedding: Embedding | None) -> SymbolSpace:
     return replace(found, space=space, points=space.points(embedding.vectors))
 
 
-def _from_lorentz(points: NDArray[np.float64]) -> Float64:
+def _from_lorentz(points: Float64) -> Float64:
     """Points of the ball by symbol; padding, which has none, is NaN. ``points``: words, then the unknown word."""
     ball = points[:, 1:] / (1.0 + points[:, :1])
     return np.concatenate([ball[:-1], np.full((1, ball.shape[1]), np.nan), ball[-1:]])

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
+from wordveil.arrays import Int32
 from wordveil.audit.two_phase import Pair
 from wordveil.measures.exact_loss import Loss, find_loss
 from wordveil.measures.posterior import require_law
 from wordveil.mechanisms.base import Mechanism
-
-Float64 = NDArray[np.float64]
-Int32 = NDArray[np.int32]
 
 ROUNDING = 1e-9
 """What a computed loss may exceed a claim by: laws are float64, and certificates rounded up in their last digits."""

@@ -36,10 +36,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
-from wordveil.audit.events import Claim, Event, Float64, Int64, choose_event, find_excess, name_events
+from wordveil.arrays import Float64, Int64
+from wordveil.audit.events import Claim, Event, choose_event, find_excess, name_events
 from wordveil.audit.findings import Finding, Verdict
 from wordveil.scores.binomial import bound_above, bound_below
 
@@ -52,7 +52,7 @@ _HALVINGS = 40
 class Sampler(Protocol):
     """A mechanism as a black box."""
 
-    def draw(self, word: int, count: int, series: int) -> NDArray[np.int64]:
+    def draw(self, word: int, count: int, series: int) -> Int64:
         """Independent outputs for one word: int64 ``(count,)``.
 
         Outputs of different series, and of different words in one series, are independent. Any number may be an output:

@@ -10,11 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.compiled import compiled
-
-UInt8 = NDArray[np.uint8]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 # FNV-1a, 64 bits.
 SEED, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)

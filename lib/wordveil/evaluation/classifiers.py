@@ -13,7 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from wordveil.scores.documents import Documents, Int64
+from wordveil.arrays import Int64
+from wordveil.scores.documents import Documents
 
 
 class FittedClassifier(Protocol):

@@ -18,11 +18,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32
 from wordveil.generators.kernels import activate, advance_cells, weigh
 from wordveil.generators.quantise import Levels, check_exactness
 from wordveil.generators.shape import GeneratorShape
 
-Float32 = NDArray[np.float32]
 BLOCK = 128
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float32
 from wordveil.compiled import compiled, larger
 
-Float32 = NDArray[np.float32]
 UInt32 = NDArray[np.uint32]
 
 SOFTMAX_STEPS = 256

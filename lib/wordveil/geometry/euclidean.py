@@ -8,9 +8,10 @@ Arrays are therefore *coordinate-first*: shape ``(n, count)``.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from wordveil.arrays import Float32, Float64
+
+FloatArray = Float64
 
 # Rows of one block of the diameter's distance matrix: 1,024 x 4,096 float64 is 32 MiB.
 _ROWS = 1024
@@ -47,7 +48,7 @@ def distances(x: FloatArray, y: FloatArray) -> FloatArray:
     return norms(difference)
 
 
-def diameter(points: NDArray[np.float32] | FloatArray) -> float:
+def diameter(points: Float32 | FloatArray) -> float:
     """Upper bound, tight to 1e-5 relative, of the largest distance between two rows of ``points``, ``(count, n)``.
 
     By the triangle inequality a pair further apart than ``best`` has radii about the mean that add up to more than

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32
 from wordveil.compiled import compiled
 
-FloatArray = NDArray[np.float64]
+FloatArray = Float64
 
 _EUCLIDEAN, _MANHATTAN, _ANGULAR, _HYPERBOLIC = 0, 1, 2, 3
 _UNIT = 2.0**-53
@@ -34,7 +34,7 @@ class Space:
     name: str
     code: int
 
-    def points(self, vectors: NDArray[np.float32]) -> FloatArray:
+    def points(self, vectors: Float32) -> FloatArray:
         """The points of word vectors ``(count, n)``: themselves, or their directions.
 
         Raises :class:`ValueError` if a vector needs a direction and is zero, or is not in the ball and should be.
@@ -108,7 +108,7 @@ def row_squares(points: FloatArray) -> FloatArray:
 
 
 @compiled
-def distances_from(code: int, point: FloatArray, points: FloatArray, which: NDArray[np.int32], out: FloatArray) -> None:
+def distances_from(code: int, point: FloatArray, points: FloatArray, which: Int32, out: FloatArray) -> None:
     """``out[j]``: the distance of ``point`` from ``points[which[j]]``."""
     n = len(point)
     for j in range(len(which)):

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
 from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.posterior import guess_densely, guess_outputs
 from wordveil.mechanisms.base import Mechanism
 
 DRAWS = 200_000
-Int32 = NDArray[np.int32]
 
 
 class Attacker(Protocol):
@@ -107,7 +106,7 @@ class MaximumPosterior(Attacker):
         return cls(guesses)
 
     @classmethod
-    def of_mechanism(cls, mechanism: Mechanism[Any], prior: NDArray[np.float64]) -> tuple[Self, float] | None:
+    def of_mechanism(cls, mechanism: Mechanism[Any], prior: Float64) -> tuple[Self, float] | None:
         """The best attacker against a mechanism, and its recovery rate: both exact. None where the mechanism does not
         know its probabilities.
 
@@ -175,7 +174,7 @@ def measure_success(attacker: Attacker, words: Int32, drawn: Int32) -> float:
 def attack(
     attacker: type[Attacker],
     mechanism: Mechanism[Any],
-    prior: NDArray[np.float64],
+    prior: Float64,
     draws: int = DRAWS,
     keys: tuple[ReleaseKeys, ReleaseKeys] | None = None,
 ) -> AttackResult:
@@ -227,7 +226,7 @@ def _check_pairs(words: Int32, drawn: Int32, size: int) -> None:
         raise ValueError(f"Expected outputs of ids 0 to {size}, got {drawn.min()} to {drawn.max()}.")
 
 
-def check_prior(prior: NDArray[np.float64]) -> None:
+def check_prior(prior: Float64) -> None:
     """Raise :class:`ValueError` unless ``prior``, float64 ``(size,)``, is a law over words."""
     if prior.ndim != 1 or not (prior >= 0).all() or not abs(prior.sum() - 1) < 1e-9:
         raise ValueError(f"Expected a prior of shape (size,) that is not negative and adds up to 1, got {prior.shape}.")

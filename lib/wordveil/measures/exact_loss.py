@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.measures.posterior import DENSE, require_law
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
-
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.exact_loss import find_loss
@@ -18,7 +18,7 @@ WORDS = 200
 """Whose nearest neighbours are looked at, evenly spread over the vocabulary."""
 BOUND = "a bound: the loss of the noisy point, before the nearest word is taken"
 
-Pairs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+Pairs = tuple[Int64, Int64, Float64]
 
 
 def find_neighbours(embedding: Embedding, metric: str, count: int = WORDS) -> Pairs:

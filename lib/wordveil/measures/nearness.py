@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32
 from wordveil.geometry.spaces import SPACES
 
 COSINE = "cosine"
 """What nearness is where no distance enters the price: the cosine of two vectors, 1 for the same direction."""
 _BLOCK_BYTES = 32 * 2**20
-
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
-Int32 = NDArray[np.int32]
 
 
 def measure_neighbours(vectors: Float32, measure: str, words: Int32, place: int) -> tuple[Float64, Float64]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.mechanisms.base import Mechanism, TokenBatch
@@ -40,14 +40,14 @@ class OutputLaw:
     """
 
     word: int
-    ids: NDArray[np.int32]
-    probabilities: NDArray[np.float64]
+    ids: Int32
+    probabilities: Float64
     unlisted: int = 0
     other: float = 0.0
     draws: int | None = None
 
     @classmethod
-    def of_probabilities(cls, word: int, law: NDArray[np.float64]) -> Self:
+    def of_probabilities(cls, word: int, law: Float64) -> Self:
         """The exact law of a word, from the probability of each output: float64 ``(outputs,)``.
 
         The outputs that share the least probability are not listed; where that is one output, all are.
@@ -59,7 +59,7 @@ class OutputLaw:
         return cls(word, ids.astype(np.int32), law[ids], *other)
 
     @classmethod
-    def of_draws(cls, word: int, drawn: NDArray[np.int32]) -> Self:
+    def of_draws(cls, word: int, drawn: Int32) -> Self:
         """The shares of what was drawn for a word: int32 ``(draws,)``, at least one."""
         ids, counts = np.unique(drawn, return_counts=True)
         return cls(word, ids, counts / len(drawn), draws=len(drawn))
@@ -72,7 +72,7 @@ class OutputLaw:
 
 
 def find_laws(
-    mechanism: Mechanism[Any], words: NDArray[np.int32], draws: int = DRAWS, keys: ReleaseKeys | None = None
+    mechanism: Mechanism[Any], words: Int32, draws: int = DRAWS, keys: ReleaseKeys | None = None
 ) -> Iterator[OutputLaw]:
     """The output law of each word, one at a time: exact where probabilities are known, else from ``draws`` draws.
 
@@ -95,30 +95,26 @@ def find_laws(
             yield OutputLaw.of_draws(word, draw_tokens(mechanism, np.full(draws, word, np.int32), b"%d" % word, keys))
 
 
-def spread_words(size: int, count: int) -> NDArray[np.int32]:
+def spread_words(size: int, count: int) -> Int32:
     """Ids spread evenly over ``size`` words: int32, rising, at most ``count``."""
     return np.unique(np.arange(count) * size // count).astype(np.int32)
 
 
-def draw_tokens(mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> NDArray[np.int32]:
+def draw_tokens(mechanism: Mechanism[Any], ids: Int32, name: bytes, keys: ReleaseKeys) -> Int32:
     """What a mechanism draws for ids as one record of that name: int32 ``(tokens,)`` for int32 ``(tokens,)``."""
     return mechanism.draw(as_record(ids, name, keys), keys).ids
 
 
-def write_tokens(
-    mechanism: Mechanism[Any], ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys
-) -> NDArray[np.int32]:
+def write_tokens(mechanism: Mechanism[Any], ids: Int32, name: bytes, keys: ReleaseKeys) -> Int32:
     """What is written for what it draws. A mechanism that chooses words by those beside them sees ids in this order."""
     return mechanism.render(mechanism.draw(as_record(ids, name, keys), keys)).ids
 
 
-def as_record(ids: NDArray[np.int32], name: bytes, keys: ReleaseKeys) -> TokenBatch:
+def as_record(ids: Int32, name: bytes, keys: ReleaseKeys) -> TokenBatch:
     """Ids, int32 ``(tokens,)``, as one record of that name."""
     return as_records(ids, np.array([0, len(ids)]), [name], keys)
 
 
-def as_records(
-    ids: NDArray[np.int32], offsets: NDArray[np.int64], names: Sequence[bytes], keys: ReleaseKeys
-) -> TokenBatch:
+def as_records(ids: Int32, offsets: Int64, names: Sequence[bytes], keys: ReleaseKeys) -> TokenBatch:
     """Ragged ids, int32 ``(tokens,)`` with int64 offsets ``(records + 1,)``, as records of those names."""
     return TokenBatch(ids, offsets, derive_contexts(keys.context, b"", names, [id_payload(ids, offsets)]))

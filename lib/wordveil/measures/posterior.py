@@ -13,15 +13,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.laws import WordLaws
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 _UNIT = 2.0**32
 # The logarithm that stands for that of 0: less than any sum of logarithms of 64 probabilities of at least 2^-128.

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from wordveil.arrays import Int32, Int64
 from wordveil.artifacts.bundle import Bundle
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -98,17 +98,17 @@ class _Encoded:
 
     records: int
     reasons: Counter[str]
-    ids: NDArray[np.int32]
-    columns: NDArray[np.int64]
-    draws: NDArray[np.int64]
+    ids: Int32
+    columns: Int64
+    draws: Int64
     words: int
     unknown: int
     seconds: float
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Int64:
         """int64 ``(released,)``, the tokens of each record."""
-        lengths: NDArray[np.int64] = self.columns.sum(axis=1)
+        lengths: Int64 = self.columns.sum(axis=1)
         return lengths
 
 
@@ -216,23 +216,21 @@ def _encode(
     return _Encoded(records, reasons, *arrays, words, unknown, seconds)
 
 
-def _measure_quantiles(lengths: NDArray[np.int64]) -> Quantiles | None:
+def _measure_quantiles(lengths: Int64) -> Quantiles | None:
     if not len(lengths):
         return None
     return Quantiles(*(int(value) for value in np.quantile(lengths, (0, 0.5, 0.95, 1), method="inverted_cdf")))
 
 
-def _choose_evenly(ids: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+def _choose_evenly(ids: Int32, count: int) -> Int32:
     """Choose at most ``count`` of the ids, evenly spread and mixed, so that any prefix is evenly spread, too."""
     places = np.unique(np.linspace(0, max(len(ids) - 1, 0), min(count, len(ids))).astype(np.int64))
     stride = 61  # any number works: all remainders are taken
-    mixed: NDArray[np.int32] = ids[np.concatenate([places[start::stride] for start in range(stride)])]
+    mixed: Int32 = ids[np.concatenate([places[start::stride] for start in range(stride)])]
     return mixed
 
 
-def _draw_sample(
-    mechanism: Mechanism[Any], ids: NDArray[np.int32], vocabulary: Vocabulary
-) -> tuple[NDArray[np.int32], float]:
+def _draw_sample(mechanism: Mechanism[Any], ids: Int32, vocabulary: Vocabulary) -> tuple[Int32, float]:
     """Draw the first of ``ids``, as many as the time allows. Returns what was drawn, and tokens a second."""
     keys = make_throwaway_keys()
     timed = np.resize(ids if len(ids) else np.int32(vocabulary.unknown), max(len(ids), _CHUNK)).astype(np.int32)
@@ -248,7 +246,7 @@ def _draw_sample(
 
 def _draw_texts(
     encoded: _Encoded, policy: TextPolicy, bundle: Bundle, columns: TextColumns
-) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
+) -> tuple[Int32, Int32, float]:
     """Draw some of the texts as a run does. Returns their tokens, what became of the first of them, and tokens a
     second.
     """
@@ -312,9 +310,7 @@ def preview_words(
     return found
 
 
-def _word_preview(
-    word: str, index: int, epsilon: float, drawn: NDArray[np.int32], vocabulary: Vocabulary
-) -> WordPreview:
+def _word_preview(word: str, index: int, epsilon: float, drawn: Int32, vocabulary: Vocabulary) -> WordPreview:
     values, counts = np.unique(drawn, return_counts=True)
     law = OutputLaw.of_draws(index, drawn)
     order = np.argsort(-counts, kind="stable")

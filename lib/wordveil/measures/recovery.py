@@ -25,8 +25,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import CONTEXT_BYTES, KeyedStream
 from wordveil.measures.attackers import check_prior
@@ -51,9 +51,6 @@ _LOOKED_UP, _SCORED, _FITTED = 10**9, 2 * 10**9, 100_000
 _FITTED_OF_WORD, _GUESSED_OF_WORD = 1_000, 50
 # How many draws the belief that a word stays itself counts as.
 _STAYS = 0.5
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 class OtherLengthError(ValueError):

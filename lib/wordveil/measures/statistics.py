@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.measures.output_law import DRAWS, OutputLaw, find_laws
 from wordveil.mechanisms.base import Mechanism
@@ -119,7 +119,7 @@ class LeastEntropy(Statistic):
         return -float(np.log2(max(law.probabilities.max(initial=0.0), law.other)))
 
 
-def count_distinct(probabilities: NDArray[np.float64], runs: int) -> NDArray[np.float64]:
+def count_distinct(probabilities: Float64, runs: int) -> Float64:
     """The probability that an output comes at least once in ``runs`` draws, ``1 - (1 - p)^runs``: float64 of the shape
     of ``probabilities``.
     """
@@ -130,10 +130,10 @@ def count_distinct(probabilities: NDArray[np.float64], runs: int) -> NDArray[np.
 def measure_words(
     statistic: Statistic,
     mechanism: Mechanism[Any],
-    words: NDArray[np.int32],
+    words: Int32,
     draws: int = DRAWS,
     keys: ReleaseKeys | None = None,
-) -> NDArray[np.float64]:
+) -> Float64:
     """A statistic of each word: float64 ``(words,)``.
 
     Parameters

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.special import logit
 
+from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.embedding import Embedding
 from wordveil.embeddings.vocabulary import Vocabulary
 from wordveil.geometry.euclidean import round_up
@@ -51,9 +51,6 @@ _PURE, _STEPS = (0.5, 40.0), 24
 _LOW, _HIGH, _TOO_LOW, _TOO_HIGH = 0.1, 0.9, 0.02, 0.98
 # What is far from the neighbours' distances, and from a usual share of covered words.
 _FAR_GAMMA, _FEW_COVERED, _MORE_COVERED = 1.5, 0.8, 0.01
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import make_throwaway_keys
 from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.whole_texts import draw_texts
@@ -38,7 +38,7 @@ class Suggestion:
     cut: int
 
 
-def suggest_length(lengths: NDArray[np.int64], p95: int, largest: int) -> Suggestion:
+def suggest_length(lengths: Int64, p95: int, largest: int) -> Suggestion:
     """A public length, at most ``largest``, for texts of ``lengths`` tokens, int64 ``(texts,)``, with this p95."""
     length = min(round_length(p95), largest)
     return Suggestion(length, int((lengths > length).sum()))
@@ -123,7 +123,7 @@ def _forecast_texts(words: int, width: int, mechanism: Mechanism[Any], size: int
     return OutputLength(words, float(written.mean()), float(written.std()), _TEXTS)
 
 
-def _word_share(mechanism: Mechanism[Any], symbols: NDArray[np.int32], pad: int) -> tuple[float, int | None]:
+def _word_share(mechanism: Mechanism[Any], symbols: Int32, pad: int) -> tuple[float, int | None]:
     """How often a word comes out for one of ``symbols``, and not padding; and by how many draws that is known."""
     laws = [mechanism.probabilities(symbol) for symbol in symbols.tolist()]
     known = [law[pad] for law in laws if law is not None]

@@ -9,14 +9,11 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64
 from wordveil.crypto.keys import ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.mechanisms.base import Mechanism, TokenBatch
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 
 def fit_texts(ids: Int32, columns: Int64, widths: Int64, padding: int) -> tuple[Int32, Int64]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32
 from wordveil.errors import PlatformError
 from wordveil.neighbours.exact import ExactNearest
 
@@ -34,7 +34,7 @@ def make_annoy_index(dimension: int) -> Any:
     return AnnoyIndex(dimension, "euclidean")
 
 
-def grow_trees(points: NDArray[np.float32], n_trees: int) -> Any:
+def grow_trees(points: Float32, n_trees: int) -> Any:
     """Build Annoy's trees over the rows of ``points``: fixed seed and one thread, so that on one machine the same
     points give the same trees. Raises :class:`PlatformError` if Annoy is not installed.
     """
@@ -67,19 +67,19 @@ class AnnoyNearest:
     many points Annoy inspects for a query.
     """
 
-    def __init__(self, trees: Any, rows: NDArray[np.float32], search_k: int) -> None:
+    def __init__(self, trees: Any, rows: Float32, search_k: int) -> None:
         self._trees = trees
         self._rows = rows
         self._search_k = search_k
         self._exact: ExactNearest | None = None
 
     @classmethod
-    def grow(cls, rows: NDArray[np.float32], n_trees: int, search_k: int) -> Self:
+    def grow(cls, rows: Float32, n_trees: int, search_k: int) -> Self:
         """Build the trees of :func:`grow_trees`."""
         return cls(grow_trees(rows[:, :-1], n_trees), rows, search_k)
 
     @classmethod
-    def open(cls, file: Path, rows: NDArray[np.float32], search_k: int) -> Self:
+    def open(cls, file: Path, rows: Float32, search_k: int) -> Self:
         """Map the trees that :meth:`save` wrote into memory."""
         trees = make_annoy_index(rows.shape[1] - 1)
         trees.load(str(file), prefault=False)
@@ -89,7 +89,7 @@ class AnnoyNearest:
         """Write the trees to a file, and use them from there."""
         self._trees.save(str(file))
 
-    def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
+    def search(self, queries: Float64) -> Int32:
         """Ids of near points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
         Queries beyond the reach of float32 are searched exactly. Raises :class:`ValueError` where a query is not finite

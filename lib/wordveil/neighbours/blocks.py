@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from wordveil.geometry.spaces import SPACES, FloatArray, Space
+from wordveil.arrays import Float64
+from wordveil.geometry.spaces import SPACES, Space
 from wordveil.neighbours.lists import NeighbourLists, NeighbourSearch, block_rows
 
 # Raised when the same task may lead to other lists: blocks of older versions are then not used.
@@ -45,7 +46,7 @@ class Task:
     """
 
     metric: str
-    points: FloatArray
+    points: Float64
     max_length: int | None
     within: float
 
@@ -98,7 +99,7 @@ class BuildContext:
     used: list[Path] = field(default_factory=list)
 
     def lists(
-        self, space: Space, points: FloatArray, max_length: int | None, within: float, max_entries: int
+        self, space: Space, points: Float64, max_length: int | None, within: float, max_entries: int
     ) -> NeighbourLists:
         """The lists of all points. Raises :class:`TooManyEntriesError` if they have more than ``max_entries``
         entries.

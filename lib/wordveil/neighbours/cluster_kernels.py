@@ -8,14 +8,9 @@ words keep their products below 2^53, and float64 holds those exactly.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.compiled import compiled, compiled_bounds
-
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 LONGEST = 4095.0
 """The length that whole vectors have at most: its square is below 2^24."""

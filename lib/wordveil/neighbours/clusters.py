@@ -35,20 +35,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.neighbours.blocks import BuildContext
-from wordveil.neighbours.cluster_kernels import (
-    Float32,
-    Int32,
-    Int64,
-    assign_in_turn,
-    best_columns,
-    sum_members,
-    swap_words,
-    whole_directions,
-)
+from wordveil.neighbours.cluster_kernels import assign_in_turn, best_columns, sum_members, swap_words, whole_directions
 
 # Raised when the same vectors may lead to other clusters: kept ones of older versions are then not used.
 _VERSION = 1
@@ -125,7 +116,7 @@ def count_clusters(size: int, sizes: Iterable[int]) -> list[int]:
     return counts[::-1]
 
 
-def build_hierarchy(vectors: NDArray[np.float32], counts: list[int], work: BuildContext) -> Hierarchy:
+def build_hierarchy(vectors: Float32, counts: list[int], work: BuildContext) -> Hierarchy:
     """Cluster words into levels of clusters.
 
     Parameters
@@ -158,7 +149,7 @@ def build_hierarchy(vectors: NDArray[np.float32], counts: list[int], work: Build
     return labels_of
 
 
-def _digest(vectors: NDArray[np.float32], counts: list[int]) -> str:
+def _digest(vectors: Float32, counts: list[int]) -> str:
     digest = sha256(f"{_VERSION} {vectors.shape} {counts}".encode())
     digest.update(np.ascontiguousarray(vectors, "<f4").data)
     return digest.hexdigest()[:32]
@@ -271,13 +262,13 @@ def _nearest(words: Float32, centroids: Float32, call: Call) -> tuple[Int32, Flo
     return ids, scores
 
 
-def _sums(words: Float32, labels: Int32, clusters: int) -> NDArray[np.float64]:
+def _sums(words: Float32, labels: Int32, clusters: int) -> Float64:
     sums = np.zeros((clusters, words.shape[1]))
     sum_members(words, labels, sums)
     return sums
 
 
-def _centroids(sums: NDArray[np.float64]) -> Float32:
+def _centroids(sums: Float64) -> Float32:
     """The directions of sums, as whole numbers."""
     centroids = np.empty(sums.shape, np.float32)
     whole_directions(sums, centroids)

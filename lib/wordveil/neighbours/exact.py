@@ -12,8 +12,8 @@ The product is taken in tiles that stay in cache, and each tile is scanned for c
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32
 from wordveil.geometry.euclidean import inner
 from wordveil.neighbours.first_pass import FirstPass, LorentzPass, Notes, choose_first_pass
 from wordveil.neighbours.kernels import Rows, decide, half_squares
@@ -24,7 +24,7 @@ _NOTES_A_QUERY = 256
 _BYTES_A_NOTE = 12
 
 
-def scoring_rows(points: NDArray[np.float32]) -> NDArray[np.float32]:
+def scoring_rows(points: Float32) -> Float32:
     """``points`` (float32 ``(count, n)``) with the column ``-|w|^2/2`` appended: float32 ``(count, n + 1)``."""
     coordinates = points.astype(np.float64).T
     bias = -0.5 * inner(coordinates, coordinates)
@@ -40,7 +40,7 @@ class CertifiedSearch:
     thread at a time may search.
     """
 
-    def __init__(self, rows: Rows, half: NDArray[np.float64], chosen: FirstPass, score_bytes: int) -> None:
+    def __init__(self, rows: Rows, half: Float64, chosen: FirstPass, score_bytes: int) -> None:
         self._rows = rows
         self._half = half
         self._pass = chosen
@@ -56,7 +56,7 @@ class CertifiedSearch:
         """The name of the first pass that is used: ``float32`` or ``int8``."""
         return self._pass.name
 
-    def search(self, queries: NDArray[np.float64]) -> NDArray[np.int32]:
+    def search(self, queries: Float64) -> Int32:
         """Ids of the nearest points: int32 ``(count,)`` for float64 queries ``(n, count)``, coordinates first.
 
         Raises :class:`ValueError` if a query is not finite or too long for float64 squares.
@@ -68,7 +68,7 @@ class CertifiedSearch:
             self._search_block(rows[part], nearest[part])
         return nearest
 
-    def _search_block(self, queries: NDArray[np.float64], nearest: NDArray[np.int32]) -> None:
+    def _search_block(self, queries: Float64, nearest: Int32) -> None:
         notes = self._notes
         if not self._pass.load(queries, notes):
             raise ValueError("Expected finite queries, shorter than 1e150.")
@@ -82,7 +82,7 @@ class CertifiedSearch:
                 stopped = self._pass.scan(tile, stopped, notes)
         self._decide(queries, nearest, last=True)
 
-    def _decide(self, queries: NDArray[np.float64], nearest: NDArray[np.int32], *, last: bool) -> None:
+    def _decide(self, queries: Float64, nearest: Int32, *, last: bool) -> None:
         notes = self._notes
         decide(
             queries,
@@ -112,7 +112,7 @@ class ExactNearest(CertifiedSearch):
 
     def __init__(
         self,
-        rows: NDArray[np.float32],
+        rows: Float32,
         candidates: int,
         score_bytes: int = DEFAULT_SCORE_BYTES,
         wanted: str | None = None,
@@ -131,5 +131,5 @@ class LorentzNearest(CertifiedSearch):
     z)``, scaled by any positive factor each.
     """
 
-    def __init__(self, rows: NDArray[np.float64], score_bytes: int = DEFAULT_SCORE_BYTES) -> None:
+    def __init__(self, rows: Float64, score_bytes: int = DEFAULT_SCORE_BYTES) -> None:
         super().__init__(rows, np.zeros(len(rows)), LorentzPass(rows, score_bytes // 2), score_bytes)

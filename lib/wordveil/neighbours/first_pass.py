@@ -14,13 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from llvmlite.binding import get_host_cpu_features
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
 from wordveil.errors import PlatformError
 from wordveil.neighbours.kernels import (
-    Float32,
-    Float64,
-    Int32,
     float32_queries,
     int8_queries,
     int8_rows,
@@ -69,7 +66,7 @@ class Notes:
     query: Int32
     word: Int32
     upper: Float32
-    size: NDArray[np.int64]
+    size: Int64
     best: Float32
     slack: Float64
     scale: Float64
@@ -279,7 +276,7 @@ class Int8Pass(FirstPass):
     def _tile(self, words: int) -> Float32:
         return self._scores[: self.queries * words].reshape(self.queries, words)
 
-    def _request(self, whole: NDArray[np.int8]) -> Any:
+    def _request(self, whole: Int8) -> Any:
         """OpenVINO's product of ``self._loaded`` and a tile of words, ready to run.
 
         The rounding step before the product changes nothing, since its input is whole. It tells OpenVINO that 8 bits
@@ -300,7 +297,7 @@ class Int8Pass(FirstPass):
         request.set_output_tensor(openvino.Tensor(self._tile(len(whole)), shared_memory=True))
         return request
 
-    def _check(self, tiles: list[NDArray[np.int8]]) -> None:
+    def _check(self, tiles: list[Int8]) -> None:
         """Raise :class:`Int8Error` unless the products are those of whole numbers, the largest that can occur among
         them.
 

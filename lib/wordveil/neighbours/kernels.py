@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int8, Int32, Int64
 from wordveil.compiled import compiled, compiled_bounds, larger
 
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
-Rows = NDArray[np.float32] | NDArray[np.float64]
-Int32 = NDArray[np.int32]
+Rows = Float32 | Float64
 
 # Scores between two checks of the threshold: few enough to find the one above it quickly, many enough for vectors.
 CHUNK = 128
@@ -99,7 +96,7 @@ def int8_queries(
 
 
 @compiled_bounds
-def int8_rows(rows: Float32, out: NDArray[np.int8], step: Float32, length: Float64, gap: Float64) -> None:
+def int8_rows(rows: Float32, out: Int8, step: Float32, length: Float64, gap: Float64) -> None:
     """Round each row to ``step[w] * out[w]``, whole numbers from -127 to 127; ``length`` of that, and of what it
     leaves.
     """
@@ -139,7 +136,7 @@ def scan_float32(
     query: Int32,
     word: Int32,
     upper: Float32,
-    size: NDArray[np.int64],
+    size: Int64,
 ) -> int:
     """Note the words of a tile that may be nearest. ``best[q]``: the largest score so far.
 
@@ -189,7 +186,7 @@ def scan_int8(
     query: Int32,
     word: Int32,
     upper: Float32,
-    size: NDArray[np.int64],
+    size: Int64,
 ) -> int:
     """As :func:`scan_float32`, from products of whole numbers: ``best`` holds lower bounds, ``upper`` upper bounds of
     scores.
@@ -261,7 +258,7 @@ def scan_lorentz(
     query: Int32,
     word: Int32,
     upper: Float32,
-    size: NDArray[np.int64],
+    size: Int64,
 ) -> int:
     """As :func:`scan_int8`, from products whose error is at most ``gaps`` times ``row_gap``."""
     words = products.shape[1]
@@ -314,9 +311,9 @@ def decide(
     query: Int32,
     word: Int32,
     upper: Float32,
-    size: NDArray[np.int64],
+    size: Int64,
     rivals: Int32,
-    top: NDArray[np.int64],
+    top: Int64,
     score: Float64,
     nearest: Int32,
     last: bool,  # noqa: FBT001 - compiled code takes no keywords

@@ -21,13 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Float64, Int32, Int64
 from wordveil.compiled import compiled, compiled_bounds
-from wordveil.geometry.spaces import FloatArray, Space, distances_from, row_squares
-
-Float32 = NDArray[np.float32]
-Int32 = NDArray[np.int32]
+from wordveil.geometry.spaces import Space, distances_from, row_squares
 
 _UNIT = 2.0**-24
 # The smallest float32 with all its digits.
@@ -60,10 +57,10 @@ class NeighbourLists:
         upper bound of the distance of any word from one of these words.
     """
 
-    offsets: NDArray[np.int64]
+    offsets: Int64
     ids: Int32
-    distances: FloatArray
-    cut: FloatArray
+    distances: Float64
+    cut: Float64
     farthest: float
 
     @classmethod
@@ -91,7 +88,7 @@ class NeighbourSearch:
     An instance serves one thread.
     """
 
-    def __init__(self, space: Space, points: FloatArray, max_length: int | None, within: float) -> None:
+    def __init__(self, space: Space, points: Float64, max_length: int | None, within: float) -> None:
         self._space = space
         self._points = points
         self._max_length = len(points) if max_length is None else min(max_length, len(points))
@@ -121,7 +118,7 @@ class NeighbourSearch:
         gather_below(scores, limit, offsets, near)
         return self._measure(start, offsets, near, highest)
 
-    def _scores(self, start: int, stop: int) -> tuple[Float32, FloatArray, float]:
+    def _scores(self, start: int, stop: int) -> tuple[Float32, Float64, float]:
         """Rough monotone scores ``(rows, count)``, a bound on each row's error, and an upper bound of all distances.
 
         Squared distance for vectors and directions, distance for Manhattan, ``sinh^2(d / 2)`` for hyperbolic points;
@@ -157,7 +154,7 @@ class NeighbourSearch:
             highest = 2.0 * float(np.arcsin(min(1.0, highest / 2))) * (1 + 1e-9)
         return scores, slack, highest
 
-    def _limits(self, scores: Float32, slack: FloatArray) -> Float32:
+    def _limits(self, scores: Float32, slack: Float64) -> Float32:
         """Scores up to these may belong to a list, or be the nearest outside it.
 
         The last factor is more than rounding to float32 takes off: a limit that is not 0 is at least ``2 slack >= 2
@@ -182,7 +179,7 @@ class NeighbourSearch:
         scaled = min(distance / self._scale, _MAX_SCALED)
         return scaled if self._space.name == "manhattan" else scaled * scaled
 
-    def _measure(self, start: int, offsets: NDArray[np.int64], near: Int32, highest: float) -> NeighbourLists:
+    def _measure(self, start: int, offsets: Int64, near: Int32, highest: float) -> NeighbourLists:
         """The lists among the words ``near``, by their distances in float64."""
         lengths, ids, distances = [], [], []
         cut = np.empty(len(offsets) - 1)
@@ -205,7 +202,7 @@ class NeighbourSearch:
         )
 
 
-def points_for_scores(space: Space, points: FloatArray) -> tuple[FloatArray, float]:
+def points_for_scores(space: Space, points: Float64) -> tuple[Float64, float]:
     """The points whose float32 scores are computed, and the unit that they are in: see the module.
 
     Euclidean ones are moved to their mean, which is where float32 has most digits for their differences.
@@ -219,7 +216,7 @@ def points_for_scores(space: Space, points: FloatArray) -> tuple[FloatArray, flo
     return points if unit == 1.0 else points / unit, unit
 
 
-def power_of_two_above(values: FloatArray) -> float:
+def power_of_two_above(values: Float64) -> float:
     """The smallest power of two above the absolute value of each of ``values``; 1 if all are 0."""
     largest = max(float(values.max()), -float(values.min()))
     return float(2.0 ** np.frexp(largest)[1])
@@ -239,7 +236,7 @@ def rough_manhattan(rows: Float32, words: Float32, out: Float32) -> None:
 
 
 @compiled_bounds
-def rough_hyperbolic(points: FloatArray, gaps: FloatArray, start: int, out: Float32) -> None:
+def rough_hyperbolic(points: Float64, gaps: Float64, start: int, out: Float32) -> None:
     """``sinh^2(d / 2)`` between the ball points from ``start`` on and all, in tiles that stay in cache; ``gaps``: ``1 -
     |x|^2``.
     """
@@ -266,7 +263,7 @@ def squares_from_products(scores: Float32, left: Float32, right: Float32) -> Non
 
 
 @compiled
-def count_below(scores: Float32, limit: Float32) -> NDArray[np.int64]:
+def count_below(scores: Float32, limit: Float32) -> Int64:
     """How many scores of each row are at most its limit."""
     counts = np.zeros(len(scores), np.int64)
     for row in range(len(scores)):
@@ -280,7 +277,7 @@ def count_below(scores: Float32, limit: Float32) -> NDArray[np.int64]:
 
 
 @compiled
-def gather_below(scores: Float32, limit: Float32, offsets: NDArray[np.int64], out: Int32) -> None:
+def gather_below(scores: Float32, limit: Float32, offsets: Int64, out: Int32) -> None:
     """The words of these scores, row after row."""
     for row in range(len(scores)):
         next_slot = offsets[row]

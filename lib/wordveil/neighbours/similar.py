@@ -22,22 +22,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from wordveil.arrays import Bool, Float32, Float64, Int32, Int64, UInt64
 from wordveil.neighbours.annoy import grow_trees
 from wordveil.neighbours.blocks import BuildContext, TooManyEntriesError
 from wordveil.neighbours.cluster_kernels import whole_directions
-from wordveil.neighbours.similar_kernels import (
-    LAST,
-    Float32,
-    Int32,
-    Int64,
-    UInt64,
-    measure_rows,
-    place_lists,
-    take_rows,
-)
+from wordveil.neighbours.similar_kernels import LAST, measure_rows, place_lists, take_rows
 
 # Above this many words a search that may choose takes Annoy.
 MAX_EXACT = 100_000
@@ -66,7 +57,7 @@ class Partners:
         return cls(np.zeros(words + 1, np.int64), np.empty(0, np.int32))
 
     @classmethod
-    def of(cls, words: Int32, others: Int32, similarities: NDArray[np.float64], count: int) -> Partners:
+    def of(cls, words: Int32, others: Int32, similarities: Float64, count: int) -> Partners:
         """Partners by falling similarity, the lower word first among equals; of a pair that comes twice, the more
         similar.
 
@@ -138,7 +129,7 @@ class SimilarTask:
     budget: int
     partners: Partners
     other: Float32 | None = None
-    known: NDArray[np.bool_] | None = None
+    known: Bool | None = None
     classes: Int32 | None = None
     search: str = "auto"
 

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float32, Int32, Int64, UInt64
 from wordveil.compiled import compiled
-
-Float32 = NDArray[np.float32]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-UInt64 = NDArray[np.uint64]
 
 # Products of two directions are whole numbers from -2^24 to 2^24.
 MAX_PRODUCT = 2**24

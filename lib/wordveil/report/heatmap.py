@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.report.picture import estimate_width, shorten
 from wordveil.scores.evaluation import Confusion
 
@@ -103,7 +103,7 @@ def draw_heatmap(confusion: Confusion) -> Heatmap:
 
 
 def _shade(
-    counts: NDArray[np.int64], names: list[str], guesses: list[str], corner: tuple[float, float], size: int
+    counts: Int64, names: list[str], guesses: list[str], corner: tuple[float, float], size: int
 ) -> tuple[Shade, ...]:
     totals = counts.sum(axis=1)
     return tuple(
@@ -117,7 +117,7 @@ def _shade(
     )
 
 
-def _describe_pairs(counts: NDArray[np.int64], names: tuple[str, ...]) -> tuple[str, ...]:
+def _describe_pairs(counts: Int64, names: tuple[str, ...]) -> tuple[str, ...]:
     wrong = counts[:, : len(names)] * ~np.eye(len(names), dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:_MOST_PAIRS]
     pairs = [divmod(cell, len(names)) for cell in order.tolist()]

@@ -9,10 +9,11 @@ is the quantile ``1 - tail`` of Beta(hits + 1, trials - hits). Each bound alone 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainccinv, betaincinv
 
-Float64 = NDArray[np.float64]
+from wordveil.arrays import Float64
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 

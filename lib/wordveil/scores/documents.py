@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-Int64 = NDArray[np.int64]
+from wordveil.arrays import Int64
 
 UNKNOWN = -1
 """The label of a text that has none of the names, and the guess of a classifier that refuses to guess."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
+
+from wordveil.arrays import Int64
 
 _BINS = 20
 # What is above this quantile is one bin, so that a few long texts do not flatten all others.
@@ -23,7 +24,7 @@ class Bin:
     count: int
 
 
-def count_bins(values: NDArray[np.int64]) -> tuple[Bin, ...]:
+def count_bins(values: Int64) -> tuple[Bin, ...]:
     """Count ``values``, int64 ``(count,)`` and not negative, in at most 21 bins from 0 on; none where there are none.
 
     The width is 1, 2 or 5 times a power of ten. Where the largest values are far above the 99th percentile, the last

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.scores.score import CONFIDENCE, RESAMPLES
-
-Float64 = NDArray[np.float64]
 
 
 def find_ratio_interval(parts: NDArray[Any], wholes: NDArray[Any], seed: int) -> tuple[float, float]:

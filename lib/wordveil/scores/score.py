@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.scores.documents import UNKNOWN, Int64
+from wordveil.arrays import Bool, Int64
+from wordveil.scores.documents import UNKNOWN
 
 RESAMPLES = 1_000
 CONFIDENCE = 0.95
@@ -94,7 +95,7 @@ class Score:
         return cls(**{**made, "group": Group(made["group"])})
 
 
-def find_mean_interval(values: NDArray[np.floating] | NDArray[np.bool_], seed: int) -> tuple[float, float]:
+def find_mean_interval(values: NDArray[np.floating] | Bool, seed: int) -> tuple[float, float]:
     """The 95% interval of the mean, by the percentile bootstrap of 1,000 resamples (Efron 1979).
 
     ``values``: ``(texts,)``, one a text. One text, or equal values, give an interval of no width.

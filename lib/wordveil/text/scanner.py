@@ -16,13 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import SEED, WordIndex, find, mix_byte
 from wordveil.text.tokeniser import Tokeniser
 
-UInt8 = NDArray[np.uint8]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 

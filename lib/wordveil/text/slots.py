@@ -27,12 +27,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.text.choices import Hyphens, TokeniserKind
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 START = 0
 """The number of the beginning of a text among the model's words; it is written as the empty string, which is

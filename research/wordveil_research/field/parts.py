@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.arrays import Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil_research.tasks.datasets import load_documents
 
 FILES = tuple(

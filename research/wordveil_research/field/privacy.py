@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.artifacts.bundle import open_bundle
 from wordveil.measures.nearest_loss import BOUND, Pairs, find_neighbours, measure_loss
 from wordveil.measures.posterior import guess_outputs
@@ -19,7 +20,6 @@ from wordveil_research.field.systems import Laboratory, System
 from wordveil_research.peers.laws import line_recovery, list_laws
 from wordveil_research.peers.processes import DIFFRACTOR, MLDP_TEXT, PYPANTERA, Peer, make_environment
 
-Float64 = NDArray[np.float64]
 PRIORS = ("uniform", "public")
 WORST, KNOWN, NEAREST_LOSS, EPSILON = "worst-loss", "worst-loss-known-words", "nearest-neighbour-loss", "epsilon"
 RECOVERED = "recovered"

@@ -18,9 +18,10 @@ from wordveil.artifacts.bundle import open_bundle
 from wordveil.embeddings.embedding import load
 from wordveil.evaluation.classifiers import TextSanitiser
 from wordveil.geometry.euclidean import diameter
-from wordveil.measures.matching import Matched, Matcher, bisect
+from wordveil.measures.matching import Matched, Matcher
 from wordveil.measures.posterior import guess_outputs
 from wordveil.measures.redraw import BundleSanitiser
+from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.random import RandomSettings
 from wordveil.neighbours.blocks import BuildContext
@@ -178,22 +179,21 @@ class Laboratory:
         ids, distances = self.nearest()
         prior = matcher.law(block.prior)
 
-        def recover(log: float) -> float:
-            return float(guess_outputs(list_laws(ids, distances, float(np.exp(log))), prior)[1].sum())
+        def recover(epsilon: float) -> float:
+            return float(guess_outputs(list_laws(ids, distances, epsilon), prior)[1].sum())
 
-        found = bisect(recover, np.log(1e-3), np.log(200.0), block.value)
-        if found is None:
-            least = recover(np.log(1e-3))
+        crossing = find_epsilon(recover, block.value, 1.0, 1e-3, 200.0)
+        if not crossing.is_near:
+            least = recover(1e-3)
             raise NoRealisation(f"no epsilon gives {block.name}: at least {least:.0%} are recovered at any epsilon")
-        return float(np.exp(found))
+        return crossing.epsilon
 
     def _match_line(self, block: Block, python: Path) -> float:
-        matcher = self.matcher(DEMO)
-        prior = matcher.law(block.prior)[self.order(python)]
-        found = bisect(lambda log: line_recovery(prior, float(np.exp(log))), np.log(1e-5), np.log(5.0), block.value)
-        if found is None:
+        prior = self.matcher(DEMO).law(block.prior)[self.order(python)]
+        crossing = find_epsilon(lambda epsilon: line_recovery(prior, epsilon), block.value, 0.01, 1e-5, 5.0)
+        if not crossing.is_near:
             raise NoRealisation(f"no epsilon gives {block.name}")
-        return float(np.exp(found))
+        return crossing.epsilon
 
     def nearest(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """The ten nearest words of each word of the demo embedding, itself first, and their distances."""

@@ -26,6 +26,7 @@ from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.embeddings.embedding import DEMO, DEMO_POINCARE, Embedding, check_embedding, load
 from wordveil.measures.output_law import draw_tokens
 from wordveil.measures.recovery import load_built
+from wordveil.measures.search import find_epsilon
 from wordveil.mechanisms.base import Mechanism
 from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.neighbours.blocks import BuildContext
@@ -42,7 +43,8 @@ TARGETS = (100, 200, 400, 700)
 """The ``N_w`` of the worst word: the paper compares at such values."""
 LOSSES = (5.0, 10.0, 20.0, 40.0, 70.0)
 """The certified losses between a word and its nearest neighbour, at which mechanisms are compared besides."""
-_STEPS = 9
+# In the logarithm of epsilon.
+_FINE = 0.01
 _MOST = 300.0
 
 
@@ -150,20 +152,15 @@ def _at(mechanism: Mechanism[Any], epsilon: float) -> Mechanism[Any]:
 
 
 def _find_epsilon(mechanism: Mechanism[Any], words: NDArray[np.int32], target: int, least: float) -> float:
-    """The epsilon, to a thousandth of its logarithm's range, where the worst word stays ``target`` times of 1,000; the
-    least that there is where even that is too large.
+    """The epsilon where the worst word stays ``target`` times of 1,000; the least that there is where even that is too
+    large.
     """
-    low, high = math.log(least), math.log(_MOST)
     keys = _keys("calibrate")
-    if count_outputs(_at(mechanism, least), words, keys).stays.max() >= target:
-        return least
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if count_outputs(_at(mechanism, math.exp(middle)), words, keys).stays.max() < target:
-            low = middle
-        else:
-            high = middle
-    return math.exp((low + high) / 2)
+
+    def count(epsilon: float) -> float:
+        return float(count_outputs(_at(mechanism, epsilon), words, keys).stays.max())
+
+    return find_epsilon(count, target, math.sqrt(least * _MOST), least, _MOST, fine=_FINE).epsilon
 
 
 def _keys(purpose: str) -> ReleaseKeys:

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.errors import InputError
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.files import replace_file
 from wordveil_research.tasks.datasets import load_documents
 

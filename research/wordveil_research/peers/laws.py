@@ -13,9 +13,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.mechanisms.laws import WordLaws
 
-Float64 = NDArray[np.float64]
 _BLOCK = 512
 
 

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array, vstack
 
+from wordveil.arrays import Int64
 from wordveil.errors import InputError
 from wordveil.evaluation.attacks.koppel import Koppel, Profiles, Scored, Subspace
 from wordveil.evaluation.attacks.space_free import FeatureCounts
-from wordveil.scores.documents import UNKNOWN, Int64
+from wordveil.scores.documents import UNKNOWN
 from wordveil.spark.platform.columns import column
 from wordveil.spark.platform.errors import job_errors
 

@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import InputError
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.bags import Float64, WordVectors
+from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.sentences import fit_logistic
 from wordveil.evaluation.utility.similarity import find_cosines
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.intervals import find_correlation_interval
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Score, measure_accuracy

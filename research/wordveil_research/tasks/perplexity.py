@@ -18,8 +18,8 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int64
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.evaluation.utility.words import Words, count_bigrams, cut_words
@@ -31,9 +31,6 @@ from wordveil.text.slots import START
 
 DISCOUNT = 0.75
 METHOD = "bigrams"
-
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

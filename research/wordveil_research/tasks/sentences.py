@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.tasks import make_task_score, measure_task
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Score
 from wordveil_research.tasks.datasets import load_documents
 

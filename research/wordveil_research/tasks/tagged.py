@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.errors import InputError
 from wordveil_research.tasks.datasets import read_table
 
@@ -23,8 +24,6 @@ OUTSIDE = "O"
 _ROWS = (".jsonl", ".json", ".parquet")
 _DOCUMENT = "-DOCSTART-"
 _SPAN = np.dtype([("first", np.int64), ("last", np.int64), ("kind", np.int64)])
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ from wordveil.embeddings.embedding import check_embedding
 from wordveil.measures.matching import (
     Candidate,
     Matcher,
-    bisect,
     make_settings,
-    search_loss,
 )
 from wordveil.mechanisms.settings import MechanismSettings
 
@@ -72,31 +70,6 @@ def test_noise_that_no_epsilon_makes_private_enough_is_none():
     assert matcher.at_loss(noise, 60.0) is not None
 
 
-@pytest.mark.parametrize(
-    "grow",
-    [
-        lambda epsilon: epsilon,
-        lambda epsilon: epsilon**2.03,
-        lambda epsilon: epsilon**4,
-        lambda epsilon: 0.4 * epsilon**0.3,
-        lambda epsilon: epsilon + max(0.0, epsilon - 5) ** 3,
-        lambda epsilon: 9.0 + epsilon / 20,
-    ],
-    ids=["line", "square", "fourth power", "root", "bend", "nearly flat"],
-)
-@pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
-def test_the_search_of_a_loss_ends_at_it_however_losses_grow(grow, start):
-    """A correction in proportion alone goes to and fro about the second, and away from the third."""
-    measured: list[float] = []
-
-    def measure(epsilon: float) -> float:
-        measured.append(grow(epsilon))
-        return measured[-1]
-
-    search_loss(measure, start, 12.0, 1e-6)
-    assert 0.995 * 12 <= measured[-1] <= 12 * (1 + 1e-6)
-
-
 def test_a_loss_that_has_stopped_to_grow_ends_the_search(matcher):
     """With uniform floors of mass 0.3 no token loses more than ``ln(1 + 0.7 / 0.3 * words)``, here 5.64."""
     uniform = Candidate("uniform", "staircase", make_settings("staircase", alpha=0.0), by_loss=True)
@@ -104,12 +77,6 @@ def test_a_loss_that_has_stopped_to_grow_ends_the_search(matcher):
     assert found is not None
     assert 5 < found.built.guarantee.pure < 6
     assert found.epsilon < 1_000
-
-
-def test_the_search_of_a_loss_that_none_has_ends():
-    measured: list[float] = []
-    search_loss(lambda epsilon: measured.append(epsilon) or 30.0 + epsilon, 1.0, 12.0, 0.01)
-    assert 1 < len(measured) <= 12
 
 
 @pytest.mark.parametrize("prior", ["uniform", "public"])
@@ -125,10 +92,3 @@ def test_the_recovery_of_what_is_built_is_the_target(matcher, candidate, prior):
         mechanism = matcher.load(candidate, found.built)
         table = np.stack([law[word] * mechanism.probabilities(word) for word in range(SIZE)])
         assert table.max(axis=0).sum() == pytest.approx(wanted, rel=0.08)
-
-
-def test_bisection_reaches_its_target_from_above_or_says_that_it_cannot():
-    assert bisect(lambda x: x * x, 0.0, 4.0, 9.0) == pytest.approx(3.0, abs=4 / 2**9)
-    assert bisect(lambda x: x * x, 0.0, 4.0, 17.0) is None
-    assert bisect(lambda x: x * x, 3.5, 4.0, 9.0) is None
-    assert bisect(lambda x: x * x, 3.1, 4.0, 9.0) == 3.1

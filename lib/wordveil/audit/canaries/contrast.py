@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import hypergeom
+
+from wordveil.arrays import Float64
 
 Event = Callable[[Any], bool]
 
@@ -104,7 +105,7 @@ def _name_values(values: frozenset[Hashable]) -> str:
     return f"one of {len(values)} values" if len(values) != 1 else "one value"
 
 
-def _choose_range(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Event, str]:
+def _choose_range(one: Float64, other: Float64) -> tuple[Event, str]:
     """The range above or below a number that parts the samples best."""
     cuts = np.unique(np.concatenate([one, other]))
     above = [np.searchsorted(np.sort(sample), cuts, "left") for sample in (one, other)]

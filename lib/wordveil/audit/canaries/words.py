@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool
 from wordveil.artifacts.bundle import Bundle
 from wordveil.text.choices import Length, Names, Refused
 from wordveil.text.codec import Codec
@@ -115,7 +115,7 @@ def _find_hidden(codec: Codec, words: Sequence[str]) -> list[str]:
     ]
 
 
-def _are_hidden(codec: Codec, words: Sequence[str], unknown: int, other: NDArray[np.bool_] | None) -> bool:
+def _are_hidden(codec: Codec, words: Sequence[str], unknown: int, other: Bool | None) -> bool:
     """Whether a text of ``words``, forwards or backwards, is released and all its words are hidden."""
     encoded = codec.encode(pa.array([" ".join(words), " ".join(reversed(words))], pa.string()), other)
     released = all(refused is None for refused in encoded.refused)

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Int64
 from wordveil.evaluation.attacks.koppel import FittedKoppel
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.evaluation import Confusion
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Group, Score, find_mean_interval, measure_accuracy
@@ -167,7 +167,7 @@ class _Guesses:
         )
 
 
-def _average(values: NDArray[np.bool_], seed: int) -> tuple[float, float, float]:
+def _average(values: Bool, seed: int) -> tuple[float, float, float]:
     return float(values.mean()), *find_mean_interval(values, seed)
 
 

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
+from wordveil.arrays import Bool, Float64, Int32
 from wordveil.evaluation.attacks.context_kernels import (
     NOBODY,
     STEPS,
@@ -42,7 +43,7 @@ from wordveil.evaluation.attacks.context_kernels import (
     list_candidates,
 )
 from wordveil.evaluation.attacks.language import PublicLanguage
-from wordveil.evaluation.attacks.redrawn import Bool, Float64, Int32, Ragged, Redrawn
+from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
 from wordveil.measures.attackers import MaximumPosterior, NearestWord
 from wordveil.measures.posterior import guess_outputs
 from wordveil.mechanisms.laws import WordLaws

@@ -20,16 +20,13 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from wordveil.arrays import Float64, Int64, UInt8
 from wordveil.evaluation.attacks.space_free import FeatureCounts, count_features
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.words import take_known
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
-
-Float64 = NDArray[np.float64]
-UInt8 = NDArray[np.uint8]
+from wordveil.scores.documents import UNKNOWN, Documents
 
 _EXACT = 2.0**53
 _UNIT = 256

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.vocabulary import WordIndex
-from wordveil.evaluation.attacks.context_kernels import STEPS, Float64, Int32, LanguageCosts
+from wordveil.evaluation.attacks.context_kernels import STEPS, LanguageCosts
 from wordveil.evaluation.utility.encoders import find_frequencies
 from wordveil.mechanisms.inputs import DISCOUNT, Bigrams, rank_frequencies
 from wordveil.text.slots import START

@@ -33,8 +33,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import digamma
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
-from wordveil.evaluation.attacks.redrawn import Float64, Int32, Int64, Ragged, Redrawn
+from wordveil.evaluation.attacks.redrawn import Ragged, Redrawn
 from wordveil.evaluation.utility.encoders import SentenceEncoder
 from wordveil.measures.posterior import WordScores
 from wordveil.mechanisms.laws import WordLaws
@@ -214,7 +215,7 @@ def _split_groups(labels: Int64) -> list[Int64]:
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
 
 
-def _rank(scores: Int64 | Float64, own: Int64) -> NDArray[np.int64]:
+def _rank(scores: Int64 | Float64, own: Int64) -> Int64:
     """How many texts are better than the one of column ``own``, and as good: int64 ``(2, records)``."""
     mine = scores[np.arange(len(own)), own][:, None]
     return np.stack([np.count_nonzero(scores > mine, axis=1), np.count_nonzero(scores == mine, axis=1)])

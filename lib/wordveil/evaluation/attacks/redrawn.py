@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Bool, Float64, Int32, Int64
 from wordveil.crypto.keys import MasterKey, ReleaseKeys, make_throwaway_keys
 from wordveil.crypto.streams import Payload, derive_contexts, id_payload
 from wordveil.embeddings.vocabulary import Vocabulary
@@ -36,11 +36,6 @@ from wordveil.text.choices import Length, Output, Punctuation, Refused, StopWord
 from wordveil.text.encoded import Encoded
 from wordveil.text.policy import TextPolicy
 from wordveil.text.tokeniser import fold_words
-
-Bool = NDArray[np.bool_]
-Float64 = NDArray[np.float64]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 # Beyond the common law a word has what is more than rounding.
 _ROUNDING = 1e-12

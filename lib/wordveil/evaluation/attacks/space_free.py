@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-Int64 = NDArray[np.int64]
-UInt8 = NDArray[np.uint8]
+from wordveil.arrays import Int64
 
 LENGTH = 4
 _PLANE = 2**16

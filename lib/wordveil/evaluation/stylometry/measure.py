@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int64
 from wordveil.evaluation.stylometry.features import (
     FUNCTION_WORDS,
     LETTERS,
@@ -22,9 +23,6 @@ from wordveil.evaluation.stylometry.features import (
 from wordveil.scores.measurement import Measurement, require_pairs
 from wordveil.scores.score import Group, Score, find_mean_interval
 from wordveil.text.tokeniser import Tokeniser, fold_words
-
-Float64 = NDArray[np.float64]
-Int64 = NDArray[np.int64]
 
 TASK, METHOD, FIGURE = "style", f"features-{VERSION}", "distance"
 

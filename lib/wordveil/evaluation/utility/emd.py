@@ -18,8 +18,9 @@ from functools import cached_property
 
 import numpy as np
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.evaluation.packages import load_package
-from wordveil.evaluation.utility.bags import Bags, Float64, Int32, Int64
+from wordveil.evaluation.utility.bags import Bags
 
 # Bounds and distances are sums of the same costs in another order, and costs have an error of about 1e-7 of the norms.
 _SLACK = 1e-6

@@ -18,18 +18,15 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy import sparse
 
+from wordveil.arrays import Float32, Float64
 from wordveil.artifacts.ngram_model import DEMO, bigrams_of, open_named
 from wordveil.embeddings.embedding import Embedding, load
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.errors import PlatformError
 from wordveil.evaluation.utility.words import cut_words
 from wordveil.mechanisms.inputs import Bigrams
-
-Float32 = NDArray[np.float32]
-Float64 = NDArray[np.float64]
 
 WEIGHTED_BAG, MEAN_VECTOR = "weighted-bag", "mean-vector"
 SENTENCE_TRANSFORMERS = "sentence-transformers:"

@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.words import join_words, take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 _LABEL = "__label__"
 

@@ -13,12 +13,13 @@ from typing import Literal
 
 import numpy as np
 
+from wordveil.arrays import Float64, Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
-from wordveil.evaluation.utility.bags import Bags, Float64, WordVectors
+from wordveil.evaluation.utility.bags import Bags, WordVectors
 from wordveil.evaluation.utility.emd import MoverIndex
 from wordveil.evaluation.utility.words import take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 NEIGHBOURS = 5
 _CELLS = 2**22

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.packages import load_package
 from wordveil.evaluation.utility.bags import WordVectors
 from wordveil.evaluation.utility.words import take_known
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 
 
 @dataclass(frozen=True)

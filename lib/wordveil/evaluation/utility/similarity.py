@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64
 from wordveil.evaluation.utility.encoders import SentenceEncoder
 from wordveil.scores.measurement import Measurement, require_pairs
 from wordveil.scores.score import Score, find_mean_interval
@@ -18,7 +19,7 @@ from wordveil.scores.score import Score, find_mean_interval
 TASK, FIGURE = "similarity", "cosine"
 
 
-def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> NDArray[np.float64]:
+def find_cosines(left: NDArray[np.floating], right: NDArray[np.floating]) -> Float64:
     """The cosine between vectors row by row, both ``(texts, dimension)``: float64 ``(texts,)``.
 
     0 where a vector is zero: nothing is known of that text.

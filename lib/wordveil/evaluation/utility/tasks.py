@@ -6,8 +6,9 @@ same task on the original texts, the lower bound the same on random words.
 
 from __future__ import annotations
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Score, measure_accuracy
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from wordveil.arrays import Int64
 from wordveil.evaluation.utility.words import cut_words
 from wordveil.scores.measurement import Measurement
 from wordveil.scores.score import Score
@@ -23,8 +23,6 @@ TERMS, TOPICS = "terms", "topics"
 COUNTS, LDA = "counts", "lda"
 TOP, RANKED = 100, 10_000
 """How many terms the overlap and the rank correlation are about."""
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.mechanisms.inputs import Bigrams
 from wordveil.scores.documents import UNKNOWN, Documents
@@ -36,13 +36,13 @@ class Words:
     """
 
     words: pa.StringArray
-    offsets: NDArray[np.int64]
+    offsets: Int64
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
-    def text_of(self) -> NDArray[np.int64]:
+    def text_of(self) -> Int64:
         """The text of each word: int64 ``(tokens,)``."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 

@@ -14,18 +14,15 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from wordveil.arrays import Int32, Int64
 from wordveil.crypto.streams import derive_contexts, id_payload
 from wordveil.measures.recovery import OtherLengthError, make_public_keys
 from wordveil.mechanisms.base import Mechanism, TokenBatch
 
 # So many draws are in memory at once for each thread: more would not be faster.
 _DRAWS_OF_BLOCK = 20_000
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.embedding import Embedding
 from wordveil.measures.calibration.drawing import DrawCounter, ThreadedCounter, WordCounts
 from wordveil.measures.calibration.figures import EpsilonMeaning, LikelyOutputs
@@ -40,9 +40,6 @@ PADDING = "(padding)"
 """What stands for padding among a word's likely outputs."""
 _EXAMPLES, _OUTPUTS, _FIRST_EXAMPLE = 12, 5, 10
 _PROBABILITIES = (0.5, 0.95)
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

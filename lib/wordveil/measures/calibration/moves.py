@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.embeddings.embedding import Embedding
 from wordveil.geometry.spaces import SPACES
 from wordveil.measures.calibration.drawing import WordCounts
@@ -17,9 +17,6 @@ from wordveil.privacy.metrics import uncap
 WORDS = 1_000
 """Whose moves are measured at most: distances of each to all others are needed."""
 _ROWS = 128
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

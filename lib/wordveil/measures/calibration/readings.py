@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.measures.attackers import MaximumPosterior, attack
 from wordveil.measures.calibration.drawing import count_block, split_words
 from wordveil.measures.calibration.values import measure_laws, measure_rows
@@ -28,9 +28,6 @@ _WORDS = 10_000
 # The search for the word that stays most: draws of each, and how many words go on; the last one is drawn anew.
 _ROUNDS = ((4, 500), (40, 30), (500, 1))
 _LAST = 4_000
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def read_worst(mechanism: Mechanism[Any], frequencies: Float64) -> Reading:
     return Reading.of_hits(int((drawn == words[0]).sum()), _LAST)
 
 
-def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> NDArray[np.int64]:
+def _count_stays(mechanism: Mechanism[Any], words: Int32, draws: int) -> Int64:
     counted = [count_block(mechanism, part, draws) for part in split_words(words, draws)]
     stays = []
     for block in counted:

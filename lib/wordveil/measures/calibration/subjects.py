@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from wordveil.arrays import Float64
 from wordveil.embeddings.embedding import Embedding
 from wordveil.errors import BundleError
-from wordveil.measures.matching import Candidate, Matcher
+from wordveil.measures.matching import Candidate, Matcher, make_candidate
 from wordveil.mechanisms.base import Mechanism, MechanismArtifact
 from wordveil.mechanisms.inputs import NO_INPUTS, PublicInputs
 from wordveil.mechanisms.registry import MECHANISMS
@@ -72,10 +70,10 @@ class Subject:
     @property
     def least_epsilon(self) -> float:
         """The epsilon below which there is no such mechanism; 0 where there is for each."""
-        return self.kind.min_epsilon(self.embedding.dimension)
+        return self.matcher.least_epsilon(self.candidate)
 
     @cached_property
-    def frequencies(self) -> NDArray[np.float64]:
+    def frequencies(self) -> Float64:
         """How frequent each word is in public text: float64 ``(size,)``, adds up to 1."""
         return self.inputs.frequencies_of(self.embedding.size)
 
@@ -87,7 +85,7 @@ class Subject:
     @cached_property
     def candidate(self) -> Candidate:
         """What the matcher builds."""
-        return Candidate(self.mechanism, self.mechanism, self.settings.at_epsilon, by_loss=self.kind.is_pure)
+        return make_candidate(self.mechanism, self.settings)
 
     def build(self, epsilon: float) -> BuiltSubject:
         """Build it at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""

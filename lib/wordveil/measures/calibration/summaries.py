@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32
 from wordveil.measures.calibration.figures import WordFigure
 from wordveil.measures.calibration.moves import Moves
 from wordveil.measures.calibration.values import WordValues
@@ -21,9 +21,6 @@ K_NOTE = (
     "read."
 )
 """What a reader should know of ``K_w``."""
-
-Int32 = NDArray[np.int32]
-Float64 = NDArray[np.float64]
 
 
 def summarise_values(values: WordValues, names: pa.StringArray, runs: int, threshold: float) -> Iterator[WordFigure]:

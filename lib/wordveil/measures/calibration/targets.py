@@ -1,19 +1,13 @@
 """The epsilon that meets a target: a share of words kept, a largest loss, a recovery, or another mechanism's figure.
 
-Every figure rises with epsilon, so halving the logarithm of epsilon finds where it crosses the target. Steps look at
-the mechanism as it can be moved to another epsilon without a build
-(:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`). What is found is built and measured again, and the search
-begins anew from there where the two differ.
+:mod:`wordveil.measures.search` looks for it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
 
-from wordveil.errors import BundleError
 from wordveil.geometry.euclidean import round_down, round_up
 from wordveil.measures.calibration.figures import FoundEpsilon
 from wordveil.measures.calibration.readings import (
@@ -27,24 +21,17 @@ from wordveil.measures.calibration.readings import (
 )
 from wordveil.measures.calibration.subjects import BuiltSubject, Subject
 from wordveil.measures.matching import Matched
-from wordveil.mechanisms.base import Mechanism
+from wordveil.measures.search import FINE, Figures, find_built, find_epsilon, next_up
 from wordveil.privacy.recovery import round_figure
 
 TARGETS = (SHARE_KEPT, PURE_EPSILON, BAYES_RECOVERY)
 """The figures that an epsilon can be asked for."""
 MATCHES = (WORST_N_W, BAYES_RECOVERY)
 """The figures in which two mechanisms can be made equal."""
-_LEAST, _MOST = 1e-3, 1e5
-# Neighbouring epsilons of three digits differ by at least so much.
-_FINE = 1.001
-# Where draws decide, the interval is wider than this.
-_ROUGH = 1.004
-# The first steps outwards.
-_NARROW, _WIDE = 1.03, 2.0
-_MISSED, _ROUNDS, _STEPS, _BEYOND = 0.005, 3, 40, 3
+_LEAST = 1e-3
+# Where draws decide, the interval is wider than this, in the logarithm of epsilon.
+_ROUGH = 4e-3
 _NEAR = 0.9
-# Less than three digits can tell.
-_TINY = 1e-9
 
 
 class UnreachableError(ValueError):
@@ -82,7 +69,7 @@ def find_target(subject: Subject, name: str, value: float) -> FoundEpsilon:
     check_target(name, value)
     if name == PURE_EPSILON:
         return _find_pure(subject, value)
-    return _Search(subject, READINGS[name], f"{name}={value:g}", Reading.exact(value)).find()
+    return _find_figure(subject, READINGS[name], f"{name}={value:g}", Reading.exact(value))
 
 
 def check_target(name: str, value: float) -> None:
@@ -123,135 +110,58 @@ def match(subject: Subject, other: BuiltSubject, by: str) -> FoundEpsilon:
         raise ValueError(f"Expected by={by} to be {' or '.join(MATCHES)}.")
     wanted = READINGS[by](other.mechanism, other.subject.frequencies)
     name = f"{by}={round_figure(wanted.value):g} of {other.subject.mechanism} at epsilon {other.epsilon:g}"
-    return _Search(subject, READINGS[by], name, wanted).find()
+    return _find_figure(subject, READINGS[by], name, wanted)
 
 
-@dataclass
-class _Search:
-    """Looks for one figure. ``seen``: what was read at each epsilon from the mechanism ``base``."""
+def _find_figure(subject: Subject, read: Read, target: str, wanted: Reading) -> FoundEpsilon:
+    least = max(_LEAST, subject.least_epsilon)
+    start = max(subject.settings.nominal_epsilon, least)
+    figures = Figures(
+        lambda epsilon: subject.build(epsilon).mechanism, lambda mechanism: read(mechanism, subject.frequencies)
+    )
+    is_exact = figures.rebuild(start).is_exact and wanted.is_exact
+    fine = FINE if is_exact else _ROUGH
+    crossing, epsilon = find_built(figures, _value, wanted.value, start, least, fine=fine, digits=3)
+    if not crossing.is_reached:
+        raise UnreachableError(_explain(subject, target, wanted, figures.seen))
+    reached = figures.at(epsilon)
+    if is_exact:
+        low, high = (crossing.epsilon * math.exp(side * fine / 2) for side in (-1, 1))
+        low, high = round_figure(min(low, epsilon)), round_figure(max(high, epsilon))
+    else:
+        low = find_epsilon(lambda at: figures.at(at).high, wanted.low, epsilon, least, fine=fine).epsilon
+        high = find_epsilon(lambda at: figures.at(at).low, wanted.high, epsilon, least, fine=fine).epsilon
+        low, high = round_down(min(low, epsilon), 3), round_up(max(high, epsilon), 3)
+    return FoundEpsilon(target, epsilon, low, high, round_figure(reached.value), is_exact)
 
-    subject: Subject
-    read: Read
-    target: str
-    wanted: Reading
-    base: Mechanism[Any] | None = None
-    seen: dict[float, Reading] = field(default_factory=dict)
 
-    def find(self) -> FoundEpsilon:
-        start = max(self.subject.settings.nominal_epsilon, self._least)
-        built = self.subject.build(start)
-        for _ in range(_ROUNDS):
-            self.base = built.mechanism
-            self.seen = {built.epsilon: self._measure(built.mechanism)}
-            low, epsilon, high = self._cross(built.epsilon)
-            built = self.subject.build(epsilon)
-            reached = self._measure(built.mechanism)
-            if abs(reached.value - self.seen[epsilon].value) <= _MISSED * reached.value:
-                break
-        is_exact = reached.is_exact and self.wanted.is_exact
-        return FoundEpsilon(self.target, epsilon, low, high, round_figure(reached.value), is_exact)
+def _value(reading: Reading) -> float:
+    return reading.value
 
-    @property
-    def _least(self) -> float:
-        return max(_LEAST, self.subject.least_epsilon * _FINE)
 
-    def _measure(self, mechanism: Mechanism[Any]) -> Reading:
-        return self.read(mechanism, self.subject.frequencies)
-
-    def _at(self, epsilon: float) -> Reading:
-        """What is read at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""
-        if epsilon not in self.seen:
-            moved = self.base.at_epsilon(epsilon) if self.base else None
-            self.seen[epsilon] = self._measure(moved or self.subject.build(epsilon).mechanism)
-        return self.seen[epsilon]
-
-    def _cross(self, start: float) -> tuple[float, float, float]:
-        """Epsilon, of three digits, and the interval that it lies in."""
-        middle = self._bracket(start, lambda reading: reading.value >= self.wanted.value)
-        epsilon = _shorten(math.sqrt(middle[0] * middle[1]), self._least)
-        if self._at(epsilon).is_exact and self.wanted.is_exact:
-            return round_figure(min(middle[0], epsilon)), epsilon, round_figure(max(middle[1], epsilon))
-        low = self._bracket(epsilon, lambda reading: reading.high >= self.wanted.low, is_end=True)[0]
-        high = self._bracket(epsilon, lambda reading: reading.low >= self.wanted.high, is_end=True)[1]
-        return round_down(min(low, epsilon), 3), epsilon, round_up(max(high, epsilon), 3)
-
-    def _bracket(
-        self, start: float, is_enough: Callable[[Reading], bool], *, is_end: bool = False
-    ) -> tuple[float, float]:
-        """Two near epsilons, the lower of which gives too little and the upper enough.
-
-        Where no epsilon gives too little, or enough, both are the last that was tried if an end of an interval is
-        looked for (``is_end``), which is near ``start``; else :class:`UnreachableError` is raised.
-        """
-        enough, factor = is_enough(self._at(start)), _NARROW if is_end else _WIDE
-        inner, outer = start, start
-        for _ in range(_STEPS):
-            inner, outer = outer, self._step(outer, 1 / factor if enough else factor)
-            if outer == inner:
-                if is_end:
-                    return outer, outer
-                raise UnreachableError(self._explain())
-            if is_enough(self._at(outer)) != enough:
-                break
-            factor = min(factor**2, _WIDE)
-        return self._halve(min(inner, outer), max(inner, outer), is_enough)
-
-    def _step(self, epsilon: float, factor: float) -> float:
-        """The next epsilon outwards; the same one where there is no other."""
-        further = min(max(epsilon * factor, self._least), _MOST)
-        try:
-            self._at(further)
-        except (BundleError, ValueError):
-            return epsilon
-        return further
-
-    def _halve(self, low: float, high: float, is_enough: Callable[[Reading], bool]) -> tuple[float, float]:
-        fine = _FINE if self.wanted.is_exact and self._at(low).is_exact else _ROUGH
-        while high / low > fine:
-            middle = math.sqrt(low * high)
-            if is_enough(self._at(middle)):
-                high = middle
-            else:
-                low = middle
-        return low, high
-
-    def _explain(self) -> str:
-        least, most = min(self.seen), max(self.seen)
-        ends = " and ".join(f"{self.seen[one].value:.3g} at epsilon {one:.3g}" for one in (least, most))
-        advice = "a larger" if self.seen[least].value > self.wanted.value else "a smaller"
-        return (
-            f"{self.target}: no epsilon of mechanism {self.subject.mechanism} gives it. It reaches {ends}, the ends of "
-            f"what can be built. Ask for {advice} figure, or name another mechanism."
-        )
+def _explain(subject: Subject, target: str, wanted: Reading, seen: Mapping[float, Reading]) -> str:
+    least, most = min(seen), max(seen)
+    ends = " and ".join(f"{seen[epsilon].value:.3g} at epsilon {epsilon:.3g}" for epsilon in (least, most))
+    advice = "a larger" if seen[least].value > wanted.value else "a smaller"
+    return (
+        f"{target}: no epsilon of mechanism {subject.mechanism} gives it. It reaches {ends}, the ends of what can be "
+        f"built. Ask for {advice} figure, or name another mechanism."
+    )
 
 
 def _find_pure(subject: Subject, loss: float) -> FoundEpsilon:
-    """An epsilon of three digits that costs no more than ``loss``, and the next one, which costs more or as much."""
-    found = subject.matcher.at_loss(subject.candidate, loss)
+    """The largest epsilon of three digits that costs no more than ``loss``, and the next one, which costs more."""
+    found = subject.matcher.at_loss(subject.candidate, loss, least=_LEAST, digits=3)
     if found is None or found.built.guarantee.pure < _NEAR * loss:
         raise UnreachableError(_explain_loss(subject, loss, found))
-    epsilon = round_down(found.epsilon * loss / found.built.guarantee.pure, 3)
-    cost: dict[float, float] = {}
-
-    def costs_more(value: float) -> bool:
-        cost[value] = subject.build(value).guarantee.pure
-        return cost[value] > loss
-
-    while costs_more(epsilon):
-        epsilon = _next_down(epsilon)
-    # A loss that a build computes may stay the same from one epsilon to the next: hence few steps.
-    for _ in range(_BEYOND):
-        if costs_more(_next_up(epsilon)):
-            break
-        epsilon = _next_up(epsilon)
-    reached = round_figure(cost[epsilon])
-    return FoundEpsilon(f"{PURE_EPSILON}={loss:g}", epsilon, epsilon, _next_up(epsilon), reached, is_exact=True)
+    reached, high = round_figure(found.built.guarantee.pure), next_up(found.epsilon)
+    return FoundEpsilon(f"{PURE_EPSILON}={loss:g}", found.epsilon, found.epsilon, high, reached, is_exact=True)
 
 
 def _explain_loss(subject: Subject, loss: float, found: Matched | None) -> str:
     """Why no epsilon costs ``loss``, with what the nearest one costs; ``found``: what costs least below it."""
     if found is None:
-        epsilon = max(subject.least_epsilon * _FINE, min(subject.settings.nominal_epsilon, 1.0))
+        epsilon = max(subject.least_epsilon, min(subject.settings.nominal_epsilon, 1.0))
         costs, amount, advice = subject.build(epsilon).guarantee.pure, "little", "a larger"
     else:
         epsilon, costs, amount, advice = found.epsilon, found.built.guarantee.pure, "much", "a smaller"
@@ -259,17 +169,3 @@ def _explain_loss(subject: Subject, loss: float, found: Matched | None) -> str:
         f"{PURE_EPSILON}={loss:g}: no epsilon of mechanism {subject.mechanism} costs so {amount}. It costs {costs:.4g} "
         f"nats at epsilon {epsilon:.3g}. Ask for {advice} loss, or name another mechanism."
     )
-
-
-def _shorten(value: float, least: float) -> float:
-    """Three digits, and at least ``least``."""
-    short = float(f"{value:.3g}")
-    return short if short >= least else round_up(least, 3)
-
-
-def _next_up(value: float) -> float:
-    return round_up(value * (1 + _TINY), 3)
-
-
-def _next_down(value: float) -> float:
-    return round_down(value * (1 - _TINY), 3)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.measures.calibration.drawing import WordCounts
 from wordveil.measures.statistics import count_distinct
@@ -29,9 +29,6 @@ from wordveil.mechanisms.laws import WordLaws
 _ENTRIES = 4_000_000
 _CELLS = 1_000_000
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 

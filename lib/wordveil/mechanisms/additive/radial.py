@@ -6,10 +6,10 @@ They are computed from the density that a mechanism claims, by another route tha
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.integrate import cumulative_simpson
 from scipy.special import betaincc, gammainc
 
-Float64 = NDArray[np.float64]
+from wordveil.arrays import Float64
 
 # Radii are looked at on this many points of their logarithm, from where the density is e^-70 of its height.
 _POINTS, _DEPTH = 20_001, 70.0
@@ -32,7 +32,6 @@ def hyperbolic_fdd(radii: Float64, n: int, epsilon: float) -> Float64:
     The density of the radius is proportional to ``exp(-epsilon r) sech^{2n}(r/2) sinh^{n-1} r``. It is summed up by
     Simpson's rule.
     """
-    from scipy.integrate import cumulative_simpson  # audits alone need it, and it loads slowly
 
     rough = _log_fdd(_LOGARITHMS, n, epsilon)
     inside = _LOGARITHMS[rough > rough.max() - _DEPTH]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import UInt64
 from wordveil.compiled import compiled
-
-UInt64 = NDArray[np.uint64]
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 

@@ -28,6 +28,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int64
 from wordveil.crypto.keys import ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions
 from wordveil.embeddings.embedding import Embedding
@@ -55,8 +56,6 @@ from wordveil.privacy.guarantees import WordGuarantee
 _COINS = "coins"
 # Sequences that are inferred at a time.
 _BLOCK = 128
-
-Int64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

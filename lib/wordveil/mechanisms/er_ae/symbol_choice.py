@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from wordveil.arrays import Float64, UInt64
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.er_ae.choice_kernels import choose_from_sets, choose_kept, find_step
 from wordveil.scores.binomial import bound_above, bound_below
@@ -54,9 +55,6 @@ STEPS = 2**14
 CHOICES = 2**16
 """How many choices show epsilon to an audit."""
 _WHOLE = 2**64
-
-Float64 = NDArray[np.float64]
-UInt64 = NDArray[np.uint64]
 
 
 def make_coins(epsilon: float) -> UInt64:

@@ -9,16 +9,9 @@ import math
 
 import numpy as np
 
+from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.compiled import compiled
-from wordveil.mechanisms.tables.kernels import (
-    Float64,
-    Int32,
-    Int64,
-    TableArrays,
-    UInt64,
-    arrange_list,
-    decode_row,
-)
+from wordveil.mechanisms.tables.kernels import TableArrays, arrange_list, decode_row
 
 _WHOLE = 2.0**64
 _BELOW = _WHOLE - 2.0**11  # the largest float64 under 2^64

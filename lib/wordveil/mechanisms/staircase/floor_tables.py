@@ -45,6 +45,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.geometry.euclidean import round_up
 from wordveil.mechanisms.laws import WordLaws
 from wordveil.mechanisms.staircase.floor_kernels import (
@@ -55,7 +56,7 @@ from wordveil.mechanisms.staircase.floor_kernels import (
     fill_floor_rows,
     raise_powers,
 )
-from wordveil.mechanisms.tables.kernels import Float64, Int32, Int64, UInt64, alias_row
+from wordveil.mechanisms.tables.kernels import alias_row
 from wordveil.mechanisms.tables.table import Table, columns_of
 
 WHOLE = 2**64

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled
 from wordveil.mechanisms.laws import WordLaws
-from wordveil.mechanisms.tables.kernels import Float64, Int32, Int64, TableArrays, decode_row
+from wordveil.mechanisms.tables.kernels import TableArrays, decode_row
 from wordveil.mechanisms.tables.table import Table
 
 MAX_ENTRIES = 50_000_000

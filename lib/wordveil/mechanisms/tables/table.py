@@ -26,13 +26,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64, UInt64
 from wordveil.mechanisms.tables.kernels import (
-    Float64,
-    Int32,
-    Int64,
     RowArrays,
     TableArrays,
-    UInt64,
     draw_floor_rows,
     draw_rows,
     fill_rows,

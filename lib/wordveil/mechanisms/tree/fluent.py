@@ -37,14 +37,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Float64, Int32, Int64
 from wordveil.compiled import compiled, find_first_from
 from wordveil.embeddings.vocabulary import WordIndex
 from wordveil.mechanisms.inputs import DISCOUNT, Bigrams
 
 UInt16 = NDArray[np.uint16]
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-Float64 = NDArray[np.float64]
 
 STEPS = 256
 """Steps of a cost to a bit. Rounding changes a probability by 0.14 % at most, and by 0.27 % without a pair."""

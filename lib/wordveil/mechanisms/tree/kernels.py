@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, UInt64
 from wordveil.compiled import compiled
-
-UInt64 = NDArray[np.uint64]
-Int32 = NDArray[np.int32]
 
 
 class TreeArrays(NamedTuple):

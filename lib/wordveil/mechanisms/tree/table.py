@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wordveil.mechanisms.tree.kernels import Int32, TreeArrays, UInt64, draw_places
+from wordveil.arrays import Int32, Int64, UInt64
+from wordveil.mechanisms.tree.kernels import TreeArrays, draw_places
 from wordveil.mechanisms.tree.levels import WHOLE, Levels, Losses, Mixture, certify_levels
 
-Int64 = NDArray[np.int64]
 _OTHERS = 2  # rows of symbols that are no words
 
 

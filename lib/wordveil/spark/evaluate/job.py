@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyspark.sql import SparkSession
 
+from wordveil.arrays import Int64
 from wordveil.artifacts.bundle import Bundle
 from wordveil.assembly.bundles import find_bundle, find_embedding, find_ngrams
 from wordveil.config.load import Config
@@ -19,7 +20,7 @@ from wordveil.errors import BundleError, InputError
 from wordveil.evaluation.packages import require_packages
 from wordveil.input.parameters import check_params
 from wordveil.measures.redraw import BundleSanitiser
-from wordveil.scores.documents import Documents, Int64
+from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Evaluation, Example
 from wordveil.spark.evaluate.measures import (
     Figures,

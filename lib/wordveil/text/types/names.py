@@ -29,14 +29,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.embeddings.vocabulary import SEED, find, mix_byte
 from wordveil.text.tokeniser import Pieces
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.lists import FIRST, LOCATIVE, PLACE, SUR, TITLE, PublicLists, key_of
-
-UInt8 = NDArray[np.uint8]
-Int64 = NDArray[np.int64]
 
 _FIRST_KIND = TYPES.index(TokenType.FIRST_NAME)
 _SUR_KIND = TYPES.index(TokenType.SURNAME)

@@ -35,16 +35,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.classes import TYPES, TokenType, TypeSpans
-from wordveil.text.types.finders.characters import Tables, UInt8, load_tables
+from wordveil.text.types.finders.characters import Tables, load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
 
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
 _LONGEST = 2**31 - 1
 _LISTED = frozenset({TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE})
 

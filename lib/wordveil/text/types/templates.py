@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.classes import TokenType
 
-UInt8 = NDArray[np.uint8]
-Int64 = NDArray[np.int64]
 Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 

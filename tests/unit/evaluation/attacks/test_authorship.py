@@ -10,11 +10,12 @@ import pytest
 
 from support.made_texts import make_documents
 from support.toys import open_sanitiser, random_embedding
+from wordveil.arrays import Int64
 from wordveil.evaluation.attacks.authorship import count_confusions, measure_authorship
 from wordveil.evaluation.attacks.koppel import Koppel
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.mechanisms.tables.exponential import ExponentialSettings
-from wordveil.scores.documents import UNKNOWN, Documents, Int64
+from wordveil.scores.documents import UNKNOWN, Documents
 from wordveil.scores.score import Group, Score
 
 KOPPEL = Koppel(iterations=20, threshold=0.5, features=500)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.emoji_table import BASES, PRESENTED
 from wordveil.text.types.finders.known import (
@@ -28,8 +28,6 @@ from wordveil.text.types.finders.known import (
     WORD_TLDS,
 )
 
-UInt8 = NDArray[np.uint8]
-Int64 = NDArray[np.int64]
 Whole = Any
 """An int64 of compiled code, where Python would have an int."""
 

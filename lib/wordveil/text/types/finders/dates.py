@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.characters import (
     A_MONTH,
     A_WORD_MONTH,
     BLANK,
-    Int64,
-    UInt8,
     Whole,
     byte_at,
     byte_before,

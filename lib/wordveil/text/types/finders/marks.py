@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.characters import (
     AN_ATTRIBUTE,
@@ -11,8 +12,6 @@ from wordveil.text.types.finders.characters import (
     EMOJI,
     POINTS,
     PRESENT,
-    Int64,
-    UInt8,
     Whole,
     byte_at,
     contains,

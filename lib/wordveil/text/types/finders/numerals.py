@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.characters import (
     A_CODE,
@@ -12,8 +13,6 @@ from wordveil.text.types.finders.characters import (
     DIGIT,
     UPPER,
     WORD,
-    Int64,
-    UInt8,
     Whole,
     byte_at,
     byte_before,

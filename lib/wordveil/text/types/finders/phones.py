@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.finders.characters import (
-    Int64,
-    UInt8,
     Whole,
     byte_at,
     byte_before,

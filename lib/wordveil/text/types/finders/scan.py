@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wordveil.arrays import Int64, UInt8
 from wordveil.compiled import compiled
 from wordveil.text.types.classes import TYPES, TokenType
 from wordveil.text.types.finders.addresses import (
@@ -29,8 +30,6 @@ from wordveil.text.types.finders.characters import (
     NOTHING,
     UPPER,
     WORD,
-    Int64,
-    UInt8,
     Whole,
     byte_at,
     byte_before,

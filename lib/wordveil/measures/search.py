@@ -1,0 +1,310 @@
+"""The epsilon at which a figure of a mechanism has a wanted value.
+
+Figures rise with epsilon, nearly as a power of it: a loss, the share of words that stay, the share that a guesser
+recovers. So searches use logarithms of both. They step outwards until the value lies between two epsilons, and then
+call Brent's method. A build takes seconds to minutes, hence none is made twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from scipy.optimize import brentq
+
+from wordveil.errors import BundleError
+from wordveil.geometry.euclidean import round_down, round_up
+from wordveil.mechanisms.base import Mechanism, MechanismArtifact
+
+Figure = TypeVar("Figure")
+LEAST, MOST = 1e-6, 1e5
+"""The range of epsilon where a caller sets no narrower one."""
+FINE = 1e-3
+"""How near a search comes, in the logarithm of epsilon. Epsilons of three digits differ by at least as much."""
+# Figures are compared by their logarithms, so that none may be 0.
+_ZERO = 1e-12
+# One step outwards multiplies epsilon by e^1.5 at most. A loss that grows by a smaller power has stopped to grow.
+_LARGEST_STEP, _FLATTEST = 1.5, 1e-3
+_PROPORTION, _BEYOND = 0.99, 3
+_STEPS = 40
+_REACHED, _EXCEEDED = 0.98, 1.1
+_ROUNDS, _MISSED = 4, 0.005
+# Less than four digits can tell.
+_HAIR = 1e-9
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where a search ended.
+
+    Attributes
+    ----------
+    epsilon
+        where the figure has the wanted value, or else the end of the range that comes nearest to it.
+    is_reached
+        whether the figure has the wanted value there.
+    ratio
+        the figure at that end over the wanted one; 1 where it is reached.
+    """
+
+    epsilon: float
+    is_reached: bool = True
+    ratio: float = 1.0
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the figure is reached, or is from 2% less to 10% more at the end of the range."""
+        return self.is_reached or _REACHED <= self.ratio <= _EXCEEDED
+
+
+def find_epsilon(
+    measure: Callable[[float], float],
+    wanted: float,
+    start: float,
+    least: float = LEAST,
+    most: float = MOST,
+    *,
+    fine: float = FINE,
+    flattest: float = 0.0,
+) -> Crossing:
+    """Find where a figure that rises with epsilon has a value.
+
+    Parameters
+    ----------
+    measure
+        the figure at an epsilon. Where it raises :class:`BundleError` or :class:`ValueError` the range ends.
+    wanted
+        the value.
+    start
+        the first epsilon to measure. Where it has no figure, larger ones are tried: they make smaller bundles.
+    least, most
+        the range of epsilon.
+    fine
+        how near to come, in the logarithm of epsilon.
+    flattest
+        the range ends where the figure grows by a smaller power of epsilon.
+
+    Raises
+    ------
+    BundleError, ValueError
+        where no epsilon from ``start`` on has a figure.
+    """
+    wanted, seen = max(wanted, _ZERO), dict[float, float]()
+
+    def miss(log: float) -> float:
+        if log not in seen:
+            seen[log] = math.log(max(measure(math.exp(log)), _ZERO) / wanted)
+        return seen[log]
+
+    low, high = math.log(least), math.log(most)
+    inner = _first_measured(miss, min(max(math.log(start), low), high), high)
+    slope, largest = 1.0, _LARGEST_STEP
+    for _ in range(_STEPS):
+        if miss(inner) == 0:
+            return Crossing(math.exp(inner))
+        # Half of ``fine`` beyond where the line through the last two points leads, so that the value lies between.
+        step = min(abs(miss(inner)) / slope + fine / 2, largest) if slope > 0 else largest
+        outer = min(max(inner - math.copysign(step, miss(inner)), low), high)
+        if outer == inner or largest < fine:
+            break
+        try:
+            crosses = miss(outer) * miss(inner) <= 0
+        except (BundleError, ValueError):
+            largest = step / 4
+            continue
+        if crosses:
+            return Crossing(math.exp(brentq(miss, inner, outer, xtol=fine / 2)))
+        slope = (miss(outer) - miss(inner)) / (outer - inner)
+        inner = outer
+        if slope < flattest:
+            break
+    return Crossing(math.exp(inner), is_reached=False, ratio=math.exp(miss(inner)))
+
+
+def _first_measured(miss: Callable[[float], float], log: float, high: float) -> float:
+    while True:
+        try:
+            miss(log)
+        except (BundleError, ValueError):
+            if log >= high:
+                raise
+            log = min(log + _LARGEST_STEP, high)
+        else:
+            return log
+
+
+def find_loss(
+    build: Callable[[float], MechanismArtifact], loss: float, start: float, least: float = LEAST, digits: int = 3
+) -> tuple[float, MechanismArtifact] | None:
+    """Find the epsilon at which the largest loss of a token is ``loss`` nats or hardly less, and never more.
+
+    Parameters
+    ----------
+    build
+        what enters a bundle at an epsilon. It may raise as ``measure`` of :func:`find_epsilon`.
+    loss
+        the loss in nats.
+    start, least
+        as of :func:`find_epsilon`.
+    digits
+        how many digits epsilon has. The next epsilon of as many digits costs more: that is built too, unless the loss
+        was seen to grow as fast as epsilon.
+
+    Returns
+    -------
+    (float, MechanismArtifact) or None
+        epsilon, and what was built there: less than the loss where that stops to grow, as at the floors of
+        ``staircase``. None where each epsilon costs more, as of additive noise in hyperbolic space.
+
+    Raises
+    ------
+    BundleError, ValueError
+        as :func:`find_epsilon`.
+    """
+    losses: dict[float, float] = {}
+    best: tuple[float, MechanismArtifact] | None = None
+
+    def cost(epsilon: float) -> float:
+        nonlocal best
+        if epsilon not in losses:
+            built = build(epsilon)
+            losses[epsilon] = max(built.guarantee.pure, _ZERO)
+            if losses[epsilon] <= loss and (best is None or epsilon > best[0]):
+                best = epsilon, built
+        return losses[epsilon]
+
+    def is_largest(epsilon: float) -> bool:
+        following = next_up(epsilon, digits)
+        if following in losses:
+            return losses[following] > loss
+        return losses[epsilon] * following / epsilon > loss and _grows_in_proportion(losses, epsilon)
+
+    def measure(epsilon: float) -> float:
+        short = shorten(epsilon, least, digits)
+        costs = cost(short)
+        # Exactly the loss ends the search. Else it is taken to be in proportion between two short epsilons.
+        return loss if best is not None and is_largest(best[0]) else costs * epsilon / short
+
+    find_epsilon(measure, loss, start, least, fine=_HAIR, flattest=_FLATTEST)
+    for _ in range(_BEYOND):
+        if best is None or best[1].guarantee.pure < _REACHED * loss or is_largest(best[0]):
+            break
+        cost(next_up(best[0], digits))
+    return best
+
+
+def _grows_in_proportion(losses: Mapping[float, float], epsilon: float) -> bool:
+    """Whether a loss grows as fast as epsilon between the two nearest builds; it is taken to where there is one build.
+
+    Where it grows more slowly, a line through two builds cannot tell what the next epsilon costs.
+    """
+    others = [other for other in losses if other != epsilon]
+    if not others:
+        return True
+    near = min(others, key=lambda other: abs(math.log(other / epsilon)))
+    return math.log(losses[near] / losses[epsilon]) / math.log(near / epsilon) > _PROPORTION
+
+
+@dataclass
+class Figures(Generic[Figure]):
+    """A figure of a mechanism at one epsilon after another, each measured once.
+
+    The mechanism is moved from a build to another epsilon where that is possible
+    (:meth:`wordveil.mechanisms.base.Mechanism.at_epsilon`), and else it is built there.
+
+    Attributes
+    ----------
+    build
+        builds and loads the mechanism at an epsilon.
+    measure
+        its figure.
+    move
+        the figure of a built mechanism when it is moved to an epsilon; None where it must be built there.
+    base
+        what was built last, at ``base_epsilon``: at the least epsilon where a mechanism can be moved upwards alone.
+    seen
+        the figures by epsilon.
+    """
+
+    build: Callable[[float], Mechanism[Any]]
+    measure: Callable[[Mechanism[Any]], Figure]
+    move: Callable[[Mechanism[Any], float], Figure | None] | None = None
+    base: Mechanism[Any] | None = None
+    base_epsilon: float = math.nan
+    seen: dict[float, Figure] = field(default_factory=dict)
+
+    def at(self, epsilon: float) -> Figure:
+        """The figure at an epsilon. Raises :class:`BundleError` or :class:`ValueError` where there is none."""
+        if epsilon not in self.seen:
+            figure = self._move(epsilon)
+            self.seen[epsilon] = self._build(epsilon) if figure is None else figure
+        return self.seen[epsilon]
+
+    def rebuild(self, epsilon: float) -> Figure:
+        """Build the mechanism at an epsilon, unless it is there, and forget what other builds said."""
+        if epsilon != self.base_epsilon:
+            self.seen = {epsilon: self._build(epsilon)}
+        return self.seen[epsilon]
+
+    def _build(self, epsilon: float) -> Figure:
+        self.base, self.base_epsilon = self.build(epsilon), epsilon
+        return self.measure(self.base)
+
+    def _move(self, epsilon: float) -> Figure | None:
+        if self.base is None:
+            return None
+        if self.move is not None:
+            return self.move(self.base, epsilon)
+        moved = self.base.at_epsilon(epsilon)
+        return None if moved is None else self.measure(moved)
+
+
+def find_built(
+    figures: Figures[Figure],
+    value: Callable[[Figure], float],
+    wanted: float,
+    start: float,
+    least: float,
+    most: float = MOST,
+    *,
+    fine: float = FINE,
+    digits: int | None = None,
+) -> tuple[Crossing, float]:
+    """Find where a figure has a value, and build the mechanism there: it is then ``figures.base``.
+
+    A mechanism that was moved to another epsilon is close to one that is built there, and the closer the less far it
+    was moved. So the search begins again from what was built, until that has the figure that the moved one had.
+
+    ``digits``: to how many digits epsilon is rounded before the build; None: not at all. The other parameters and
+    errors are those of :func:`find_epsilon`. Returns where the value is, and the epsilon of the build.
+    """
+    for _ in range(_ROUNDS):
+        crossing = find_epsilon(lambda epsilon: value(figures.at(epsilon)), wanted, start, least, most, fine=fine)
+        start = crossing.epsilon if digits is None else round_within(crossing.epsilon, least, digits)
+        if not crossing.is_near:
+            break
+        expected = value(figures.at(start))
+        if abs(value(figures.rebuild(start)) - expected) <= _MISSED * expected:
+            break
+    return crossing, start
+
+
+def shorten(epsilon: float, least: float = 0.0, digits: int = 3) -> float:
+    """The largest epsilon of a few digits that is not above ``epsilon``, but for a rounding error; at least
+    ``least``.
+    """
+    short = round_down(epsilon * (1 + _HAIR), digits)
+    return short if short >= least else round_up(least, digits)
+
+
+def round_within(epsilon: float, least: float, digits: int = 3) -> float:
+    """The nearest epsilon of a few digits that is at least ``least``."""
+    short = float(f"{epsilon:.{digits}g}")
+    return short if short >= least else round_up(least, digits)
+
+
+def next_up(epsilon: float, digits: int = 3) -> float:
+    """The next larger epsilon of as many digits."""
+    return round_up(epsilon * (1 + _HAIR), digits)

@@ -1,0 +1,184 @@
+"""One search finds the epsilon of a figure, in few builds, and all its callers get the same answer."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.toys import random_embedding, toy_embedding
+from wordveil.errors import BundleError
+from wordveil.measures import comparison
+from wordveil.measures.calibration.subjects import Subject
+from wordveil.measures.calibration.targets import find_target
+from wordveil.measures.comparison import Comparison, compare
+from wordveil.measures.matching import Matcher, make_candidate
+from wordveil.measures.search import Figures, find_built, find_epsilon, find_loss
+from wordveil.mechanisms.registry import MECHANISMS
+from wordveil.mechanisms.settings import ComparisonTerms, MechanismSettings
+from wordveil.mechanisms.tables.exponential import ExponentialSettings
+from wordveil.text.policy import with_profile
+
+# Comparisons are made once.
+pytestmark = pytest.mark.xdist_group("search")
+LOSSES = {
+    "line": lambda epsilon: epsilon,
+    "square": lambda epsilon: epsilon**2.03,
+    "fourth power": lambda epsilon: epsilon**4,
+    "root": lambda epsilon: 0.4 * epsilon**0.3,
+    "bend": lambda epsilon: epsilon + max(0.0, epsilon - 5) ** 3,
+    "nearly flat": lambda epsilon: 9.0 + epsilon / 20,
+    "jump": lambda epsilon: epsilon if epsilon < 7 else epsilon + 10,
+}
+
+
+class Builds:
+    """Builds what has a known loss, and lists the epsilons of the builds."""
+
+    def __init__(self, grow: Any) -> None:
+        self.grow, self.epsilons = grow, []
+
+    def __call__(self, epsilon: float) -> Any:
+        self.epsilons.append(epsilon)
+        return SimpleNamespace(guarantee=SimpleNamespace(pure=self.grow(epsilon)))
+
+
+@pytest.mark.parametrize("start", [1.0, 12.0, 900.0])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_nearly_met_and_never_exceeded_however_losses_grow(name: str, start: float):
+    builds = Builds(LOSSES[name])
+    epsilon, built = find_loss(builds, 12.0, start)
+    assert built.guarantee.pure == builds.grow(epsilon) <= 12.0
+    assert builds.grow(epsilon * 1.0201) > 12.0
+    assert epsilon == float(f"{epsilon:.3g}")
+    assert len(builds.epsilons) == len(set(builds.epsilons)) <= 14
+
+
+def test_a_loss_in_proportion_to_epsilon_takes_two_builds():
+    builds = Builds(lambda epsilon: 8.5 * epsilon)
+    assert find_loss(builds, 12.0, 1.0)[0] == 1.41
+    assert builds.epsilons == [1.0, 1.41]
+    assert find_loss(builds, 12.0, 1.0, digits=4)[0] == 1.411
+
+
+def test_a_loss_that_no_epsilon_has_ends_the_search():
+    builds = Builds(lambda epsilon: 30 + epsilon)
+    assert find_loss(builds, 12.0, 1.0, 0.01) is None
+    assert len(builds.epsilons) <= 12
+
+
+def test_what_cannot_be_built_bounds_the_search():
+    def build(epsilon: float) -> Any:
+        if epsilon < 6.5:
+            raise BundleError("too large")
+        return SimpleNamespace(guarantee=SimpleNamespace(pure=epsilon))
+
+    assert find_loss(build, 12.0, 1.0)[0] == 12.0
+    assert find_loss(build, 5.0, 20.0) is None
+    with pytest.raises(BundleError):
+        find_loss(lambda _: build(1.0), 5.0, 1.0)
+
+
+@pytest.mark.parametrize("start", [0.1, 3.0, 1e4])
+def test_a_share_is_found_from_either_side_in_few_measurements(start: float):
+    measured: list[float] = []
+
+    def share(epsilon: float) -> float:
+        measured.append(epsilon)
+        return epsilon**4 / (50 + epsilon**4)
+
+    crossing = find_epsilon(share, 0.3, start)
+    assert crossing.is_reached
+    assert crossing.epsilon == pytest.approx((50 * 0.3 / 0.7) ** 0.25, rel=1e-3)
+    assert len(measured) == len(set(measured)) <= 16
+
+
+def test_an_end_of_the_range_is_told_with_what_it_gives():
+    over = find_epsilon(lambda epsilon: epsilon / 10, 0.9, 1.0, 0.5, 5.0)
+    under = find_epsilon(lambda epsilon: epsilon / 10, 0.048, 1.0, 0.5, 5.0)
+    assert (over.is_reached, over.is_near, over.epsilon) == (False, False, pytest.approx(5.0))
+    assert (under.is_reached, under.is_near, under.ratio) == (False, True, pytest.approx(0.05 / 0.048))
+
+
+def test_noise_does_not_stop_a_search():
+    """A share that is counted, with the same draws at each epsilon: steps of 1/2,000, and some of them backwards."""
+    rng = np.random.default_rng(3)
+    levels, wobble = np.sort(rng.exponential(8.0, 2_000)), rng.normal(0, 0.002, 10_000)
+
+    def share(epsilon: float) -> float:
+        return float((levels < epsilon).mean() + wobble[int(1_000 * epsilon) % 10_000])
+
+    crossing = find_epsilon(share, 0.4, 1.0)
+    assert crossing.epsilon == pytest.approx(-8 * math.log(0.6), rel=0.05)
+
+
+class Moving:
+    """Keeps ``epsilon / 20`` where it is built, and up to 10% more the further it was moved; moves upwards alone."""
+
+    def __init__(self, built: float, epsilon: float | None = None) -> None:
+        self.built, self.epsilon = built, epsilon or built
+
+    def at_epsilon(self, epsilon: float) -> Moving | None:
+        return Moving(self.built, epsilon) if epsilon >= self.built else None
+
+    def share(self) -> float:
+        return self.epsilon / 20 * min(1.1, 1 + 0.05 * math.log(self.epsilon / self.built))
+
+
+def test_what_is_found_is_true_of_what_is_built():
+    built: list[float] = []
+    figures = Figures(lambda epsilon: built.append(epsilon) or Moving(epsilon), Moving.share)
+    figures.rebuild(2.0)
+    crossing, epsilon = find_built(figures, float, 0.5, 5.0, 1.0, 50.0)
+    assert crossing.is_reached
+    assert figures.base.share() == pytest.approx(0.5, rel=0.005)
+    assert figures.base_epsilon == epsilon == built[-1]
+    assert len(built) <= 5
+
+
+EMBEDDING = toy_embedding(
+    random_embedding(240, 3).words.to_pylist(), np.random.default_rng(0).standard_normal((240, 4))
+)
+BALL = toy_embedding(EMBEDDING.words.to_pylist(), EMBEDDING.vectors * np.float32(0.1))
+NEIGHBOURS = 20
+EMBEDDINGS = {"euclidean": EMBEDDING, "hyperbolic": BALL}
+GAMMAS = {metric: comparison._measure_cut(Matcher(made), metric, NEIGHBOURS) for metric, made in EMBEDDINGS.items()}
+FREE = [
+    pytest.param(metric, name, settings, id=f"{metric}, {settings.terms.label(name)}")
+    for metric, gamma in GAMMAS.items()
+    for name, kind in MECHANISMS.items()
+    for settings in kind.comparable_settings(ComparisonTerms(metric, NEIGHBOURS, gamma))
+    if settings.has_epsilon()
+]
+
+
+@cache
+def compare_at(metric: str, epsilon: float, *, capped: bool) -> Comparison:
+    """The comparison with the exponential mechanism, which costs up to ten times its epsilon."""
+    gamma = 1.5 * GAMMAS[metric] if capped else None
+    configured = ExponentialSettings(epsilon=epsilon, metric=metric, neighbours=NEIGHBOURS, gamma=gamma)
+    policy = with_profile("readable", stop_word_list=("and", "the"))
+    return compare(EMBEDDINGS[metric], policy, "exponential", configured, "waab")
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize(("metric", "name", "settings"), FREE)
+def test_one_question_has_one_answer(metric: str, name: str, settings: MechanismSettings, epsilon: float):
+    """Plan, calibrate and the laboratory begin elsewhere, and end at the same epsilon."""
+    embedding = EMBEDDINGS[metric]
+    # A mechanism is not compared with itself.
+    compared = compare_at(metric, epsilon, capped=name == "exponential" and settings.gamma is None)
+    candidate, pure = make_candidate(name, settings), compared.configured.pure
+    lines = {line.mechanism: line for line in compared.equal_pure}
+    found = Matcher(embedding).at_loss(candidate, pure)
+    if found is None:
+        assert candidate.label not in lines
+        return
+    line, target = lines[candidate.label], find_target(Subject(name, settings, embedding), "pure_epsilon", pure)
+    assert line.epsilon == target.epsilon
+    assert target.epsilon == pytest.approx(found.epsilon, rel=0.01)
+    assert line.pure <= found.built.guarantee.pure <= pure
