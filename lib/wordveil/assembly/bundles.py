@@ -65,16 +65,16 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
         where another public file is missing, cannot be read or does not fit the embedding.
     """
     work = work or BuildContext()
-    section, place = config.mechanism, Path(config.bundle_store)
-    store = bundles.find_store(place)
+    section, named = config.mechanism, Path(config.bundle_store)
+    store = bundles.find_store(named)
     recipe = config.recipe(embeddings.digest_source(section.embedding), digest_files(section.public_files))
     try:
-        found = bundles.find(place, recipe)
+        directory = bundles.find(named, recipe)
     except BundleError:
-        if store != place:
+        if store != named:
             raise  # One bundle is named, and it is another one.
-        found = None  # The store has other bundles; this one is added.
-    if found is None:
+        directory = None  # The store has other bundles; this one is added.
+    if directory is None:
         # Files first: their faults are told before an embedding is trained, which may start Spark.
         files = read_files(section.public_files, work.progress)
         embedding = _load_embedding(section, store, work, read)
@@ -95,11 +95,11 @@ def build_bundle(config: Config, work: BuildContext | None = None, read: ReadPai
             recovery = measure_recovery(mechanism, frequencies)
             work.progress("measuring how the embedding suits the mechanism")
             suits = measure_suitability(mechanism, embedding, section.settings, built.guarantee, frequencies)
-        found = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
+        directory = bundles.write(store, embedding, built, recipe, provenance, recovery, suits.to_dict())
         work.forget()
         work.progress("compiling what texts are read with, which takes half a minute once on a machine")
         compile_finder(config.policy)
-    return bundles.open_bundle(found)
+    return bundles.open_bundle(directory)
 
 
 def _load_embedding(section: MechanismSection, store: Path, work: BuildContext, read: ReadPairs) -> Embedding:
@@ -184,8 +184,8 @@ def find_bundle(config: Config) -> Bundle | None:
     place = config.mechanism.embedding
     digest = embeddings.digest_source(place) if embeddings.embedding_exists(place) else ""
     digests = digest_files(config.mechanism.public_files, missing_allowed=True)
-    found = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
-    return bundles.open_bundle(found) if found else None
+    directory = bundles.find(Path(config.bundle_store), config.recipe(digest, digests))
+    return bundles.open_bundle(directory) if directory else None
 
 
 def find_once(config: Config) -> FindBundle:
