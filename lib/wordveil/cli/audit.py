@@ -64,11 +64,11 @@ def bundle(
         page = check_page(html) if html else None
         settings = read_config(config, overrides)
         with show_status() as progress:
-            found = _audit_bundle(settings, draws, alpha, seed, progress)
-        tell(found.to_dict())
-        keep(settings, found)
-        show(found, page, as_json=as_json)
-        require_unrefuted(found)
+            audit = _audit_bundle(settings, draws, alpha, seed, progress)
+        tell(audit.to_dict())
+        keep(settings, audit)
+        show(audit, page, as_json=as_json)
+        require_unrefuted(audit)
 
 
 @audits.command()
@@ -98,13 +98,13 @@ def release(
             session = prepare_session(settings)
             from wordveil.spark.evaluate.canaries import audit_release
 
-            found = audit_release(
+            audit = audit_release(
                 settings, session, alpha=alpha, copies=copies, seed=seed, params=values, progress=progress
             )
-        tell(found.to_dict())
-        keep(settings, found)
-        show(found, page, as_json=as_json)
-        require_unrefuted(found)
+        tell(audit.to_dict())
+        keep(settings, audit)
+        show(audit, page, as_json=as_json)
+        require_unrefuted(audit)
 
 
 @audits.command("callable")
@@ -141,12 +141,12 @@ def audit_function(
         apart, known = load_object(metric, "--metric"), load_object(words, "--words")
         with show_status() as progress:
             progress("drawing pairs of words")
-            found = audit_callable(
+            audit = audit_callable(
                 called, list(known), apart, epsilon, pairs=pairs, draws=draws, alpha=alpha, seed=seed
             )
-        tell(found.to_dict())
-        show(found, page, as_json=as_json)
-        require_unrefuted(found)
+        tell(audit.to_dict())
+        show(audit, page, as_json=as_json)
+        require_unrefuted(audit)
 
 
 def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress: Callable[[str], None]) -> Audit:
@@ -154,13 +154,13 @@ def _audit_bundle(config: Config, draws: int, alpha: float, seed: int, progress:
     from wordveil.audit.bundle import audit_bundle
 
     progress("verifying the bundle")
-    found = find_bundle(config)
-    if found is None:
+    built = find_bundle(config)
+    if built is None:
         raise BundleError(
             f"bundle_store = {config.bundle_store}: holds no bundle. Run `wordveil build` with this configuration."
         )
     embedding = find_embedding(config, progress)
-    return audit_bundle(found, embedding, draws=draws, alpha=alpha, seed=seed, progress=progress)
+    return audit_bundle(built, embedding, draws=draws, alpha=alpha, seed=seed, progress=progress)
 
 
 def check_alpha(alpha: float) -> None:

@@ -56,14 +56,14 @@ def evaluate(
             raise usage_error("--config", "", "is missing. Name a configuration file.")
         page = check_page(html) if html else None
         settings = read_config(config, [*(overrides or ()), *([] if seed is None else [f"evaluation.seed={seed}"])])
-        found = _evaluate(settings, params, out, published=published)
-        tell(found.to_dict())
-        _save(found, page, out)
+        evaluation = _evaluate(settings, params, out, published=published)
+        tell(evaluation.to_dict())
+        _save(evaluation, page, out)
         if as_json:
-            print_json(found.to_dict())
+            print_json(evaluation.to_dict())
         else:
-            print_scores(found)
-        print_note(EXAMPLES_NOTE if found.examples else PRIVATE_NOTE)
+            print_scores(evaluation)
+        print_note(EXAMPLES_NOTE if evaluation.examples else PRIVATE_NOTE)
 
 
 _Evaluation = Annotated[Path, typer.Argument(help="An evaluation.json, or the directory that holds it.")]

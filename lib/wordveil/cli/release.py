@@ -150,8 +150,8 @@ def verify(
         progress("starting Spark")
         spark = prepare_plain_session(jars)()
         progress("hashing files")
-        found = verify_table(spark, table, manifest, public_key, at_least)
-        facts = verified_facts(found, pinned=public_key is not None)
+        verified = verify_table(spark, table, manifest, public_key, at_least)
+        facts = verified_facts(verified, pinned=public_key is not None)
         document = {"verified": True, "table": table, **facts}
         tell(document)
     if as_json:
@@ -159,7 +159,7 @@ def verify(
     else:
         hidden = ("pinned", "recovery")
         shown = {name.replace("_", " "): value for name, value in facts.items() if name not in hidden}
-        shown |= recovery_facts(found.manifest.recovery) if found.manifest.recovery else {}
+        shown |= recovery_facts(verified.manifest.recovery) if verified.manifest.recovery else {}
         print_table("Verified", {"table": table, **shown}, [] if public_key else [_UNPINNED])
 
 

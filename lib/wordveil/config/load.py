@@ -184,19 +184,19 @@ def parse_config(
     """Check a configuration that is already a mapping; otherwise as :func:`load_config`. Relative paths are taken from
     ``directory``, by default the working directory.
     """
-    found = [*faults, *find_credential_faults(raw)]
+    all_faults = [*faults, *find_credential_faults(raw)]
     config = None
     try:
         config = Config.model_validate(dict(raw), context=directory)
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            found.extend(make_faults(details))
+            all_faults.extend(make_faults(details))
     # What is missing from a section may be what was left out of it as faulty.
-    known = {place for fault in found for place in (fault.where, fault.where.partition(".")[0])}
+    known = {where for fault in all_faults for where in (fault.where, fault.where.partition(".")[0])}
     others = find_contradictions(_sound_sections(raw, directory))
-    found.extend(fault for fault in others if fault.where not in known)
-    if found or config is None:
-        raise ConfigError(source, sorted(set(found), key=lambda fault: (_order(fault.where), fault.where)))
+    all_faults.extend(fault for fault in others if fault.where not in known)
+    if all_faults or config is None:
+        raise ConfigError(source, sorted(set(all_faults), key=lambda fault: (_order(fault.where), fault.where)))
     return config
 
 

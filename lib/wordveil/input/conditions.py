@@ -61,20 +61,20 @@ class Token:
 
 def tokens(condition: str) -> Iterator[Token]:
     """The pieces of a condition as Spark's lexer cuts it, without spaces and comments."""
-    place = 0
-    while place < len(condition):
-        if _COMMENT_EDGE.match(condition, place):
-            place = _after_comment(condition, place)
+    offset = 0
+    while offset < len(condition):
+        if _COMMENT_EDGE.match(condition, offset):
+            offset = _after_comment(condition, offset)
             continue
-        found = _TOKEN.match(condition, place)
-        assert found is not None, "any character is a sign"
-        place = found.end()
-        if token := _token(found):
+        piece = _TOKEN.match(condition, offset)
+        assert piece is not None, "any character is a sign"
+        offset = piece.end()
+        if token := _token(piece):
             yield token
 
 
-def _token(found: re.Match[str]) -> Token | None:
-    kind, value = found.lastgroup, found[found.lastgroup or 0]
+def _token(piece: re.Match[str]) -> Token | None:
+    kind, value = piece.lastgroup, piece[piece.lastgroup or 0]
     match kind:
         case "name":
             return Token("name", value.replace("``", "`"))
@@ -102,19 +102,19 @@ def find_reading(condition: str, columns: Sequence[str]) -> str:
     """Find what in a condition reads one of the text ``columns`` or may read it, as the end of a sentence; empty where
     nothing does. A struct with a text among its fields counts as read wherever it or any field is named.
     """
-    found = [*tokens(condition)]
+    pieces = [*tokens(condition)]
     if "${" in condition:
         return "has a variable ${...}, which Spark replaces with SQL from elsewhere"
-    names = [f".{fold_name(name)}." for name in _names(found)]
+    names = [f".{fold_name(name)}." for name in _names(pieces)]
     for column in columns:
         root = read_path(column)[0]
         if any(f".{fold_name(part)}." in name for name in names for part in (column, root)):
             return f"names {root}, the text column" if root == column else f"names {root}, where the text {column} is"
-    if _has_query(found):
+    if _has_query(pieces):
         return "has a subquery, and it is unclear what it reads"
-    if ("IDENTIFIER", "(") in pairwise(token.keyword for token in found):
+    if ("IDENTIFIER", "(") in pairwise(token.keyword for token in pieces):
         return "has IDENTIFIER(...), and it is unclear what it names"
-    return "has a * that selects all columns, including the text" if _has_star(found) else ""
+    return "has a * that selects all columns, including the text" if _has_star(pieces) else ""
 
 
 def find_condition_faults(where: str | None, texts: Sequence[str], relation: Relation) -> Iterator[Fault]:
@@ -138,10 +138,10 @@ def find_exposures(condition: str | None, texts: Sequence[str]) -> tuple[str, ..
     return (str(Exposure.CONDITION),) if condition and find_reading(condition, texts) else ()
 
 
-def _names(found: Sequence[Token]) -> Iterator[str]:
+def _names(pieces: Sequence[Token]) -> Iterator[str]:
     """All names with the dots between them."""
     name = ""
-    for token in found:
+    for token in pieces:
         if token.kind in ("word", "name"):
             name = name + token.value if name.endswith(".") else token.value
             yield name
@@ -154,17 +154,17 @@ def fold_name(name: str) -> str:
     return "".join(letter.upper()[0].lower()[0] for letter in name)
 
 
-def _has_query(found: Sequence[Token]) -> bool:
-    words = [token.keyword for token in found]
+def _has_query(pieces: Sequence[Token]) -> bool:
+    words = [token.keyword for token in pieces]
     if {"SELECT", "USING"} & set(words):
         return True
     return any(before == "(" and word in _QUERIES for before, word in pairwise(["(", *words]))
 
 
-def _has_star(found: Sequence[Token]) -> bool:
+def _has_star(pieces: Sequence[Token]) -> bool:
     """Whether some ``*`` multiplies nothing: it has no operand before it or none after it."""
     edge = Token("sign", "")
-    for before, star, after in zip([edge, *found], found, [*found[1:], edge], strict=False):
+    for before, star, after in zip([edge, *pieces], pieces, [*pieces[1:], edge], strict=False):
         if star.keyword != "*":
             continue
         if not (before.is_operand or before.keyword in (")", "]")) or not (

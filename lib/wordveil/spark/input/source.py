@@ -153,10 +153,10 @@ class InputTable:
         with _condition_errors(self.source.where, frame.columns):
             # Parsed alone, so that it can only be one expression: no parenthesis, LIMIT or UNION ends it.
             self.spark._jsparkSession.sessionState().sqlParser().parseExpression(self.source.where)  # noqa: SLF001
-            found = _apply_condition(self.spark, frame, self.source.where, self.params)
-            check_condition(self.spark, found._jdf.queryExecution().analyzed().child(), self.source)  # noqa: SLF001 - PySpark has no way to ask
-            check_scans(found, "input.where", self.source.where, is_ours=True)
-        return found
+            selected = _apply_condition(self.spark, frame, self.source.where, self.params)
+            check_condition(self.spark, selected._jdf.queryExecution().analyzed().child(), self.source)  # noqa: SLF001 - PySpark has no way to ask
+            check_scans(selected, "input.where", self.source.where, is_ours=True)
+        return selected
 
 
 def open_input(spark: SparkSession, source: Source, params: Mapping[str, str] = NO_PARAMS) -> InputTable:

@@ -187,11 +187,11 @@ class Events:
 
     def states(self) -> dict[str, str]:
         """The state of each run, by its name: finished, abandoned, refused or open."""
-        found: dict[str, str] = {}
+        states: dict[str, str] = {}
         for event in self.events:
             if event.event in (INTENT, FINISHED, ABANDONED, REFUSED):
-                found[event.run_id] = "open" if event.event == INTENT else event.event
-        return found
+                states[event.run_id] = "open" if event.event == INTENT else event.event
+        return states
 
     def finished(self, run_id: str) -> dict[str, Any] | None:
         """What a finished run reported; None for another run. Raises :class:`ReleaseError` for an abandoned one."""
@@ -207,12 +207,12 @@ class Events:
     def last_of(self, part: str) -> Intent | None:
         """The last finished run over this slice."""
         done = {event.run_id for event in self.events if event.event == FINISHED}
-        found = [
+        runs = [
             intent
             for intent in self.intents()
             if intent.kind == "sanitise" and intent.slice == part and intent.run_id in done
         ]
-        return found[-1] if found else None
+        return runs[-1] if runs else None
 
     def null_id_count(self, part: str) -> int:
         """How many records without an id the finished runs over this slice have reported."""
@@ -231,8 +231,8 @@ class Events:
 
     def latest(self, event: str) -> Event | None:
         """The last event of a kind."""
-        found = [item for item in self.events if item.event == event]
-        return found[-1] if found else None
+        matching = [item for item in self.events if item.event == event]
+        return matching[-1] if matching else None
 
 
 class Journal(Events):
@@ -293,5 +293,5 @@ class Journal(Events):
 
 def parse_events(rows: Iterable[Mapping[str, Any]]) -> list[Event]:
     """The events of a journal's rows, oldest first."""
-    found = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
-    return sorted(found, key=lambda event: event.seq)
+    events = [Event(**{**row, "body": json.loads(row["body"])}) for row in rows]
+    return sorted(events, key=lambda event: event.seq)

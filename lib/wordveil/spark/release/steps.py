@@ -89,14 +89,14 @@ class RunSteps:
         self._budget = intent.budget
         self._progress = progress
         self._is_fresh = is_fresh
-        self._found: Candidates | None = None
+        self._known: Candidates | None = None
         self._copies = 0
         self._observed: dict[str, Any] | None = None
 
     def close(self) -> None:
         """Free what is kept in memory and scratch."""
-        if self._found is not None:
-            self._found.unpersist()
+        if self._known is not None:
+            self._known.unpersist()
 
     def reserve(self, job: Sanitise) -> int:
         """Reserve what is about to be drawn; of a withdrawal, record it in the ledger, which outlives the draws.
@@ -180,37 +180,37 @@ class RunSteps:
         return self._tables.draws.read().where(F.col(SEQ_COLUMN) == self._intent.seq)
 
     def _candidates(self, job: Sanitise) -> Candidates:
-        if self._found is None:
+        if self._known is None:
             assert self._table is not None
             self._progress("looking for what changed")
             earlier = None if self._intent.changes == "all" else self._tables.draws.read()
             bare = replace(job, settings=replace(job.settings, kept=(), internal=1))
             withdrawn = self._tables.ledger.withdrawn(self._terms.release)
-            self._found = find_candidates(self._table, earlier, withdrawn, self._intent, self._columns, Inspect(bare))
-        return self._found
+            self._known = find_candidates(self._table, earlier, withdrawn, self._intent, self._columns, Inspect(bare))
+        return self._known
 
     def _find_corrected(self, job: Sanitise) -> DataFrame | None:
         """record_id and author of records that may have been charged to another author; None where there can be
         none.
         """
-        found, had_tables = self._candidates(job), self._intent.anew
+        candidates, had_tables = self._candidates(job), self._intent.anew
         if self._columns.author is None or (self._intent.changes == "all" and not had_tables):
             return None
-        if found.compared is None:
-            rows = found.rows.where(F.col(UNSOUND_COLUMN).isNull())
+        if candidates.compared is None:
+            rows = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull())
         else:  # where the release had other tables before, only the ledger knows whom their draws were charged to
-            rows = found.compared if had_tables else found.compared.where(CORRECTED_COLUMN)
+            rows = candidates.compared if had_tables else candidates.compared.where(CORRECTED_COLUMN)
         if rows.isEmpty():  # as in most runs, which then need not read the ledger for it
             return None
         return rows.select(
             column(self._columns.id).cast("string").alias("record_id"), F.col(AUTHOR_COLUMN).alias("author")
         )
 
-    def _price(self, found: Candidates) -> DataFrame:
+    def _price(self, candidates: Candidates) -> DataFrame:
         """Who may be charged, and for how many tokens: record_id, author, tokens, ``__was``."""
         tokens: Column = F.lit(self._tokens).cast("bigint")
-        sound, was = found.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
-        if (changed := found.changed) is not None:
+        sound, was = candidates.rows.where(F.col(UNSOUND_COLUMN).isNull()), F.lit(None).cast("string")
+        if (changed := candidates.changed) is not None:
             sound = changed.where(F.col(REASON_COLUMN).isNull())
             tokens, was = F.col(TOKENS_COLUMN), F.col(WAS_COLUMN)
         record_id = column(self._columns.id).cast("string").alias("record_id")
@@ -220,11 +220,11 @@ class RunSteps:
 
     def _make_draws(self, job: Sanitise) -> DataFrame:
         """The run's part of the draws table."""
-        found = self._candidates(job)
-        rows = found.rows
+        candidates = self._candidates(job)
+        rows = candidates.rows
         tokens: Column = F.lit(self._tokens).cast("bigint")
         was: Column = F.lit(None).cast("string")
-        if (changed := found.changed) is not None:
+        if (changed := candidates.changed) is not None:
             ids = changed.select(column(self._columns.id).alias("__id"), TOKENS_COLUMN, WAS_COLUMN).dropDuplicates(
                 ["__id"]
             )
@@ -247,8 +247,8 @@ class RunSteps:
         rows = rows.withColumn(_REFUSED, refused).withColumn(RESERVED_COLUMN, F.when(F.col(_REFUSED).isNull(), tokens))
         screened = screen_input(rows, self._columns, internal=[AUTHOR_COLUMN, RESERVED_COLUMN], refused=_REFUSED)
         draws = sanitise_records(screened, job)
-        if found.leaving is not None:
-            draws = draws.unionByName(self._make_tombstones(found.leaving), allowMissingColumns=True)
+        if candidates.leaving is not None:
+            draws = draws.unionByName(self._make_tombstones(candidates.leaving), allowMissingColumns=True)
         return self._as_table(draws)
 
     def _add_copies(self, rows: DataFrame) -> DataFrame:
@@ -257,7 +257,7 @@ class RunSteps:
 
         Nothing is drawn for these records. A later run compares its input with the new author.
         """
-        compared = None if self._found is None else self._found.compared
+        compared = None if self._known is None else self._known.compared
         if compared is None or self._columns.author is None or self._intent.changes == "all":
             return rows
         same = compared.where(~F.col(CHANGED_COLUMN))
