@@ -1,16 +1,15 @@
-"""A mechanism is added by one file, one entry of the registry and one YAML: a toy that is added so keeps the contracts,
-and toys that are broken on purpose break them.
-"""
+"""A mechanism of an installed package keeps the contracts that those of wordveil keep, and a broken one breaks them."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
+from support.plugins import environment_with, install_plugin
 
 TESTS = Path(__file__).parents[1]
 Outcomes = dict[str, dict[str, bool]]
@@ -19,13 +18,11 @@ pytestmark = pytest.mark.xdist_group("plugin")
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What the toys did: for each run of ``plugin/running.py``, the tests and whether each passed."""
+    """What the toys did: for each run of ``plugged/running.py``, the tests and whether each passed."""
     folder = tmp_path_factory.mktemp("toys")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    paths = [str(TESTS), str(TESTS.parent / "lib"), *filter(None, [environment.get("PYTHONPATH")])]
-    command = [sys.executable, "-m", "plugin.running", folder]
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
-    subprocess.run(command, cwd=TESTS.parent, env=environment, check=True)
+    site = install_plugin(tmp_path_factory.mktemp("installed"))
+    command = [sys.executable, TESTS / "contracts" / "plugged" / "running.py", folder]
+    subprocess.run(command, cwd=TESTS.parent, env=environment_with(site), check=True)
     assert (folder / "randomised-response.json").exists()
     return {
         path.stem: {f"{test.get('classname')}::{test.get('name')}": len(test) == 0 for test in read_tests(path)}

@@ -275,8 +275,10 @@ def _fill(
         "size": embedding.size,
         "files": files,
     }
+    package = MECHANISMS.package_of(recipe.mechanism)
     facts = {
         "recipe": recipe.to_dict(),
+        **({"package": package} if package else {}),
         "notes": [*embedding.warnings, *built.notes],
         **measured,
     }
@@ -387,8 +389,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     known = MECHANISMS.get(content["mechanism"])
     if known is None:
         raise BundleError(
-            f"{file}: this wordveil has no mechanism {content['mechanism']}. Install the package that has it. "
-            f"{KIND.renewal}"
+            f"{file}: this Python has no mechanism {content['mechanism']}. Install "
+            f"{manifest.get('package', 'the package that has it')} here and on every executor. {KIND.renewal}"
         )
     for name in ("sampler_version", "certificate_version"):
         if content[name] != getattr(known, name):

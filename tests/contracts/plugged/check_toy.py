@@ -1,4 +1,4 @@
-"""What a configuration makes of a mechanism that was registered before it; see ``tests/contracts/test_plugin.py``."""
+"""What a configuration makes of an installed package's mechanism; see ``tests/contracts/test_plugin.py``."""
 
 from __future__ import annotations
 

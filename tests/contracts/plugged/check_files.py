@@ -16,6 +16,7 @@ from wordveil.assembly.bundles import build_bundle, compare_mechanisms, find_bun
 from wordveil.config.load import Config, load_config, parse_config
 from wordveil.errors import BundleError, ConfigError
 from wordveil.mechanisms.inputs import PublicInputs
+from wordveil.mechanisms.registry import MECHANISMS
 from wordveil.mechanisms.tables.exponential import Exponential
 from wordveil.text.slots import NgramSettings
 
@@ -136,10 +137,8 @@ def test_each_file_identifies_the_bundle(tmp_path: Path, files: dict[str, str], 
 def test_the_configured_mechanism_is_compared_with_its_files_and_others_with_frequencies(
     tmp_path: Path, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
-    from plugin.toy_mechanism import WellRead
-
     seen: dict[str, list[PublicInputs]] = {"well-read": [], "exponential": []}
-    for kind in (WellRead, Exponential):
+    for kind in (MECHANISMS["well-read"], Exponential):
 
         def watched(*arguments: Any, build: Any = kind.build, name: str = kind.name, **named: Any) -> Any:
             seen[name].append(named["inputs"])

@@ -1,4 +1,4 @@
-"""Registers the toys of :mod:`plugin.toy_mechanism`, and runs the contracts and the checks of this folder over them.
+"""Runs the contracts and the checks of this folder over the mechanisms of an installed package (``tests/plugin``).
 
 A process of its own: ``tests/contracts/test_plugin.py`` starts it and reads what came out. The argument is a folder for
 golden outputs and results.
@@ -12,10 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin.toy_mechanism import NoiseOfTheBatch, NoKey, RandomisedResponse, TooLittleNoise, WellRead
-from wordveil.mechanisms.registry import MECHANISMS
-
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 BROKEN = "noise-of-the-batch or no-key or too-little-noise"
 
 
@@ -25,16 +22,13 @@ def run(folder: Path, name: str, *arguments: str) -> None:
 
 
 def main() -> None:
-    """Register the toys before anything imports the configuration, and run."""
-    if "wordveil.config.mechanisms" in sys.modules:
-        raise RuntimeError("the configuration was imported before the toys were registered")
-    MECHANISMS.update({toy.name: toy for toy in (RandomisedResponse, WellRead, NoiseOfTheBatch, NoKey, TooLittleNoise)})
+    """Write golden outputs, and run."""
     folder, contracts = Path(sys.argv[1]), str(TESTS / "contracts" / "test_mechanisms.py")
     os.environ |= {"WORDVEIL_GOLDEN": str(folder), "WORDVEIL_REGOLD": "1"}
     run(folder, "written", contracts, "-k", "randomised and golden")
     del os.environ["WORDVEIL_REGOLD"]
     run(folder, "contracts", contracts, "-k", f"randomised or say or ({BROKEN}) and not golden and not threads")
-    run(folder, "checks", *(str(TESTS / "plugin" / f"check_{name}.py") for name in ("toy", "files")))
+    run(folder, "checks", *(str(Path(__file__).with_name(f"check_{name}.py")) for name in ("toy", "files")))
 
 
 if __name__ == "__main__":

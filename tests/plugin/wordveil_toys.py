@@ -1,4 +1,4 @@
-"""A mechanism as a plug-in would bring it: k-ary randomised response over the vocabulary (Warner 1965; Kairouz,
+"""A mechanism as another package brings it: k-ary randomised response over the vocabulary (Warner 1965; Kairouz,
 Bonawitz, Ramage 2016), in one file. It is no part of wordveil.
 
 A symbol stays itself with probability ``e^epsilon / (e^epsilon + N - 1)``, and becomes each other output alike. Any two
@@ -19,7 +19,7 @@ import numpy as np
 from annotated_types import Ge, Le
 from numpy.typing import NDArray
 
-from wordveil.crypto.keys import ReleaseKeys
+from wordveil.crypto.keys import MasterKey, ReleaseKeys
 from wordveil.crypto.streams import KeyedStream, max_positions, scale_words
 from wordveil.embeddings.embedding import Embedding
 from wordveil.mechanisms.base import NO_FILES, Mechanism, MechanismArtifact, TokenBatch
@@ -43,6 +43,7 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
     name = "randomised-response"
     sampler_version = 1
     settings_type = RandomisedResponseSettings
+    is_pure = True
 
     def __init__(self, size: int, epsilon: float, *, padding: bool) -> None:
         self._outputs = size + padding
@@ -103,6 +104,13 @@ class RandomisedResponse(Mechanism[RandomisedResponseSettings]):
         """Two words of 64 random bits a token."""
         return KeyedStream(keys.noise, 1).record_words(batch.contexts, batch.offsets)
 
+    def probabilities(self, symbol: int) -> NDArray[np.float64]:
+        law = np.full(self._outputs, 1 / self._outputs)
+        if symbol < self._outputs:
+            law *= self._spread
+            law[symbol] += 1 - self._spread
+        return law
+
     def at_epsilon(self, epsilon: float) -> Self:
         return type(self)(self._size, epsilon, padding=self._padding)
 
@@ -123,9 +131,7 @@ class NoKey(RandomisedResponse):
     name = "no-key"
 
     def random_words(self, batch: TokenBatch, keys: ReleaseKeys) -> NDArray[np.uint64]:
-        from support.toys import KEYS
-
-        return super().random_words(batch, KEYS)
+        return super().random_words(batch, MasterKey(bytes(range(32))).for_release("none"))
 
 
 class TooLittleNoise(RandomisedResponse):
