@@ -8,7 +8,7 @@ something about protection: an attacker knows the mechanism.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 from wordveil.scores.documents import Documents, Int64
 
@@ -23,7 +23,12 @@ class FittedClassifier(Protocol):
 
 
 class TextClassifier(Protocol):
-    """A way to tell texts apart, with its settings. A frozen dataclass as a rule."""
+    """A way to tell texts apart, with its settings: a frozen dataclass."""
+
+    needs_embedding: ClassVar[bool] = False
+    """Whether it looks at word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
+    refuses: ClassVar[str] = "texts of fewer than two labels"
+    """The texts that it cannot learn from, for people: :meth:`fit` raises :class:`ValueError` for these."""
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
@@ -41,6 +42,8 @@ class ContinuousNgrams(TextClassifier):
     dim, epochs, lr
         see :class:`wordveil.evaluation.utility.floret_model.FloretClassifier`.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     unit: NgramUnit = NgramUnit.WORDS
     dim: int = 20

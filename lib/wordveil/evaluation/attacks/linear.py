@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class LinearSvm(TextClassifier):
     ValueError
         for lengths that are not 1 <= shortest <= longest, and for a cost that is not positive.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     unit: Unit = Unit.CHARACTERS
     shortest: int | None = None
@@ -95,6 +97,11 @@ class LinearSvm(TextClassifier):
 
 def _prepare(texts: Sequence[str], unit: Unit) -> Sequence[str]:
     return cut_words(texts).join() if unit == Unit.WORDS else texts
+
+
+def make_word_svm() -> LinearSvm:
+    """The attacker over words."""
+    return LinearSvm(Unit.WORDS)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from wordveil.evaluation.classifiers import FittedClassifier, TextClassifier
 from wordveil.evaluation.utility.floret_model import FittedFloret, FloretClassifier
@@ -22,6 +23,8 @@ class FastText(TextClassifier):
     ``settings``: of floret. The paper takes 10 dimensions, bigrams, 5 epochs and rates of 0.05 to 0.5 for topics and
     sentiments; data sets of a hundredth of its texts need more epochs, 25 by default.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     settings: FloretClassifier = _SETTINGS
 

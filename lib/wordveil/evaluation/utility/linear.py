@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class LinearWords(TextClassifier):
     word_ngrams
         the longest runs of words that count as features.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     model: Literal["svm", "logistic"] = "svm"
     cost: float = 1.0
@@ -71,6 +73,11 @@ class LinearWords(TextClassifier):
         if self.model == "svm":
             return load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
         return load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
+
+
+def make_logistic() -> LinearWords:
+    """The task by logistic regression."""
+    return LinearWords("logistic")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class SentenceVectors(TextClassifier):
     cost
         the weight of errors against that of large coefficients. Features have variance 1.
     """
+
+    needs_embedding: ClassVar[bool] = True
 
     embedding: Embedding | None = None
     cost: float = 1.0

@@ -38,7 +38,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wordveil.compiled import compiled
-from wordveil.text.types.classes import TYPES, TokenType, TypeSpans
+from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeSpans
 from wordveil.text.types.finders.characters import Tables, UInt8, load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
@@ -46,7 +46,6 @@ from wordveil.text.types.finders.scan import scan_types
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 _LONGEST = 2**31 - 1
-_LISTED = frozenset({TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE})
 
 
 class Recogniser:
@@ -64,7 +63,7 @@ class Recogniser:
     """
 
     def __init__(self, types: Collection[TokenType]) -> None:
-        if listed := sorted(_LISTED.intersection(types)):
+        if listed := sorted({*NAME_TYPES}.intersection(types)):
             raise ValueError(f"types: {', '.join(listed)} are found in lists of words, not here.")
         self._wanted = np.array([one in types for one in TYPES], np.bool_)
         self._tables: Tables | None = None
