@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -13,13 +13,13 @@ from wordveil.errors import Fault
 from wordveil.input.columns import Columns
 from wordveil.input.conditions import fold_name
 from wordveil.records.paths import read_path
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 
-AttackerName = Literal["koppel", "svm-characters", "svm-words", "continuous-ngrams", "nearest-author"]
-TaskName = Literal[
-    "fasttext", "linear-words", "logistic-words", "neighbours-mean", "neighbours-emd", "sentence-vectors"
-]
-ATTACKER_NAMES: tuple[str, ...] = get_args(AttackerName)
-TASK_NAMES: tuple[str, ...] = get_args(TaskName)
+if TYPE_CHECKING:
+    AttackerName = str
+    TaskName = str
+else:
+    AttackerName, TaskName = Literal[tuple(AUTHOR_ATTACKS)], Literal[tuple(TEXT_TASKS)]
 MAX_RECORDS = 100_000
 """A sample is held in the driver's memory."""
 
@@ -90,7 +90,7 @@ def _gate_faults(section: EvaluationSection, source: Columns, bound: float) -> I
         problem = "measures who wrote a text. Name the authors' column in evaluation.author or input.author."
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
     if not section.attackers:
-        problem = f"needs attackers, and evaluation.attackers is empty. Allowed: {', '.join(ATTACKER_NAMES)}."
+        problem = f"needs attackers, and evaluation.attackers is empty. Allowed: {', '.join(AUTHOR_ATTACKS)}."
         yield Fault("gate.attack_to_chance", f"{bound:g}", problem)
 
 

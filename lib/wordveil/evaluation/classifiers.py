@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -47,7 +47,12 @@ class FittedModel(FittedClassifier):
 
 
 class TextClassifier(Protocol):
-    """A way to tell texts apart, with its settings. A frozen dataclass as a rule."""
+    """A way to tell texts apart, with its settings: a frozen dataclass."""
+
+    needs_embedding: ClassVar[bool] = False
+    """Whether it looks at word vectors. Then it has a field ``embedding``, which takes the mechanism's."""
+    refuses: ClassVar[str] = "texts of fewer than two labels"
+    """The texts that it cannot learn from, for people: :meth:`fit` raises :class:`ValueError` for these."""
 
     @property
     def name(self) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from wordveil.config.evaluation import ATTACKER_NAMES, TASK_NAMES
 from wordveil.config.load import Config, parse_config
 from wordveil.errors import ConfigError
-from wordveil.evaluation.registry import AUTHOR_ATTACKS, TEXT_TASKS
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS
 
 
 def settings(evaluation: dict[str, Any] | None = None, **source: Any) -> dict[str, Any]:
@@ -47,12 +47,13 @@ def test_a_configuration_without_the_section_is_measured():
 
 
 def test_every_attacker_and_task_can_be_named():
-    assert set(ATTACKER_NAMES) == set(AUTHOR_ATTACKS)
-    assert set(TASK_NAMES) == set(TEXT_TASKS)
-    every = {"attackers": [*ATTACKER_NAMES], "tasks": [*TASK_NAMES], "label": "topic"}
-    assert parse(every, author="who").evaluation.tasks == [*TASK_NAMES]
+    every = {"attackers": [*AUTHOR_ATTACKS], "tasks": [*TEXT_TASKS], "label": "topic"}
+    assert parse(every, author="who").evaluation.tasks == [*TEXT_TASKS]
     for name, make in {**AUTHOR_ATTACKS, **TEXT_TASKS}.items():
-        assert make().name == name
+        method = make()
+        assert method.name == name
+        assert method.needs_embedding == ("embedding" in {field.name for field in fields(method)})
+        assert method.refuses.startswith("texts of fewer than two labels")
 
 
 def test_nothing_that_is_released_depends_on_it():

@@ -11,7 +11,7 @@ from wordveil.audit.canaries.words import MARK, CanaryWords
 from wordveil.privacy.relations import Exposure
 from wordveil.text.choices import Case, Controls, OtherLanguage, Output, TokeniserKind
 from wordveil.text.policy import TextPolicy
-from wordveil.text.types.classes import TokenType
+from wordveil.text.types.classes import EXAMPLES, NAME_TYPES, TokenType
 from wordveil.text.types.lists import PublicLists
 
 Document = str | bytes | None
@@ -31,23 +31,6 @@ _LONGEST = 200
 _OTHER_LANGUAGES = {
     "fr": "demain nous allons visiter le jardin avec nos voisins avant le dîner",
     "de": "morgen gehen wir mit unseren nachbarn vor dem essen noch durch den garten",
-}
-_TYPED = {
-    TokenType.EMAIL: ("kqv@example.org", "zwx@example.org"),
-    TokenType.URL: ("https://kqv.example.org/kqv", "https://zwx.example.org/zwx"),
-    TokenType.PHONE: ("+44 20 7946 0958", "+44 20 7946 0321"),
-    TokenType.IP: ("192.0.2.17", "192.0.2.43"),
-    TokenType.DATE: ("12/05/1999", "14/07/1986"),
-    TokenType.TIME: ("10:45", "21:38"),
-    TokenType.NUMBER: ("4812", "7359"),
-    TokenType.YEAR: ("1977", "2024"),
-    TokenType.AMOUNT: ("$12.50", "$83.20"),
-    TokenType.ACCOUNT: ("123-45-6789", "987-65-4320"),
-    TokenType.CARD: ("4111 1111 1111 1111", "5555 5555 5555 4444"),
-    TokenType.MENTION: ("@kqvzwx", "@zwxkqv"),
-    TokenType.HASHTAG: ("#kqvzwx", "#zwxkqv"),
-    TokenType.EMOJI: ("\U0001f600", "\U0001f60e"),
-    TokenType.MARKUP: ('<div class="kqv">', '<div class="zwx">'),
 }
 
 
@@ -258,7 +241,7 @@ def _typed_pairs(words: CanaryWords, plan: Plan) -> Iterator[Pair]:
 
     # A token that is no class of its own may be several words, of which some are the same.
     shown = (COPIES | {Exposure.REPETITION}) - {Exposure.STOP_WORDS, Exposure.CARRIER_PHRASES}
-    for kind, (one, other) in {**_TYPED, **_name_values(plan.lists)}.items():
+    for kind, (one, other) in {**EXAMPLES, **_name_values(plan.lists)}.items():
         yield Pair(f"types ({kind})", (" ".join(base),), put(one), Exposure.TYPES, shown)
         is_told = kind in policy.type_actions
         yield Pair(f"values ({kind})", put(one), put(other), None, frozenset() if is_told else shown)
@@ -268,11 +251,9 @@ def _name_values(lists: PublicLists | None) -> dict[TokenType, tuple[str, str]]:
     """Two names of each list that are no ordinary words and are written in the same way."""
     if lists is None:
         return {}
-    kinds = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
     found = {}
-    for kind, names, levels in zip(
-        kinds, (lists.first_names, lists.surnames, lists.places), lists.name_levels, strict=True
-    ):
+    listed = (lists.first_names, lists.surnames, lists.places)
+    for kind, names, levels in zip(NAME_TYPES, listed, lists.name_levels, strict=True):
         certain = [
             name
             for name, level in zip(names.to_pylist(), np.asarray(levels).tolist(), strict=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import ClassVar
 
 from wordveil.evaluation.classifiers import FittedModel, TextClassifier
 from wordveil.evaluation.utility.fasttext import FloretClassifier
@@ -42,6 +43,8 @@ class ContinuousNgrams(TextClassifier):
     dim, epochs, lr
         see :class:`wordveil.evaluation.utility.fasttext.FloretClassifier`.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     unit: NgramUnit = NgramUnit.WORDS
     dim: int = 20

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -125,6 +125,8 @@ class Koppel(TextClassifier):
     ValueError
         for settings outside these.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     iterations: int = 100
     share: float = 0.4

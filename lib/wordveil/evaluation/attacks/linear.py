@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class LinearSvm(TextClassifier):
     ValueError
         for lengths that are not 1 <= shortest <= longest, and for a cost that is not positive.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     unit: Unit = Unit.CHARACTERS
     shortest: int | None = None
@@ -96,3 +99,8 @@ class LinearSvm(TextClassifier):
 
 def _prepare(texts: Sequence[str], unit: Unit) -> Sequence[str]:
     return join_words(texts) if unit == Unit.WORDS else texts
+
+
+def make_word_svm() -> LinearSvm:
+    """The attacker over words."""
+    return LinearSvm(Unit.WORDS)

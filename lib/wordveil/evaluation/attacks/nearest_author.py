@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +29,9 @@ class NearestAuthor(TextClassifier):
 
     ``embedding``: the mechanism's, or another public one; None for the one that comes with the package.
     """
+
+    needs_embedding: ClassVar[bool] = True
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word of the embedding"
 
     embedding: Embedding | None = None
 

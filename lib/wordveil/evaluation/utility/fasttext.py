@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -160,6 +160,8 @@ class FastText(TextClassifier):
     ``settings``: of floret. The paper takes 10 dimensions, bigrams, 5 epochs and rates of 0.05 to 0.5 for topics and
     sentiments; data sets of a hundredth of its texts need more epochs, 25 by default.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     settings: FloretClassifier = _SETTINGS
 

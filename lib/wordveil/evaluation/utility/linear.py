@@ -7,7 +7,7 @@ Joachims 1998, "Text categorization with support vector machines". A word counts
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class LinearWords(TextClassifier):
     word_ngrams
         the longest runs of words that count as features.
     """
+
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word"
 
     model: Literal["svm", "logistic"] = "svm"
     cost: float = 1.0
@@ -70,3 +72,8 @@ class LinearWords(TextClassifier):
         if self.model == "svm":
             return load_package("sklearn.svm").LinearSVC(C=self.cost, random_state=seed % 2**32)
         return load_package("sklearn.linear_model").LogisticRegression(C=self.cost, max_iter=1_000)
+
+
+def make_logistic() -> LinearWords:
+    """The task by logistic regression."""
+    return LinearWords("logistic")

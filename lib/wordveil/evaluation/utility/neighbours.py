@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +40,9 @@ class NearestTexts(TextClassifier):
         how many known texts vote.
     """
 
+    needs_embedding: ClassVar[bool] = True
+    refuses: ClassVar[str] = "texts of fewer than two labels, and texts without a word of the embedding"
+
     embedding: Embedding | None = None
     distance: Literal["mean", "emd"] = "mean"
     count: int = NEIGHBOURS
@@ -62,6 +65,11 @@ class NearestTexts(TextClassifier):
             raise ValueError("Expected at least one text with a word of the embedding to learn from.")
         fallback = int(np.argmax(np.bincount(documents.labels)))
         return FittedNearestTexts(self, vectors, bags, documents.labels, fallback)
+
+
+def make_emd() -> NearestTexts:
+    """The task by the Earth Mover's distance."""
+    return NearestTexts(distance="emd")
 
 
 @dataclass(frozen=True)

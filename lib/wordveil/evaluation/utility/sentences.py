@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from wordveil.arrays import Int64
 from wordveil.embeddings.embedding import DEMO, Embedding, load
@@ -25,6 +25,8 @@ class SentenceVectors(TextClassifier):
     cost
         the weight of errors against that of large coefficients. Features have variance 1.
     """
+
+    needs_embedding: ClassVar[bool] = True
 
     embedding: Embedding | None = None
     cost: float = 1.0

@@ -21,7 +21,7 @@ def measure_task(
     Parameters
     ----------
     classifier
-        any of :data:`wordveil.evaluation.registry.TEXT_TASKS`.
+        any of :data:`wordveil.scores.methods.TEXT_TASKS`.
     train, test
         texts of different people or articles, with the same names of labels.
     subject, task

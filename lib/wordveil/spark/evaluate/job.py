@@ -165,8 +165,6 @@ def measure_pairs(
     found.scores += measure_texts(
         originals, pairs.released, materials.sanitiser, materials.embedding, section.topics, section.seed
     )
-    if found.missing:
-        found.notes.append(f"could not be measured, for want of words to learn from: {', '.join(found.missing)}.")
     return Evaluation(
         title=f"Evaluation of {config.release}",
         facts={"release": config.release, **facts, **_describe(config, materials.bundle, pairs)},

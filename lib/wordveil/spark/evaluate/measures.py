@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from wordveil.evaluation.attacks.language import PublicLanguage
 from wordveil.evaluation.attacks.linkage import measure_linkage
 from wordveil.evaluation.attacks.redrawn import Redrawn, redraw
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.registry import AUTHOR_ATTACKS, TEXT_TASKS
 from wordveil.evaluation.stylometry.measure import measure_style_change
 from wordveil.evaluation.utility.encoders import make_encoder
 from wordveil.evaluation.utility.similarity import measure_similarity
@@ -27,6 +27,7 @@ from wordveil.measures.redraw import BundleSanitiser
 from wordveil.privacy.recovery import PriorRecovery, Recovered
 from wordveil.scores.documents import Documents
 from wordveil.scores.evaluation import Confusion
+from wordveil.scores.methods import AUTHOR_ATTACKS, TEXT_TASKS, Method
 from wordveil.scores.score import Group, Score
 from wordveil.spark.plan.spread import draw_words
 from wordveil.text.stop_words import load_stop_words
@@ -57,6 +58,11 @@ class Figures:
         self.confusions += more.confusions
         self.notes += more.notes
         self.missing += more.missing
+
+    def miss(self, classifier: TextClassifier) -> None:
+        """Note that a method could not learn from these texts, and why."""
+        self.missing.append(classifier.name)
+        self.notes.append(f"{classifier.name} could not be measured: it refuses {classifier.refuses}.")
 
 
 @dataclass(frozen=True)
@@ -116,25 +122,24 @@ def measure_attacks(
     """
     found = Figures()
     for name in names:
-        attack = _use_embedding(AUTHOR_ATTACKS[name](), embedding)
+        attack = _make(AUTHOR_ATTACKS[name], embedding)
         try:
             scores, confusions = measure_authorship(
                 attack, split.known, split.others, split.others_released, redrawn, RELEASE, seed
             )
         except ValueError:  # its message may quote a text
-            found.missing.append(name)
+            found.miss(attack)
             continue
         found.scores += scores
         found.confusions += confusions
     return found
 
 
-def _use_embedding(classifier: TextClassifier, embedding: Embedding | None) -> TextClassifier:
-    """The same classifier with the mechanism's embedding, where it has one and looks at word vectors."""
-    if embedding is None or not is_dataclass(classifier) or not hasattr(classifier, "embedding"):
-        return classifier
-    changed: TextClassifier = replace(classifier, embedding=embedding)
-    return changed
+def _make(method: Method, embedding: Embedding | None) -> TextClassifier:
+    """A classifier, with the mechanism's embedding where it needs one and that is at hand."""
+    made: Any = method()
+    classifier: TextClassifier = replace(made, embedding=embedding) if made.needs_embedding and embedding else made
+    return classifier
 
 
 def find_attack_to_chance(found: Figures) -> float | None:
@@ -162,12 +167,12 @@ def measure_tasks(split: Split, names: Sequence[str], label: str, embedding: Emb
         RELEASE: (split.known.with_texts(split.known_released), split.others.with_texts(split.others_released)),
     }
     for name in names:
-        classifier = _use_embedding(TEXT_TASKS[name](), embedding)
+        classifier = _make(TEXT_TASKS[name], embedding)
         try:
             for subject, (train, test) in subjects.items():
                 found.scores += measure_task(classifier, train, test, subject, label, seed)
         except ValueError:  # its message may quote a text
-            found.missing.append(name)
+            found.miss(classifier)
     return found
 
 

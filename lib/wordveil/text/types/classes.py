@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 
 class TokenType(StrEnum):
-    """What a token is. The first fifteen are found in a text's characters (:mod:`wordveil.text.types.recogniser`), the
-    last three in lists of words (:mod:`wordveil.text.types.names`).
+    """What a token is. Those of :data:`NAME_TYPES` are found in lists of words (:mod:`wordveil.text.types.names`), the
+    others in a text's characters (:mod:`wordveil.text.types.recogniser`).
     """
 
     EMAIL = "email"
@@ -54,6 +54,7 @@ class TokenType(StrEnum):
     """A city, region or country of the public list."""
 
 
+# To add a class, name it above, behind the others, since numbers of classes are kept; and say below what holds for it.
 TYPES = tuple(TokenType)
 """The classes by their numbers: those of :attr:`TypeSpans.kinds`, from 0."""
 NAME_TYPES = (TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE)
@@ -90,22 +91,55 @@ DRAWN_ACTIONS = (TypeAction.SURROGATE, TypeAction.RESAMPLE)
 """The actions that draw from public lists, which the bundle holds."""
 
 _ALWAYS = (TypeAction.WORDS, TypeAction.MASK, TypeAction.TAG)
-SHAPED_TYPES = (
-    *(kind for kind in DIGIT_TYPES if kind != TokenType.YEAR),
-    *(TokenType.IP, TokenType.MARKUP),
-    *NAME_TYPES,
+DEFAULTS: Mapping[TokenType, str] = MappingProxyType(
+    {
+        TokenType.PHONE: "(000) 000-0000",
+        TokenType.IP: "v4",
+        TokenType.DATE: "0000-00-00",
+        TokenType.TIME: "00:00",
+        TokenType.NUMBER: "000",
+        TokenType.AMOUNT: "$000",
+        TokenType.ACCOUNT: "00000000",
+        TokenType.CARD: "0000 0000 0000 0000",
+        TokenType.MARKUP: "<span>",
+        TokenType.FIRST_NAME: "Aa",
+        TokenType.SURNAME: "Aa",
+        TokenType.PLACE: "Aa",
+    }
 )
-"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`)."""
+"""The classes whose tokens have a shape that may show (:mod:`wordveil.text.types.shapes`), and the shape of what fits
+no grammar.
+"""
+EXAMPLES: Mapping[TokenType, tuple[str, str]] = MappingProxyType(
+    {
+        TokenType.EMAIL: ("kqv@example.org", "zwx@example.org"),
+        TokenType.URL: ("https://kqv.example.org/kqv", "https://zwx.example.org/zwx"),
+        TokenType.PHONE: ("+44 20 7946 0958", "+44 20 7946 0321"),
+        TokenType.IP: ("192.0.2.17", "192.0.2.43"),
+        TokenType.DATE: ("12/05/1999", "14/07/1986"),
+        TokenType.TIME: ("10:45", "21:38"),
+        TokenType.NUMBER: ("4812", "7359"),
+        TokenType.YEAR: ("1977", "2024"),
+        TokenType.AMOUNT: ("$12.50", "$83.20"),
+        TokenType.ACCOUNT: ("123-45-6789", "987-65-4320"),
+        TokenType.CARD: ("4111 1111 1111 1111", "5555 5555 5555 4444"),
+        TokenType.MENTION: ("@kqvzwx", "@zwxkqv"),
+        TokenType.HASHTAG: ("#kqvzwx", "#zwxkqv"),
+        TokenType.EMOJI: ("\U0001f600", "\U0001f60e"),
+        TokenType.MARKUP: ('<div class="kqv">', '<div class="zwx">'),
+    }
+)
+"""Two tokens of each class that is found in characters, of one shape: audits put them into documents."""
 ALLOWED: Mapping[TokenType, tuple[TypeAction, ...]] = MappingProxyType(
     {
-        kind: (*_ALWAYS, TypeAction.SURROGATE, *((TypeAction.RESAMPLE,) if kind in SHAPED_TYPES else ()))
+        kind: (*_ALWAYS, TypeAction.SURROGATE, *((TypeAction.RESAMPLE,) if kind in DEFAULTS else ()))
         for kind in TokenType
     }
 )
 """What may happen to the tokens of each class: all, but ``resample`` only where a class has shapes."""
 
 READABLE_ACTIONS: Mapping[TokenType, TypeAction] = MappingProxyType(
-    {kind: TypeAction.RESAMPLE if kind in SHAPED_TYPES else TypeAction.SURROGATE for kind in CHARACTER_TYPES}
+    {kind: TypeAction.RESAMPLE if kind in DEFAULTS else TypeAction.SURROGATE for kind in CHARACTER_TYPES}
 )
 """What reads best: values of the same shape where a class has shapes, else values of its public list."""
 MASKED: Mapping[TokenType, TypeAction] = MappingProxyType(dict.fromkeys(CHARACTER_TYPES, TypeAction.MASK))

@@ -38,13 +38,12 @@ import pyarrow as pa
 
 from wordveil.arrays import Int32, Int64, UInt8
 from wordveil.compiled import compiled
-from wordveil.text.types.classes import TYPES, TokenType, TypeSpans
+from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeSpans
 from wordveil.text.types.finders.characters import Tables, load_tables
 from wordveil.text.types.finders.numerals import GROUPS
 from wordveil.text.types.finders.scan import scan_types
 
 _LONGEST = 2**31 - 1
-_LISTED = frozenset({TokenType.FIRST_NAME, TokenType.SURNAME, TokenType.PLACE})
 
 
 class Recogniser:
@@ -62,7 +61,7 @@ class Recogniser:
     """
 
     def __init__(self, types: Collection[TokenType]) -> None:
-        if listed := sorted(_LISTED.intersection(types)):
+        if listed := sorted({*NAME_TYPES}.intersection(types)):
             raise ValueError(f"types: {', '.join(listed)} are found in lists of words, not here.")
         self._wanted = np.array([kind in types for kind in TYPES], np.bool_)
         self._tables: Tables | None = None

@@ -15,26 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 
 LONGEST = 40
 """How many characters a shape may have."""
-
-DEFAULTS: Mapping[TokenType, str] = {
-    TokenType.PHONE: "(000) 000-0000",
-    TokenType.IP: "v4",
-    TokenType.DATE: "0000-00-00",
-    TokenType.TIME: "00:00",
-    TokenType.NUMBER: "000",
-    TokenType.AMOUNT: "$000",
-    TokenType.ACCOUNT: "00000000",
-    TokenType.CARD: "0000 0000 0000 0000",
-    TokenType.MARKUP: "<span>",
-    TokenType.FIRST_NAME: "Aa",
-    TokenType.SURNAME: "Aa",
-    TokenType.PLACE: "Aa",
-}
-"""The classes that have shapes, and the shape of what fits no grammar."""
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

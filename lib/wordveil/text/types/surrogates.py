@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from wordveil.arrays import UInt64
 from wordveil.crypto.streams import scale_words
-from wordveil.text.types.classes import ALLOWED, NAME_TYPES, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import ALLOWED, DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.dates import count_days, draw_dates, list_years
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.shapes import DEFAULTS, are_shapes, repeat_string, scatter
+from wordveil.text.types.shapes import are_shapes, repeat_string, scatter
 from wordveil.text.types.templates import compile_shape, count_values, fill_templates
 
 WORDS = 4

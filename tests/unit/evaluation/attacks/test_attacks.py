@@ -18,9 +18,9 @@ from wordveil.evaluation.attacks.continuous_ngrams import ContinuousNgrams, Ngra
 from wordveil.evaluation.attacks.linear import LinearSvm, Unit
 from wordveil.evaluation.attacks.nearest_author import NearestAuthor
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.registry import AUTHOR_ATTACKS
 from wordveil.evaluation.utility.fasttext import FloretClassifier
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil.scores.methods import AUTHOR_ATTACKS
 
 pytest.importorskip("sklearn", reason="the extra `evaluation` is not installed")
 pytest.importorskip("floret", reason="the extra `evaluation` is not installed")

@@ -13,7 +13,6 @@ from support.toys import open_sanitiser
 from wordveil.errors import PlatformError
 from wordveil.evaluation import packages
 from wordveil.evaluation.classifiers import TextClassifier
-from wordveil.evaluation.registry import TEXT_TASKS
 from wordveil.evaluation.utility.fasttext import FastText
 from wordveil.evaluation.utility.linear import LinearWords
 from wordveil.evaluation.utility.neighbours import NearestTexts
@@ -23,6 +22,7 @@ from wordveil.evaluation.utility.sentences import (
 from wordveil.evaluation.utility.tasks import measure_task
 from wordveil.mechanisms.additive.laplace import LaplaceSettings
 from wordveil.scores.documents import UNKNOWN, Documents
+from wordveil.scores.methods import TEXT_TASKS
 
 CLASSIFIERS: dict[str, TextClassifier] = {
     "fasttext": FastText(),

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from support.repository import ROOT
-from wordveil.text.types.classes import NAME_TYPES, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import DEFAULTS, NAME_TYPES, TYPES, TokenType, TypeAction
 from wordveil.text.types.lists import LANGUAGES, PublicLists
 from wordveil.text.types.recogniser import Recogniser, cut_spans
-from wordveil.text.types.shapes import DEFAULTS, find_shapes
+from wordveil.text.types.shapes import find_shapes
 from wordveil.text.types.surrogates import set_size
 
 PAGE = (ROOT / "docs" / "types.md").read_text("utf-8")

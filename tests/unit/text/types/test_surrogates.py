@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from wordveil.text.types.classes import ALLOWED, TYPES, TokenType, TypeAction
+from wordveil.text.types.classes import ALLOWED, DEFAULTS, TYPES, TokenType, TypeAction
 from wordveil.text.types.dates import FIRST_DAY, LAST_DAY
 from wordveil.text.types.lists import PublicLists
-from wordveil.text.types.shapes import DEFAULTS, LONGEST, find_shapes
+from wordveil.text.types.shapes import LONGEST, find_shapes
 from wordveil.text.types.surrogates import WORDS, draw_values, set_size
 from wordveil.text.types.templates import BASES, compile_shape, count_values
 

@@ -1,0 +1,66 @@
+"""Installed packages add mechanisms to the registry, and what is wrong with one names the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.plugins import install_plugin, write_distribution
+from wordveil.errors import PlatformError
+from wordveil.mechanisms.registry import MECHANISMS, Registry
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages."""
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_an_installed_mechanism_is_listed_last_and_loaded_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(install_plugin(tmp_path))
+    registry = Registry()
+    assert registry["tree"] is MECHANISMS["tree"]
+    assert [*registry][: len(MECHANISMS)] == [*MECHANISMS]
+    assert {*registry} - {*MECHANISMS} >= {"randomised-response", "well-read"}
+    assert len(registry) == len([*registry])
+    assert "wordveil_toys" not in sys.modules
+    assert registry["randomised-response"].name == "randomised-response"
+    assert registry.package_of("randomised-response") == "wordveil-toys 1.0"
+    assert registry.package_of("tree") == ""
+    del sys.modules["wordveil_toys"]
+
+
+def test_a_mechanism_of_the_package_needs_no_look_at_others(site: Path):
+    write_distribution(site, "twice", {"tree": "nowhere:Tree"})
+    assert Registry()["tree"].name == "tree"
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ({"tree": "nowhere:Tree"}, "the package first 1.0 names a mechanism tree, and so does wordveil. Remove one"),
+        ({"mine": "nowhere:Mine"}, "first 1.0: nowhere:Mine, its mechanism mine, cannot be imported: ModuleNotFound"),
+        ({"mine": "json:dumps"}, "json:dumps, its mechanism mine, is no subclass of wordveil.mechanisms.base.Mech"),
+        ({"mine": "json:JSONDecoder"}, "is no subclass of wordveil.mechanisms.base.Mechanism"),
+        ({"mine": "wordveil.mechanisms.tree.mechanism:Tree"}, "calls itself tree. Give both one name."),
+    ],
+)
+def test_what_is_wrong_with_an_entry_point_names_its_package(site: Path, points: dict[str, str], message: str):
+    write_distribution(site, "first", points)
+    with pytest.raises(PlatformError) as error:
+        dict(Registry())
+    assert message in str(error.value)
+
+
+def test_two_packages_cannot_have_one_name(site: Path):
+    write_distribution(site, "first", {"mine": "json:dumps"})
+    write_distribution(site, "second", {"mine": "json:loads"})
+    with pytest.raises(
+        PlatformError, match=r"(first|second) 1\.0 names a mechanism mine, and so does (first|second) 1"
+    ):
+        list(Registry())
