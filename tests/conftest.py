@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+# Tests start hundreds of processes. Where Python may not write bytecode, each compiles all that it imports, which takes
+# longer than its work: up to three seconds of the processor, and four in Airflow. `build` may hold it.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / "build" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 
